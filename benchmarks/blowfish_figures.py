@@ -142,7 +142,10 @@ def cluster(
     found: Clusterings = {}
     for name, (policy, theta) in policies.items():
         for epsilon in epsilons:
-            held = (kmeans(records, CLUSTERS, policy, epsilon, ITERATIONS, rng).centroids for _ in range(repeats))
+            held = (
+                kmeans(None, CLUSTERS, policy, epsilon, ITERATIONS, rng, positions=records).centroids
+                for _ in range(repeats)
+            )
             stated = (by_the_lemma(points, weights, ends, theta, epsilon, rng) for _ in range(repeats))
             for key, made in ((name, held), (f"{name}{LEMMA}", stated)):
                 found[key, epsilon] = np.array([objective(points, weights, each) / best for each in made])

@@ -210,8 +210,8 @@ def in_tables() -> Iterator[Mistake]:
     for name, text in (
         ("empty", ""), ("only a header", head), ("text for a number", f"{head}north,139.7,a\n"), ("a field too few", f"{head}35.7,139.7\n"),
         ("a field too many", f"{head}35.7,139.7,a,b\n"), ("swapped", f"{head}139.7,35.7,a\n"), ("all outside", f"{head}0,0,a\n"),
-        ("an empty field", f"{head},139.7,a\n"), ("NaN", f"{head}nan,139.7,a\n"), ("a decimal comma", f'{head}"35,7",139.7,a\n'),
-        ("semicolons", "latitude;longitude;user\n35.7;139.7;a\n"), ("no header", "35.7,139.7,a\n"), ("a column twice", "latitude,latitude,user\n1,2,a\n"),
+        ("an empty field", f"{head},139.7,a\n"), ("NaN", f"{head}nan,139.7,a\n"), ("points and commas", f'{head}"35,7",139.7,a\n35.8,139.7,a\n'),
+        ("blanks between columns", "latitude longitude user\n35.7 139.7 a\n"), ("no header", "35.7,139.7,a\n"), ("a column twice", "latitude,latitude,user\n1,2,a\n"),
         ("an open quote", f'{head}"35.7,139.7,a\n'), ("binary", "\0\1"), ("underscores", f"{head}3_5.7,139.7,a\n"), ("infinite", f"{head}inf,139.7,a\n"),
     ):  # fmt: skip
         yield Mistake(f"check-ins: {name}", lambda t=text: _checkins(t), "bad.csv")

@@ -19,9 +19,11 @@ SOURCE = "../notebooks"
 
 HEAD = """# Gallery
 
-Every figure of five papers, computed with mechdesign, and figures of our own: what is claimed, what was found, and a
-verdict that is computed from the numbers. The notebooks are percent scripts in the folder `notebooks` of the source
-(open them with Jupytext); `python benchmarks/run.py` computes everything again and says what has moved.
+The figures of five papers that show measurements, computed with mechdesign, and figures of our own: what is claimed,
+what was found, and a verdict that is computed from the numbers. Drawings of worked examples and Figure 15 of DPHMM
+are left out, and some settings are smaller than in the papers; the notebooks say which. The notebooks are percent
+scripts in the folder `notebooks` of the source (open them with Jupytext); `python benchmarks/run.py` computes
+everything again and says what has moved.
 
 % Written by docs/gallery.py: do not edit.
 """

@@ -8,12 +8,19 @@ of which hard links are kept until the end, are put back.
 
 A file that is its owner's alone is readable by nobody else from its first byte on. A file that replaces another keeps
 the mode and the group of the other, but for a private file in place of one that another user put there.
+
+A file takes the place of a link that has its name: nobody else chooses where it is written. Only what a user names as
+output is followed, see `mechdesign.outputs`.
+
+Some shares cannot synchronise a folder, or a file. What was written is whole then, and a `SynchronisationWarning` says
+that a loss of power may undo it.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import hashlib
 import os
 import secrets
 import stat
@@ -21,12 +28,17 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from mechdesign.errors import ExportError
+from mechdesign.errors import ExportError, SynchronisationWarning
+from mechdesign.validation import as_path
+from mechdesign.warned import warn
 
-__all__ = ["WRITING", "make_folder", "replace_files", "write_file"]
+__all__ = ["WRITING", "hidden_name", "make_folder", "replace_files", "write_file"]
 
 WRITING = threading.RLock()
 """Held while files are written: whoever would end the process takes it first."""
+
+# What file systems take.
+_LONGEST_NAME_BYTES = 255
 
 
 def _renew_lock() -> None:
@@ -37,6 +49,13 @@ def _renew_lock() -> None:
 
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=_renew_lock)
+
+# Of a share that cannot synchronise, by what it answers: the first two say so, the others answer as for another fault.
+_UNSYNCHRONISED_FOLDER = (
+    *(errno.EINVAL, errno.ENOTSUP),
+    *(errno.EIO, errno.EPERM, errno.EBADF, errno.ENOSYS, errno.EACCES, errno.EISDIR, errno.ENOTTY),
+)
+_UNSYNCHRONISED_FILE = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
 
 
 def write_file(
@@ -50,8 +69,8 @@ def write_file(
 
     Raises `ExportError` on failure; an old file is then as before.
     """
-    target = Path(path)
-    temporary = target.parent / f".{target.name}.{secrets.token_hex(4)}.partial"
+    target = as_path(path, "path")
+    temporary = target.parent / hidden_name(target.name, f".{secrets.token_hex(4)}.partial")
     try:
         with _writing([temporary]):
             with os.fdopen(_open_new(temporary, target, private, shared), "wb") as file:
@@ -59,12 +78,31 @@ def write_file(
                     file.write(part)
                 file.flush()
                 # The name must not reach the disk before the content.
-                os.fsync(file.fileno())
+                whole = _synchronise_file(file.fileno())
             os.replace(temporary, target)
             # Nor is the content of use while its name is still to be written.
-            _synchronise(target.parent)
+            whole = _synchronise(target.parent) and whole
     except OSError as error:
         raise ExportError(f"{target} could not be written: {_reason(error)}") from error
+    if not whole:
+        _note_unsynchronised(target.parent)
+
+
+def hidden_name(name: str, ending: str) -> str:
+    """Return the name of a hidden file that goes with a file; of a long name the start stands, and a digest.
+
+    >>> hidden_name("a.csv", ".lock")
+    '.a.csv.lock'
+    """
+    made = f".{name}{ending}"
+    if len(os.fsencode(made)) <= _LONGEST_NAME_BYTES:
+        return made
+    digest = hashlib.sha256(os.fsencode(name)).hexdigest()[:16]
+    left = _LONGEST_NAME_BYTES - len(os.fsencode(f".~{digest}{ending}"))
+    start = name
+    while len(os.fsencode(start)) > left:
+        start = start[:-1]
+    return f".{start}~{digest}{ending}"
 
 
 def make_folder(path: str | os.PathLike[str], *, private: bool = False) -> None:
@@ -96,14 +134,17 @@ def replace_files(
     gone = [name for name in remove if name not in files]
     try:
         with _writing([directory / _partial(name) for name in order]):
+            whole = True
             for name in order:
-                _write(directory / _partial(name), directory / name, files[name], private)
-            _exchange(directory, order, gone)
+                whole = _write(directory / _partial(name), directory / name, files[name], private) and whole
+            whole = _exchange(directory, order, gone) and whole
     except OSError as error:
         raise ExportError(
             f"{directory}: the export could not be written: {_reason(error)}. What stood there before was left or put "
             "back as far as the file system allows; make room or choose another folder, and export again"
         ) from error
+    if not whole:
+        _note_unsynchronised(directory)
 
 
 @contextlib.contextmanager
@@ -117,8 +158,11 @@ def _writing(temporary: Iterable[Path]) -> Iterator[None]:
                 _discard(path)
 
 
-def _exchange(directory: Path, order: list[str], gone: list[str]) -> None:
-    """Rename the temporary files to their names; on any error, interrupts included, put the old files back."""
+def _exchange(directory: Path, order: list[str], gone: list[str]) -> bool:
+    """Rename the temporary files to their names; on any error, interrupts included, put the old files back.
+
+    Return whether the folder could be synchronised.
+    """
     kept: list[str] = []
     touched: list[str] = []
     try:
@@ -132,10 +176,10 @@ def _exchange(directory: Path, order: list[str], gone: list[str]) -> None:
             touched.append(name)
             (directory / name).unlink(missing_ok=True)
         # The certificate must not reach the disk before what it speaks of.
-        _synchronise(directory)
+        whole = _synchronise(directory)
         touched.append(order[-1])
         os.replace(directory / _partial(order[-1]), directory / order[-1])
-        _synchronise(directory)
+        return _synchronise(directory) and whole
     except BaseException:
         for name in reversed(touched):
             _put_back(directory, name, name in kept)
@@ -165,14 +209,15 @@ def _put_back(directory: Path, name: str, kept: bool) -> None:
             (directory / name).unlink(missing_ok=True)
 
 
-def _write(path: Path, target: Path, content: bytes, private: bool) -> None:
+def _write(path: Path, target: Path, content: bytes, private: bool) -> bool:
+    """Write a temporary file; return whether it could be synchronised."""
     _discard(path)
     descriptor = _open_new(path, target, private)
     try:
         rest = memoryview(content)
         while rest:
             rest = rest[os.write(descriptor, rest[: 2**24]) :]
-        os.fsync(descriptor)
+        return _synchronise_file(descriptor)
     finally:
         os.close(descriptor)
 
@@ -218,18 +263,49 @@ def _copy_mode(descriptor: int, old: os.stat_result) -> None:
         os.fchmod(descriptor, mode)
 
 
-def _synchronise(directory: Path) -> None:
-    """Make renames last, on systems where folders can be synchronised."""
-    if os.name == "nt":
-        return
-    descriptor = os.open(directory, os.O_RDONLY)
+def _synchronise_file(descriptor: int) -> bool:
+    """Make the content of a file last; return False where its file system cannot."""
     try:
         os.fsync(descriptor)
     except OSError as error:
-        if error.errno not in (errno.EINVAL, errno.ENOTSUP):
+        if error.errno not in _UNSYNCHRONISED_FILE:
             raise
-    finally:
-        os.close(descriptor)
+        return False
+    return True
+
+
+def _synchronise(directory: Path) -> bool:
+    """Make renames last, on systems where folders can be synchronised; return False where the file system cannot."""
+    if os.name == "nt":
+        return True
+    try:
+        # A folder that may be written, and not read, cannot be opened.
+        descriptor = os.open(directory, os.O_RDONLY)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+    except OSError as error:
+        if error.errno not in _UNSYNCHRONISED_FOLDER:
+            raise
+        return False
+    return True
+
+
+_SAID: set[Path] = set()
+
+
+def _note_unsynchronised(directory: Path) -> None:
+    """Say once of each folder that what is written there may not outlast a loss of power."""
+    if directory in _SAID:
+        return
+    _SAID.add(directory)
+    warn(
+        f"{directory} is written, on a file system that cannot synchronise it: a loss of power may undo it. Copy what "
+        "is to last to another disk",
+        SynchronisationWarning,
+        stacklevel=3,
+    )
 
 
 def _discard(path: Path) -> None:

@@ -17,7 +17,6 @@ import contextlib
 import hashlib
 import io
 import os
-import warnings
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
@@ -29,6 +28,7 @@ from platformdirs import user_cache_path
 from mechdesign.atomic import make_folder, write_file
 from mechdesign.errors import CacheWarning
 from mechdesign.ownership import read_own, why_not_above, why_not_own
+from mechdesign.warned import warn
 
 __all__ = ["VARIABLE", "folder", "load", "path_of", "store"]
 
@@ -104,7 +104,7 @@ def _is_left_alone(path: Path) -> bool:
             why = why or _said_of(place, root)
     if why and root not in _SAID:
         _SAID.add(root)
-        warnings.warn(
+        warn(
             f"the cache {root} {why}, and is left alone: results are computed. Make it yours alone "
             f"(chmod -R go-w {root}), or name another directory: {VARIABLE}",
             CacheWarning,
@@ -120,7 +120,7 @@ def _said_of(place: Path, root: Path) -> str:
 
 def _content(path: Path) -> bytes:
     """Return an entry as it was looked at, whatever takes its name meanwhile."""
-    return read_own(path, _NotOwnError)
+    return read_own(path, _NotOwnError, follow=False)
 
 
 def _digest(kind: str, key: str, arrays: Mapping[str, NDArray[Any]]) -> bytes:

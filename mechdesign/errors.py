@@ -5,7 +5,7 @@ Each message names where the trouble is, what was found, what would be accepted,
 
 from __future__ import annotations
 
-import functools
+import pickle
 from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
@@ -16,17 +16,22 @@ __all__ = [
     "BudgetWarning",
     "CacheWarning",
     "CertificateError",
+    "ClosedPipeError",
     "ClusterError",
     "CorrelationWarning",
     "ExactReleaseError",
     "ExportError",
     "ExposedFileWarning",
+    "ExtensionWarning",
     "GraphWarning",
     "HistoryWarning",
     "InfeasibleError",
     "InputError",
+    "InterchangedWarning",
     "LeakageExceededError",
     "LedgerError",
+    "LeftOutWarning",
+    "LockError",
     "LockWarning",
     "MechdesignError",
     "MetricWarning",
@@ -34,9 +39,11 @@ __all__ = [
     "MissingTimeWarning",
     "OutsideWarning",
     "PriorWarning",
+    "RecognisedWarning",
     "RecordsError",
     "ReportError",
     "RevealedWarning",
+    "SerialWarning",
     "Shown",
     "SizeWarning",
     "SolverError",
@@ -46,6 +53,7 @@ __all__ = [
     "StateError",
     "StateWarning",
     "StepWarning",
+    "SynchronisationWarning",
     "TimeLimitError",
     "TooLargeError",
     "Total",
@@ -53,6 +61,8 @@ __all__ = [
     "UnboundedError",
     "UnknownNameError",
     "UnsoundWarning",
+    "UnverifiedError",
+    "VerifierMemoryError",
     "showing_values",
     "values_are_shown",
     "values_are_withheld",
@@ -141,9 +151,8 @@ class InputError(MechdesignError, ValueError):
         return message
 
     def __reduce__(self) -> tuple[object, ...]:
-        # An error comes back from another process as it was.
-        make = functools.partial(type(self), value=self.value, bound=self.bound, remedy=self.remedy)
-        return make, (self.path, self.problem)
+        # A value that cannot go to another process goes as the text that the message shows.
+        return _restored, (type(self), self.args, {**vars(self), "value": _crossing(self.value)})
 
 
 class UnknownNameError(InputError, KeyError):
@@ -193,12 +202,24 @@ class CertificateError(MechdesignError):
         super().__init__(reason)
 
 
+class UnverifiedError(CertificateError):
+    """Nothing was verified, and nothing is said of a certificate: no export stands there, or it cannot be read."""
+
+
+class VerifierMemoryError(UnverifiedError):
+    """Nothing was verified: reading or proving an export would take more memory than is allowed."""
+
+
 class BudgetExceededError(MechdesignError):
     """A release would pass the privacy budget; nothing was released and nothing recorded."""
 
 
 class LedgerError(MechdesignError):
     """A ledger cannot be used: damaged, missing, locked, made with another budget, or copied to another process."""
+
+
+class LockError(LedgerError):
+    """The lock of a ledger or an accountant is refused, by its file system or to this user; nothing was recorded."""
 
 
 class ExactReleaseError(MechdesignError):
@@ -209,8 +230,12 @@ class ExportError(MechdesignError, OSError):
     """Files could not be written; what stood there before is still complete."""
 
 
+class ClosedPipeError(ExportError):
+    """Whoever read a pipe that was named as output has closed it before all was written."""
+
+
 class ReportError(ExportError):
-    """What shows a release could not be written; its answers are written, and what they cost is spent."""
+    """What shows a result could not be made or written; the result is, and what a release costs is spent."""
 
 
 class RecordsError(MechdesignError):
@@ -236,6 +261,9 @@ class LeakageExceededError(MechdesignError):
         self.leakage = leakage
         self.alpha = alpha
         super().__init__(f"release {step} would leak {leakage:.6g}; must be <= {alpha:.6g}. {remedy}")
+
+    def __reduce__(self) -> tuple[object, ...]:
+        return _restored, (type(self), self.args, vars(self))
 
 
 class StateError(MechdesignError, ValueError):
@@ -302,8 +330,24 @@ class LockWarning(UserWarning):
     """The lock of a file is held by another process and is waited for."""
 
 
-class MissingTimeWarning(UserWarning):
+class SynchronisationWarning(UserWarning):
+    """Files are whole, on a file system that cannot synchronise them: a loss of power may undo what was written."""
+
+
+class LeftOutWarning(UserWarning):
+    """Rows of a table cannot be counted and are left out; the result is correct for the others."""
+
+
+class MissingTimeWarning(LeftOutWarning):
     """Rows of a table have no time and are left out; the result is correct for the others."""
+
+
+class InterchangedWarning(UserWarning):
+    """A box lies in the Antarctic, and would lie where people live with latitude and longitude interchanged."""
+
+
+class RecognisedWarning(UserWarning):
+    """How a file is written was recognised, and not said: its encoding, its delimiter, its decimals, or its times."""
 
 
 class StateWarning(UserWarning):
@@ -322,12 +366,37 @@ class ExposedFileWarning(UserWarning):
     """A file that is its owner's alone can be read by others, as those of earlier versions can; it keeps its mode."""
 
 
+class ExtensionWarning(UserWarning):
+    """A requirement that another package offers cannot be loaded and is left out."""
+
+
+class SerialWarning(UserWarning):
+    """Processes cannot work together on this machine, and rows of a sweep are solved one after the other."""
+
+
 class Shown(str):
     """A text that an error shows as it is, without quotes."""
 
 
 class Total(float):
     """A sum over numbers of a file, which an error shows although it does not show the numbers."""
+
+
+def _restored(sort: type[Exception], arguments: tuple[object, ...], state: dict[str, object]) -> Exception:
+    """Return an error as it was in the process that it comes from, whatever its constructor asks for."""
+    made = sort.__new__(sort)
+    made.args = arguments
+    vars(made).update(state)
+    return made
+
+
+def _crossing(value: object) -> object:
+    """Return a value, or the text that stands for it where it cannot be pickled, or not be read again."""
+    try:
+        pickle.loads(pickle.dumps(value))
+    except Exception:  # What is not ours raises whatever it likes.
+        return Shown(_short(value))
+    return value
 
 
 def _short(value: object, limit: int = 120) -> str:

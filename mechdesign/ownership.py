@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import os
 import stat
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 
 from mechdesign.errors import ExposedFileWarning
+from mechdesign.warned import warn
 
 __all__ = ["note_readers", "read_own", "read_regular", "readers_of", "why_not_above", "why_not_own"]
 
@@ -57,13 +57,15 @@ def why_not_above(path: Path) -> str:
     return ""
 
 
-def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = None) -> bytes:
+def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = None, *, follow: bool = True) -> bytes:
     """Return the content of a file, and never wait for that of a pipe, nor read a device, which has no end.
 
     `require` is given what is known of the file, and may raise. What is looked at is the file that is read, whatever
-    takes its name meanwhile. Raises `OSError` where it cannot be read or is no file.
+    takes its name meanwhile. Raises `OSError` where it cannot be read or is no file, and for a link that it is not to
+    `follow`.
     """
-    descriptor = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    descriptor = os.open(path, flags if follow else flags | getattr(os, "O_NOFOLLOW", 0))
     with os.fdopen(descriptor, "rb") as file:
         found = os.fstat(file.fileno())
         if not stat.S_ISREG(found.st_mode):
@@ -73,7 +75,7 @@ def read_regular(path: Path, require: Callable[[os.stat_result], None] | None = 
         return file.read()
 
 
-def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = False) -> bytes:
+def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = False, follow: bool = True) -> bytes:
     """Return the content of a file that nobody else can write.
 
     Raises what `refuse` makes of the reason where others can write it, and what `read_regular` raises.
@@ -83,7 +85,7 @@ def read_own(path: Path, refuse: Callable[[str], Exception], *, or_root: bool = 
         if why := why_not_own(found, or_root=or_root):
             raise refuse(why)
 
-    return read_regular(path, require)
+    return read_regular(path, require, follow=follow)
 
 
 def readers_of(path: Path) -> str:
@@ -103,4 +105,4 @@ def readers_of(path: Path) -> str:
 def note_readers(path: Path) -> None:
     """Warn (`ExposedFileWarning`) where an owner's file, which is about to be replaced, can be read by others."""
     if said := readers_of(path):
-        warnings.warn(f"{path} keeps its mode: {said}", ExposedFileWarning, stacklevel=3)
+        warn(f"{path} keeps its mode: {said}", ExposedFileWarning, stacklevel=3)

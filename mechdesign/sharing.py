@@ -8,11 +8,11 @@ goes on, since all processes share the file.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import stat
 import threading
 import time
-import warnings
 from collections.abc import Callable, Iterator
 from os import PathLike
 from pathlib import Path
@@ -20,8 +20,10 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from mechdesign.errors import InputError, LedgerError, LockWarning
+from mechdesign.atomic import hidden_name
+from mechdesign.errors import InputError, LedgerError, LockError, LockWarning
 from mechdesign.validation import as_number
+from mechdesign.warned import warn
 
 __all__ = [
     "SHARE",
@@ -34,6 +36,7 @@ __all__ = [
     "locked_to_begin",
     "require_one_name",
     "stands",
+    "why_unlocked",
 ]
 
 
@@ -50,6 +53,7 @@ SHARE = (
 )
 """What a user can do who may not use the ledger of another."""
 
+_NO_LOCKS = (errno.ENOLCK, errno.ENOSYS, errno.ENOTSUP, errno.EOPNOTSUPP, errno.EINVAL)
 _SAID_AFTER_S = 1.0
 # How long another process may take between making the lock and making the file, and how often the file is looked for.
 _BEGINNING_S = 1.0
@@ -112,10 +116,22 @@ if hasattr(os, "register_at_fork"):
 def file_of(path: str | PathLike[str]) -> Path:
     """Return the one name of a file: through a link or from another folder it must not be a second one.
 
-    Raises `InputError` for what names no file.
+    Raises `InputError` for what names no file, and for a link to none: who made the link would choose where it is made.
     """
     try:
-        return Path(path).resolve()
+        name = Path(path)
+        if os.path.islink(name) and not os.path.exists(name):
+            remedy = "remove the link, or name the file itself"
+            raise InputError(
+                "path",
+                f"is a link to a file that does not exist, {os.path.realpath(name)}",
+                value=path,
+                bound="the path of a file",
+                remedy=remedy,
+            )
+        return name.resolve()
+    except InputError:
+        raise
     except (TypeError, ValueError, OSError, RuntimeError) as error:
         raise InputError("path", f"does not name a file ({error})", value=path, bound="the path of a file") from error
 
@@ -135,7 +151,7 @@ def stands(path: Path) -> bool:
 
 def lock_file_of(path: Path) -> Path:
     """Return the lock of a file, which stands beside it and stays there."""
-    return path.parent / f".{path.name}.lock"
+    return path.parent / hidden_name(path.name, ".lock")
 
 
 def as_wait(value: object) -> float:
@@ -151,8 +167,8 @@ def locked(path: Path, wait: float = WAIT_S) -> Iterator[None]:
     """Hold the lock of a file, of this process and all others; a new lock file has the mode 0600.
 
     Warns (`LockWarning`) after a second. Raises `LedgerError`, naming the lock, where it is not had within `wait`
-    seconds, cannot be opened, is a link, or the file system has no locks. A process that is forked meanwhile does not
-    hold it.
+    seconds, and `LockError` where it cannot be opened, is a link, or the file system has no locks. A process that is
+    forked meanwhile does not hold it.
     """
     file = lock_file_of(path)
     lock = FileLock(file, mode=0o600, fallback_to_soft=False, preserve_lock_file=True)
@@ -162,7 +178,7 @@ def locked(path: Path, wait: float = WAIT_S) -> Iterator[None]:
         except Timeout:
             if wait > _SAID_AFTER_S:
                 message = f"waiting up to {wait:g} s for {file}, which another process holds"
-                warnings.warn(message, LockWarning, stacklevel=4)
+                warn(message, LockWarning, stacklevel=4)
                 lock.acquire(timeout=wait - _SAID_AFTER_S)
             else:
                 raise
@@ -171,8 +187,9 @@ def locked(path: Path, wait: float = WAIT_S) -> Iterator[None]:
             f"{file} is held by another process: it was waited for {wait:g} s, and nothing was recorded. End that "
             "process, or wait longer (--wait, or wait= in Python)"
         ) from None
-    except OSError as error:
-        raise LedgerError(_unusable(file, error)) from error
+    except (OSError, NotImplementedError) as error:
+        why, remedy = why_unlocked(file, error)
+        raise LockError(f"{file} {why}; nothing was recorded. {remedy}") from error
     try:
         yield
     finally:
@@ -207,13 +224,20 @@ def require_one_name(path: Path, refuse: Callable[[str], Exception]) -> None:
         )
 
 
-def _unusable(file: Path, error: OSError) -> str:
+def why_unlocked(file: Path, error: OSError | NotImplementedError, share: str = SHARE) -> tuple[str, str]:
+    """Say why a lock file could not be locked, and what a user can do: `share`, where it belongs to another one."""
+    reason = (error.strerror if isinstance(error, OSError) else None) or str(error)
     try:
-        mode = file.lstat().st_mode
+        found = file.lstat()
     except OSError:
-        return f"{file} cannot be made ({error.strerror or error}); nothing was recorded. Choose another folder"
-    if stat.S_ISLNK(mode):
-        return f"{file} is a link, which no lock may be; nothing was recorded. Remove the link"
-    if isinstance(error, PermissionError):
-        return f"{file} belongs to another user ({error.strerror}); nothing was recorded. {SHARE}"
-    return f"{file} cannot be locked ({error.strerror or error}); nothing was recorded. Remove it if it is no lock file"
+        return f"cannot be made ({reason})", "Choose another folder"
+    if stat.S_ISLNK(found.st_mode):
+        return "is a link, which no lock may be", "Remove the link"
+    others = hasattr(os, "geteuid") and found.st_uid != os.geteuid()
+    if isinstance(error, PermissionError) and others:
+        return f"belongs to another user ({reason})", share
+    # filelock raises NotImplementedError for a system call that is missing.
+    if isinstance(error, NotImplementedError) or error.errno in _NO_LOCKS:
+        remedy = "Keep it on a local disk, or have the share mounted with locks"
+        return f"cannot be locked: its file system refuses locks ({reason})", remedy
+    return f"cannot be locked ({reason})", "Remove it if it is no lock file"

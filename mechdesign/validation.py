@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import math
 import operator
+import os
 from collections.abc import Hashable, Iterable, Mapping
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -63,6 +65,34 @@ def require_unmasked(values: object, path: str) -> None:
         return
     for value in inside:
         require_unmasked(value, path)
+
+
+def require_kind(value: object, kind: Any, path: str, bound: str) -> None:
+    """Raise `InputError` unless `value` is an instance of `kind`, a class, a union or a tuple of them.
+
+    What was found is named by its class: a value of another kind may be anything, and large.
+    """
+    if not isinstance(value, kind):
+        raise InputError(path, "is of another kind", value=type(value).__name__, bound=bound)
+
+
+def as_path(value: object, path: str, bound: str = "a path: a text or a pathlib.Path") -> Path:
+    """Return a path that was handed over as a text or a path; raise `InputError` for anything else.
+
+    >>> as_path("channel.npz", "file").name
+    'channel.npz'
+    """
+    found = os.fspath(value) if isinstance(value, str | os.PathLike) else None
+    if not isinstance(found, str) or "\0" in found:
+        raise InputError(path, "is no path", value=type(value).__name__, bound=bound)
+    return Path(found)
+
+
+def as_list(values: Any, path: str, bound: str) -> list[Any]:
+    """Return what is iterated over as a list; raise `InputError` for texts, and for what has no items."""
+    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
+        raise InputError(path, "is no list", value=type(values).__name__, bound=bound)
+    return list(values)
 
 
 def as_array(values: Any, path: str, dtype: Any = None) -> NDArray[Any]:

@@ -1,7 +1,8 @@
 # %% [markdown]
 # # DPHMM: policy graphs inside a hidden Markov model
 #
-# *DPHMM: Customizable Data Release with Differential Privacy via Hidden Markov Model* (Xiao, Xiong, Zhang and Cao 2017)
+# *DPHMM: Customizable Data Release with Differential Privacy via Hidden Markov Model* (Xiao, Shen, Liu, Xiong, Jin and
+# Xu 2017)
 # protects the state of a Markov chain at each step among those that are still possible. Its Figures 10 to 13 compare two
 # policies, **G_util** (near cells) and **G_trs** (cells reached from one cell in one step), with **DPLS**, the complete graph
 # on a δ-location set. They are computed here on GeoLife and on check-ins in New York, which take the place of Gowalla's. The

@@ -117,8 +117,8 @@ md.figures.costs(design)
 # %% [markdown]
 # ## 7. Look at the answers
 #
-# For the user's most likely cells (outlined), how likely is each answer? Hatched cells are never answered: it costs least
-# to keep to few answers in well chosen places.
+# For the user's most likely cells (outlined), how likely is each answer? Where cells are hatched they are
+# never answered: it costs least to keep to few answers in well chosen places.
 
 # %%
 md.figures.answers(design)

@@ -5,7 +5,7 @@
 # Jin and Xu 2020) says with a graph which places must not be told apart, fits noise to it (**P-LM**, Laplace noise, and
 # **P-PIM**, planar isotropic noise in the sensitivity hull), and keeps the policy along a trace. Its Figures 6 to 10 are
 # computed here on check-ins in New York and on GeoLife, beside the **LP** channel, the best one under the same policy. The
-# paper's Peopleflow and Gowalla data are not at hand. The figures come from stored results of the full setting, and all that
+# paper's Peopleflow data are not at hand, and Gowalla has few check-ins of Los Angeles in the subset that the tests use. The figures come from stored results of the full setting, and all that
 # they say is computed from them. A small setting is computed again below, where the data are at hand.
 
 # %%

@@ -120,7 +120,8 @@ def _clustered(
                 found = []
                 for _ in range(repeats):
                     if way == PRIVATE:
-                        centroids = kmeans(records, source.CLUSTERS, policy, epsilon, source.ITERATIONS, rng).centroids
+                        asked = None, source.CLUSTERS, policy, epsilon, source.ITERATIONS
+                        centroids = kmeans(*asked, rng, positions=records).centroids
                     else:
                         centroids = source.by_the_lemma(points, weights, ends, theta, epsilon, rng)
                     found.append(source.objective(points, weights, centroids) / best)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -13,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse.csgraph import connected_components
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.attacks import attack
 from mechdesign.auditing.rows import Rows, exact_rows
 from mechdesign.auditing.tight import LARGEST, Tight, Witness, rates, tight, unequal
@@ -33,7 +33,8 @@ from mechdesign.requirements.metric import MetricPrivacy
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.design import synthesise
 from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.validation import Floats, as_floats, as_nonnegative, require
+from mechdesign.validation import Floats, as_floats, as_integer, as_list, as_nonnegative, as_truth, require
+from mechdesign.warned import silenced
 
 __all__ = ["Audit", "PairLoss", "audit"]
 
@@ -105,6 +106,8 @@ class Audit:
     def holds(self, epsilon: object) -> bool:
         """Tell whether the channel keeps a stated ε: a number, or a text such as "0.6" or "3/5", taken exactly."""
         stated = exact(epsilon, "epsilon")
+        if stated < 0:
+            raise InputError("epsilon", "is negative", value=epsilon, bound="a number >= 0")
         return self._tight.holds(stated)
 
     def worst_pairs(self, count: int = 10) -> tuple[PairLoss, ...]:
@@ -113,6 +116,7 @@ class Audit:
         Each pair stands once, in the direction that needs more. Pairs at distance 0 are left out: for them either any
         ε is enough, or none.
         """
+        count = as_integer(count, "count", 0)
         best, places = self._rates
         likely = self.matrix[self.bound.sources, places]
         found: dict[frozenset[int], PairLoss] = {}
@@ -165,9 +169,8 @@ class Audit:
         if isinstance(self._requirement, GraphPrivacy):
             requirement = GraphPrivacy(self.epsilon, self._requirement.graph)
         else:
-            with warnings.catch_warnings():
-                # Distances are taken as given, whether they are a metric or not.
-                warnings.simplefilter("ignore", MetricWarning)
+            # Distances are taken as given, whether they are a metric or not.
+            with silenced(MetricWarning):
                 requirement = MetricPrivacy(self.epsilon, self._requirement)
         # Secrets that nothing ties to others are released: what was asked of the channel leaves that open.
         return synthesise(Problem(self.prior, self.costs, [requirement], self.objective), SolveSettings())
@@ -196,6 +199,7 @@ class Audit:
 
     def attacks(self, names: Sequence[str] = _ATTACKS) -> dict[str, float]:
         """Return the figures of merit of attacks by their names in `mechdesign.attack`; the last two solve programs."""
+        names = as_list(names, "names", f"a list of {', '.join(_ATTACKS)}")
         for name in names:
             if name not in _ATTACKS:
                 raise InputError("names", "is not an attack", value=name, bound=f"one of {', '.join(_ATTACKS)}")
@@ -215,6 +219,7 @@ class Audit:
         return math.isfinite(self.epsilon) and self._reach > _NEGLIGIBLE
 
 
+@in_own_arithmetic
 def audit(
     matrix: Channel | ArrayLike,
     distance: ArrayLike | None = None,
@@ -225,6 +230,7 @@ def audit(
     error: ArrayLike | None = None,
     objective: str = "expected",
     secrets: Domain | None = None,
+    weights: bool = False,
 ) -> Audit:
     """Compute what a finite channel p(o|s) guarantees, from its numbers as they are.
 
@@ -241,10 +247,12 @@ def audit(
         error: The adversary's error a(ŝ, s), shape (k, n); else the distances, or Hamming distance.
         objective: Which cost is meant: "expected", or "worst" over secrets.
         secrets: The domain of the secrets, for labels and maps.
+        weights: Take entries as weights, so that rows may have any positive sum. Otherwise a row whose sum is not
+            within 0.001 of 1 is refused.
 
     Raises:
-        InputError: An array has another shape, a row has no positive entry, or not exactly one of `distance` and
-            `graph` is given.
+        InputError: An array has another shape, a row has no positive entry or another sum than 1, a secret is at a
+            distance from itself, or not exactly one of `distance` and `graph` is given.
 
     >>> found = audit([[0.75, 0.25], [0.25, 0.75]], distance=[[0, 1], [1, 0]])
     >>> round(found.epsilon, 6), found.witness
@@ -252,7 +260,7 @@ def audit(
     >>> audit([[1.0, 1e-16], [0.5, 0.0]], distance=[[0, 1], [1, 0]]).epsilon
     inf
     """
-    rows = exact_rows(matrix)
+    rows = exact_rows(matrix, as_truth(weights, "weights"))
     n, m = rows.floats.shape
     bound, requirement = _asked(n, distance, graph)
     if objective not in OBJECTIVES:
@@ -293,6 +301,7 @@ def _asked(n: int, distance: ArrayLike | None, graph: nx.Graph | None) -> tuple[
     matrix = as_nonnegative(distance, "distance", 2, infinite=True)
     if matrix.shape != (n, n):
         raise InputError("distance", "does not fit the channel", value=matrix.shape, bound=f"of shape ({n}, {n})")
+    require(np.diag(matrix) == 0, np.diag(matrix), "distance of a secret from itself", "0")
     return PairBound.metric(Fraction(1), matrix), matrix
 
 

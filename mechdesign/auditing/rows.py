@@ -16,12 +16,15 @@ from mechdesign.errors import InputError
 from mechdesign.model.channel import Channel
 from mechdesign.validation import Floats, read_only, require, require_unmasked
 
-__all__ = ["Rows", "exact_rows"]
+__all__ = ["SUM_TOLERANCE", "Rows", "exact_rows"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
 
+
+SUM_TOLERANCE = Fraction(1, 1000)
+"""How far the sum of a row of probabilities may be from 1: what people round to three places."""
 
 # Every float64 is a multiple of 2**-1074, and below 2**-1022 they have fewer digits.
 _SMALLEST = 1074
@@ -87,11 +90,14 @@ class Rows:
         return divided
 
 
-def exact_rows(matrix: Channel | ArrayLike) -> Rows:
+def exact_rows(matrix: Channel | ArrayLike, weights: bool = False) -> Rows:
     """Return the rows of a channel, of a matrix of floats or integers, or of one of fractions (dtype object).
 
+    With `weights` the sums of rows may be any positive numbers; without, they are 1 to within `SUM_TOLERANCE`.
+
     Raises:
-        InputError: It is no matrix of finite numbers, is empty, or has a row without a positive entry.
+        InputError: It is no matrix of finite numbers, is empty, or has a row without a positive entry, or of another
+            sum.
     """
     if isinstance(matrix, Channel):
         n = len(matrix.numerators)
@@ -112,9 +118,29 @@ def exact_rows(matrix: Channel | ArrayLike) -> Rows:
         sums = tuple(sum((Fraction(value) for value in row if value > 0), Fraction(0)) for row in given.tolist())
     for secret, total in enumerate(sums):
         if total == 0:
-            raise InputError(f"matrix[{secret}]", "has no positive entry", bound="a row of probabilities")
+            remedy = "give what is answered for this secret, or leave the secret out"
+            raise InputError(
+                f"matrix[{secret}]", "has no positive entry", bound="a row of probabilities", remedy=remedy
+            )
+        if not weights and abs(total - 1) > SUM_TOLERANCE:
+            raise InputError(
+                f"matrix[{secret}]",
+                "does not sum to 1",
+                value=f"{nearest(total):.6g}",
+                bound=f"1, to within {float(SUM_TOLERANCE):g}",
+                remedy=_remedy(floats, total),
+            )
     read_only(floats)
     return Rows(floats, floats if given.dtype.kind == "f" else given, Fraction(1), sums, negative)
+
+
+def _remedy(floats: Floats, total: Fraction) -> str:
+    """Say what a matrix may be whose row has another sum than 1."""
+    if (np.abs(floats.sum(axis=0) - 1) <= float(SUM_TOLERANCE)).all():
+        return "Transpose it, if its columns are secrets: each column sums to 1"
+    if abs(total - 100) <= 100 * SUM_TOLERANCE:
+        return "Divide percentages by 100"
+    return "Divide each row by its sum, or say that the entries are weights (weights=True, --weights)"
 
 
 def _given(matrix: ArrayLike) -> NDArray[Any]:

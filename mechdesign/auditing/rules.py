@@ -7,20 +7,29 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import InputError
+from mechdesign.mechanisms.planar_laplace import planar_laplace as snapped_noise
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
-from mechdesign.validation import Floats, as_integer, as_nonnegative, as_number
+from mechdesign.validation import Floats, as_integer, as_nonnegative, as_number, require_kind
 
-__all__ = ["additive", "exponential", "geometric", "planar_laplace", "snapping"]
+__all__ = ["additive", "exponential", "geometric", "planar_laplace", "planar_laplace_density", "snapping"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+# Beyond it floats are whole numbers, and next ones not told apart.
+_LARGEST_MULTIPLE = 2.0**52
+# Rows of more columns have no room.
+_LARGEST_NOISE = 10**7
 
 
 def snapping(secrets: Domain, spacing: float) -> Floats:
@@ -30,39 +39,82 @@ def snapping(secrets: Domain, spacing: float) -> Floats:
     [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
     """
     width = _positive(spacing, "spacing")
+    require_kind(secrets, Domain, "secrets", "a Domain")
     if not secrets.points.shape[1]:
         raise InputError("secrets", "have no places", bound="a domain of points or cells")
-    _, place = np.unique(np.floor(secrets.points / width + 0.5), axis=0, return_inverse=True)
+    with np.errstate(over="ignore"):
+        multiples = np.floor(secrets.points / width + 0.5)
+    if (np.abs(multiples) > _LARGEST_MULTIPLE).any():
+        farthest = float(np.abs(secrets.points).max())
+        bound = f"at least {farthest / _LARGEST_MULTIPLE:.3g} for coordinates up to {farthest:g}"
+        raise InputError("spacing", "is too small for multiples to be told apart", value=width, bound=bound)
+    _, place = np.unique(multiples, axis=0, return_inverse=True)
     return np.eye(int(place.max()) + 1)[place.ravel()]
 
 
+@in_own_arithmetic
 def planar_laplace(secrets: Domain, epsilon: float, observables: Domain | None = None) -> Floats:
-    """Return planar Laplace noise cut off at the map: p(o|s) ∝ exp(−ε‖s − o‖), each row divided by its sum.
+    """Return planar Laplace noise as it is drawn and snapped: shape (n, m), p(o|s) = Pr(o is the nearest to s + z).
 
-    The density of Andrés et al. (2013) at the places of the observables. What is cut off differs from secret to secret,
-    and so do the sums: the guarantee is weaker than ε·d.
+    The noise z has the density ε²/(2π) exp(−ε‖z‖) (Andrés et al. 2013): its radius is drawn by the Lambert W function,
+    branch −1, and the result moves to the nearest observable. It keeps ε·d. `planar_laplace_density` is another law.
+
+    Args:
+        secrets: n places in the plane.
+        epsilon: ε, in nats per unit of distance.
+        observables: m places, all different; the secrets unless given.
+
+    Raises:
+        InputError: Places are not in one plane and one unit, two observables share a place, or ε is not positive.
+
+    >>> square = Domain.grid(2, 1, 2.0, 1.0)
+    >>> planar_laplace(square, 2.0).round(4).tolist()
+    [[0.7615, 0.2385], [0.2385, 0.7615]]
+    """
+    sites = secrets if observables is None else observables
+    for path, places in (("secrets", secrets), ("observables", sites)):
+        if places.points.shape[1] != 2:
+            raise InputError(path, "are no places in the plane", value=places.points.shape, bound="of shape (k, 2)")
+    distances.euclidean(secrets, observables)  # refuses domains in two units, or in two planes
+    if len(np.unique(sites.points, axis=0)) < sites.size:
+        path = "secrets" if observables is None else "observables"
+        raise InputError(path, "share a place", bound="distinct places", remedy="give each place once, observables=")
+    return snapped_noise(_positive(epsilon, "epsilon"), secrets.points, sites.points)
+
+
+def planar_laplace_density(secrets: Domain, epsilon: float, observables: Domain | None = None) -> Floats:
+    """Return the density of planar Laplace noise at the places, p(o|s) ∝ exp(−ε‖s − o‖), each row divided by its sum.
+
+    This is not the law of noise that is drawn and snapped (`planar_laplace`): where ε times the distance of neighbours
+    is 1 or more, it is sharper. The sums differ from secret to secret, so that the guarantee is weaker than ε·d.
     """
     rate = _positive(epsilon, "epsilon")
-    apart = distances.euclidean(secrets, observables)
-    return _normalised(np.exp(-rate * (apart - apart.min(axis=1, keepdims=True))))
+    return _falling(distances.euclidean(secrets, observables), rate)
 
 
+@in_own_arithmetic
 def exponential(distance: ArrayLike, epsilon: float) -> Floats:
     """Return the exponential mechanism, p(o|s) ∝ exp(−ε d(s, o)/2) (McSherry and Talwar 2007), for d (n, m)."""
     apart = as_nonnegative(distance, "distance", 2)
-    return _normalised(np.exp(-_positive(epsilon, "epsilon") / 2 * apart))
+    if not apart.size:
+        raise InputError("distance", "has no entries", value=apart.shape, bound="a secret and an observable or more")
+    return _falling(apart, _positive(epsilon, "epsilon") / 2)
 
 
+@in_own_arithmetic
 def geometric(n: int, epsilon: float) -> Floats:
     """Return two-sided geometric noise on 0..n−1, what falls outside put at the nearer end (Ghosh et al. 2009)."""
-    size, alpha = as_integer(n, "n", 2), math.exp(-_positive(epsilon, "epsilon"))
+    size, rate = as_integer(n, "n", 2), _positive(epsilon, "epsilon")
+    alpha = math.exp(-rate)
     index = np.arange(size)
     powers = alpha ** np.abs(index[:, None] - index[None, :])
-    inner: Floats = powers * (1 - alpha) / (1 + alpha)
+    # 1 - α without cancellation.
+    inner: Floats = powers * -math.expm1(-rate) / (1 + alpha)
     inner[:, 0], inner[:, -1] = powers[:, 0] / (1 + alpha), powers[:, -1] / (1 + alpha)
     return inner
 
 
+@in_own_arithmetic
 def additive(masses: Mapping[int, float], n: int) -> Floats:
     """Return a noise law on the integers added to 0..n−1, as it is: columns are the sums that occur.
 
@@ -74,9 +126,10 @@ def additive(masses: Mapping[int, float], n: int) -> Floats:
     [[0.25, 0.5, 0.25, 0.0], [0.0, 0.25, 0.5, 0.25]]
     """
     size = as_integer(n, "n", 1)
+    require_kind(masses, Mapping, "masses", "a mapping of integers to probabilities")
     if not masses:
         raise InputError("masses", "are empty", bound="a probability for each value of the noise")
-    values = np.array([as_integer(abs(value), "masses", 0) * (1 if value >= 0 else -1) for value in masses])
+    values = np.array([_whole(value) for value in masses])
     weights = as_nonnegative(list(masses.values()), "masses", 1)
     start = int(values.min())
     matrix = np.zeros((size, size + int(values.max()) - start))
@@ -85,9 +138,21 @@ def additive(masses: Mapping[int, float], n: int) -> Floats:
     return matrix
 
 
-def _normalised(weights: Floats) -> Floats:
+def _falling(apart: Floats, rate: float) -> Floats:
+    """Return rows in proportion to exp(-rate · d): the least distance of each row has the weight 1, so no sum is 0."""
+    with np.errstate(over="ignore", under="ignore"):
+        weights = np.exp(-rate * (apart - apart.min(axis=1, keepdims=True)))
     divided: Floats = weights / weights.sum(axis=1, keepdims=True)
     return divided
+
+
+def _whole(value: Any) -> int:
+    """Return a value of the noise, an integer of either sign that a matrix has room for."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not -_LARGEST_NOISE <= int(value) <= _LARGEST_NOISE:
+        bound = f"integers between -{_LARGEST_NOISE} and {_LARGEST_NOISE}"
+        raise InputError("masses", "are of values that are no such noise", value=value, bound=bound)
+    return int(value)
 
 
 def _positive(value: object, path: str) -> float:

@@ -120,7 +120,7 @@ def rates(rows: Rows, bound: ExponentBound) -> tuple[Floats, NDArray[np.int64]]:
         places[part] = gains.argmax(axis=1)
         top = gains[np.arange(len(gains)), places[part]]
         weights = bound.weights[part]
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
             finite = np.minimum(np.maximum(top, 0) / weights, LARGEST)
         best[part] = np.where(top == math.inf, math.inf, np.where(weights > 0, finite, 0.0))
     return best, places
@@ -130,7 +130,7 @@ def _gains(rows: Rows, bound: ExponentBound, part: slice | NDArray[np.int64]) ->
     """Return ln p(o|s) − ln p(o|t), shape (pairs, m): −∞ where p(o|s) is 0, ∞ where only p(o|t) is."""
     mantissas, exponents = rows.split
     sources, targets = bound.sources[part], bound.targets[part]
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
         # Without their powers of two no quotient overflows, or has too few digits.
         gains: Floats = np.log(mantissas[sources] / mantissas[targets])
         gains += (exponents[sources] - exponents[targets]) * math.log(2)
@@ -140,7 +140,7 @@ def _gains(rows: Rows, bound: ExponentBound, part: slice | NDArray[np.int64]) ->
 
 def _candidates(rows: Rows, bound: ExponentBound, best: Floats) -> set[tuple[int, int]]:
     """Return pairs and observables that may be where ε is tight, one for each combination of probabilities."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         blur = np.where(bound.weights > 0, _BLUR / bound.weights * (1 + best * bound.weights), 0.0)
         least = float((best - blur).max())
         near = np.flatnonzero((best + blur >= least) & (bound.weights > 0))

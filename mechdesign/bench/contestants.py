@@ -11,6 +11,7 @@ from typing import Any, Literal
 
 from mechdesign.bench.ortools import NAME as ORTOOLS_PDLP
 from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.process import ignore_warnings
 from mechdesign.solvers import Options, find
 
 __all__ = ["CONTESTANTS", "TOLERANCE", "Contestant", "chosen", "names"]
@@ -149,10 +150,7 @@ def chosen(solvers: Sequence[str] | None) -> tuple[Contestant, ...]:
 
 @functools.cache
 def _cvxpy_solvers() -> frozenset[str]:
-    import warnings
-
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
+    with ignore_warnings(module="cvxpy"):
         import cvxpy
     found: list[str] = cvxpy.installed_solvers()  # type: ignore[no-untyped-call]
     return frozenset(found)

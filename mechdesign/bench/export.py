@@ -13,6 +13,7 @@ from mechdesign.bench.suites import find_suite, problems
 from mechdesign.errors import ExportError
 from mechdesign.formats.mps import mps
 from mechdesign.programs.mps import to_mps
+from mechdesign.validation import as_path
 
 __all__ = ["export_mps"]
 
@@ -34,6 +35,7 @@ def export_mps(
         InputError: There is no such suite.
         ExportError: A file cannot be written.
     """
+    directory = as_path(directory, "directory")
     folder = Path(directory)
     found = problems(find_suite(suite))
     try:

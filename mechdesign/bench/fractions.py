@@ -74,7 +74,7 @@ def largest_leakage(q: Floats, d: Floats, alpha: float) -> float:
     >>> round(largest_leakage(np.array([0.8, 0.2]), np.array([0.2, 0.8]), 1.0), 6)
     0.569445
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
         order = np.argsort(-np.where(d > 0, q / d, np.inf), kind="stable")
     growth = math.expm1(alpha)
     above, below = np.cumsum(q[order]) * growth, np.cumsum(d[order]) * growth

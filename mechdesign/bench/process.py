@@ -17,6 +17,8 @@ from typing import IO, Any
 
 import psutil
 
+from mechdesign.children import ENDING_S, Child, start
+
 __all__ = ["Outcome", "run_apart"]
 
 _STARTUP = 300.0
@@ -56,13 +58,11 @@ def run_apart(task: Mapping[str, object], time_limit: float, memory: float, thre
         threads: Threads of the linear algebra below NumPy.
     """
     found: dict[str, Any] = {}
-    with _worker(threads) as process:
+    with _worker(threads) as child:
+        process: Any = child.process
         lines: queue.Queue[bytes | None] = queue.Queue()
         threading.Thread(target=_read, args=(process.stdout, lines), daemon=True).start()
-        with contextlib.suppress(BrokenPipeError):
-            process.stdin.write(json.dumps(task).encode() + b"\n")
-            process.stdin.flush()
-        deadline = time.monotonic() + _STARTUP
+        deadline, greeted = time.monotonic() + _STARTUP, False
         while True:
             try:
                 line = lines.get(timeout=_LOOK)
@@ -74,11 +74,22 @@ def run_apart(task: Mapping[str, object], time_limit: float, memory: float, thre
                 continue
             if line is None:
                 break
+            if not greeted:
+                if not child.has_greeted(line):
+                    return Outcome(found, "crash", f"{sys.executable} did not say that it is this Python")
+                greeted = True
+                with contextlib.suppress(BrokenPipeError):
+                    process.stdin.write(json.dumps(task).encode() + b"\n")
+                    process.stdin.flush()
+                continue
             said = json.loads(line)
             if "ready" in said:
                 deadline = time.monotonic() + time_limit
             found |= said
-        code = process.wait()
+        # One that closes its output and goes on is ended below.
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(ENDING_S)
+        code = process.poll()
     if "done" in found:
         return Outcome(found, "done")
     if "error" in found:
@@ -87,26 +98,15 @@ def run_apart(task: Mapping[str, object], time_limit: float, memory: float, thre
 
 
 @contextlib.contextmanager
-def _worker(threads: int) -> Iterator[Any]:
+def _worker(threads: int) -> Iterator[Child]:
     """Start a worker in a group of its own, and end the group."""
     environment = {**os.environ, **dict.fromkeys(_THREADS, str(threads))}
-    # The same packages as here, also where they are found by a changed path.
-    code = f"import sys; sys.path[:] = {sys.path!r}; from mechdesign.bench.worker import main; main()"
-    process = subprocess.Popen(
-        [sys.executable, "-c", code],
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.DEVNULL,
-        env=environment,
-        start_new_session=True,
-    )
+    child = start("mechdesign.bench.worker", "main", environment, subprocess.DEVNULL)
     try:
-        yield process
+        yield child
     finally:
-        _end(process)
-        for pipe in (process.stdin, process.stdout):
-            with contextlib.suppress(OSError):
-                pipe.close()  # type: ignore[union-attr]
+        _end(child.process)
+        child.end()
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
@@ -119,8 +119,6 @@ def _end(process: subprocess.Popen[bytes]) -> None:
     if hasattr(os, "killpg") and process.poll() is None:
         with contextlib.suppress(OSError):
             os.killpg(process.pid, signal.SIGKILL)
-    process.kill()
-    process.wait()
 
 
 def _resident(pid: int) -> int:

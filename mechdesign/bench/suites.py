@@ -8,6 +8,7 @@ from types import MappingProxyType
 
 from mechdesign.bench.families import FAMILIES
 from mechdesign.errors import InputError
+from mechdesign.validation import require_kind
 
 __all__ = ["SUITES", "Suite", "find_suite", "problems"]
 
@@ -52,6 +53,7 @@ SUITES: Mapping[str, Suite] = MappingProxyType(
 
 def find_suite(name: str) -> Suite:
     """Look up a suite; raise `InputError` with those that there are."""
+    require_kind(name, str, "suite", "the name of a suite")
     if name not in SUITES:
         raise InputError("suite", "is not known", value=name, bound=f"one of {', '.join(SUITES)}")
     return SUITES[name]

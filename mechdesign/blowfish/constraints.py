@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.blowfish.domain import Domain
 from mechdesign.errors import InputError
-from mechdesign.validation import Integers, as_array, read_only, require_unmasked
+from mechdesign.validation import Integers, as_array, as_list, read_only, require_kind, require_unmasked
 
 __all__ = ["Constraint", "as_constraints", "kinds_of", "marginal_constraints"]
 
@@ -83,6 +83,8 @@ def marginal_constraints(
     Returns:
         One 0/1 array for each cell of the table, or pairs (array, known count), in the order of the cells.
     """
+    names = as_list(names, "names", "a list of attributes, at least one")
+    require_kind(domain, Domain, "domain", "a Domain")
     if isinstance(names, str) or not names:
         raise InputError("names", "is not a list of attributes", value=names, bound="at least one")
     axes = [domain.names.index(domain.attribute(name).name) for name in names]

@@ -15,7 +15,6 @@ from scipy.optimize import isotonic_regression
 from mechdesign.blowfish.budget import Budget, LedgerLike
 from mechdesign.blowfish.charging import charge, classes_of_values, number_of_records
 from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.linear_release import value_labels
 from mechdesign.blowfish.policy import Policy, as_policy
 from mechdesign.blowfish.policy_words import describe_policy
 from mechdesign.blowfish.query_sensitivity import sensitivity
@@ -23,11 +22,12 @@ from mechdesign.blowfish.range_noise import RangeNoise, interval_about
 from mechdesign.blowfish.range_planning import plan_ranges
 from mechdesign.blowfish.range_tree import RangeTree
 from mechdesign.blowfish.release import Description, Release
+from mechdesign.blowfish.values import value_labels
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.computed import cached_property
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteLaplace, as_confidence
-from mechdesign.validation import as_array, as_generator, as_integer
+from mechdesign.validation import as_array, as_generator, as_integer, require_kind
 
 __all__ = ["CumulativeRelease", "hierarchical", "ordered", "ordered_hierarchical", "release_cumulative"]
 
@@ -84,7 +84,12 @@ class CumulativeRelease(Release):
     @classmethod
     def restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> CumulativeRelease:
         """Return the release that has these common attributes and what `_parameters` gave."""
+        require_kind(common, Mapping, "common", "attributes by name")
+        require_kind(parameters, Mapping, "parameters", "parameters by name")
         own = dict(parameters)
+        for name in ("node_scale", "tree_scale"):
+            if name not in own:
+                raise InputError(f"parameters[{name!r}]", "is missing", value=sorted(map(str, own)))
         texts = {name: own.pop(name) for name in ("node_scale", "tree_scale")}
         scales = {name: None if text is None else exact(text, name) for name, text in texts.items()}
         return cls(**common, **own, noise=RangeNoise(**scales))
@@ -136,6 +141,7 @@ def release_cumulative(
     epsilon: object,
     rng: Rng = None,
     *,
+    positions: ArrayLike | None = None,
     ledger: LedgerLike | None = None,
     confidence: object = _CONFIDENCE,
     together: bool = False,
@@ -150,6 +156,7 @@ def release_cumulative(
         policy: what is protected, on one ordered attribute.
         epsilon: ε in nats.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        positions: instead of `data`, which is None then, the numbers of the values of the records.
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each cumulative count.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
@@ -167,7 +174,15 @@ def release_cumulative(
     (4, Fraction(4, 1))
     """
     return cumulative_by_plan(
-        data, policy, epsilon, None, rng=rng, ledger=ledger, confidence=confidence, together=together
+        data,
+        policy,
+        epsilon,
+        None,
+        positions=positions,
+        rng=rng,
+        ledger=ledger,
+        confidence=confidence,
+        together=together,
     )
 
 
@@ -179,6 +194,7 @@ def cumulative_by_plan(
     mechanism: str = "ordered",
     fanout: int | None = None,
     *,
+    positions: ArrayLike | None = None,
     read: Callable[[CumulativeRelease], object] = lambda _: None,
     rng: Rng = None,
     ledger: LedgerLike | None = None,
@@ -195,6 +211,7 @@ def cumulative_by_plan(
             policy is to be found, as under known counts.
         mechanism: "ordered", "ordered-hierarchical" or "hierarchical".
         fanout: of the trees; without it the one of least expected error.
+        positions: instead of `data`, which is None then, the numbers of the values of the records.
         read: is called on what would be released of a public table without noise, before the ledger is charged: what it
             raises costs nothing.
         rng: for rehearsals only.
@@ -210,11 +227,11 @@ def cumulative_by_plan(
     budget, domain = Budget.of(epsilon), as_policy(policy).domain
     if theta is None:
         scale = cumulative_scale(policy, budget)
-        histogram = domain.counts(data)
+        histogram = domain.counts(data, positions=positions)
         policy.check_counts(histogram)
         way = _Way("ordered mechanism", policy, domain.size, 1, 2, RangeNoise(scale, None))
     else:
-        histogram = domain.counts(data)
+        histogram = domain.counts(data, positions=positions)
         reach = domain.size if mechanism == "hierarchical" else theta
         make = _ordered if mechanism == "ordered" else functools.partial(_hierarchical, fanout=fanout)
         histogram, threshold, budget = _checked(histogram, reach, epsilon)

@@ -13,11 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.blowfish.columns import find_columns, read_positions
 from mechdesign.certify.exact import exact
 from mechdesign.certify.texts import require_plain, require_plain_texts
 from mechdesign.computed import cached_property
-from mechdesign.errors import InputError, Shown
-from mechdesign.validation import Integers, as_array, as_floats, as_indices, read_only, require_unmasked
+from mechdesign.errors import InputError
+from mechdesign.validation import Integers, as_floats, as_integer, read_only, require_unmasked
 
 __all__ = ["Attribute", "Domain"]
 
@@ -99,33 +100,54 @@ class Attribute:
     def codes(self, column: object, path: str) -> Integers:
         """Return the numbers of the values in a column; raise `InputError` naming the first row outside the domain."""
         require_unmasked(column, f"{path}[{self.name!r}]")
-        array = np.asarray(column) if not isinstance(column, list | tuple) else column
+        array: Any = column if isinstance(column, list | tuple) else np.asarray(column)
+        if isinstance(array, np.ndarray) and array.ndim != 1:
+            raise InputError(path, f"has {array.ndim} axes", value=array.shape, bound="one value per row")
+        if isinstance(self.values, range):
+            return self._codes_in_range(array, path)
         if isinstance(array, np.ndarray):
-            if array.ndim != 1:
-                raise InputError(path, f"has {array.ndim} axes", value=array.shape, bound="one value per row")
-            if isinstance(self.values, range) and array.dtype.kind in "iu":
-                return self._codes_in_range(array, path)
             array = array.tolist()
         try:
             codes = np.fromiter(map(self._numbers.get, array, itertools.repeat(-1)), dtype=np.int64, count=len(array))
         except TypeError as error:
             raise InputError(path, f"holds values that cannot be looked up ({error})") from error
+        return self._checked(codes, array, path)
+
+    def code(self, value: object, path: str) -> int:
+        """Return the number of one value; raise `InputError` naming `path` where it is outside the domain."""
+        try:
+            return int(self.codes([value], path)[0])
+        except InputError as error:
+            raise InputError(path, "is no value of the domain", value=value, bound=_described(self.values)) from error
+
+    def _codes_in_range(self, column: Any, path: str) -> Integers:
+        assert isinstance(self.values, range)
+        numbers = _as_numbers(column)
+        if numbers is None:
+            listed = column.tolist() if isinstance(column, np.ndarray) else column
+            codes = np.fromiter(map(self._code_in_range, listed), dtype=np.int64, count=len(listed))
+            return self._checked(codes, listed, path)
+        low, high = sorted((self.values[0], self.values[-1]))
+        inside = (numbers >= low) & (numbers <= high)
+        whole = np.where(inside, numbers, low).astype(np.int64)
+        codes, rest = np.divmod(whole - self.values.start, self.values.step)
+        return self._checked(np.where(inside & (rest == 0) & (whole == numbers), codes, -1), column, path)
+
+    def _code_in_range(self, value: Any) -> int:
+        """Return the number of a value that may be anything, −1 where it is none."""
+        assert isinstance(self.values, range)
+        try:
+            whole = int(value)
+            return self.values.index(whole) if whole == value else -1
+        except (TypeError, ValueError, OverflowError):
+            return -1
+
+    def _checked(self, codes: Integers, column: Any, path: str) -> Integers:
+        """Return the numbers of the values of a column; raise `InputError` naming the first that is none."""
         if len(codes) and codes.min() < 0:
             row = int(np.argmax(codes < 0))
-            raise self._outside(path, row, array[row])
-        return codes
-
-    def _codes_in_range(self, array: NDArray[Any], path: str) -> Integers:
-        assert isinstance(self.values, range)
-        start, step = self.values.start, self.values.step
-        low, high = min(self.values), max(self.values)
-        inside = (array >= low) & (array <= high)
-        shifted = np.where(inside, array, low).astype(np.int64) - start
-        codes, rest = np.divmod(shifted, step)
-        good = inside & (rest == 0)
-        if not good.all():
-            row = int(np.argmin(good))
-            raise self._outside(path, row, array[row].item())
+            value = column[row]
+            raise self._outside(path, row, value.item() if isinstance(value, np.generic) else value)
         return codes
 
     def nearest_codes(self, column: NDArray[np.float64], path: str) -> Integers:
@@ -245,6 +267,7 @@ class Domain:
 
     def value(self, index: int) -> tuple[Hashable, ...]:
         """Return the value with number `index`, one entry per attribute."""
+        index = as_integer(index, "index", 0)
         if not 0 <= (number := operator.index(index)) < self.size:
             raise InputError("index", "is not the number of a value", value=index, bound=f"from 0 to {self.size - 1}")
         entries = []
@@ -253,29 +276,40 @@ class Domain:
             entries.append(attribute.values[code])
         return tuple(reversed(entries))
 
-    def indices(self, data: object) -> Integers:
+    def columns(self, data: object) -> dict[str, Any]:
+        """Return a column of values for each attribute of a table, as `indices` reads it."""
+        return dict(zip(self.names, find_columns(data, self.names), strict=True))
+
+    def indices(self, data: object = None, *, positions: ArrayLike | None = None) -> Integers:
         """Return the numbers of the values of the records in `data`, int64 of shape (n,); a table may be empty.
+
+        >>> Domain({"age": range(17, 91)}).indices([30, 31, 60]).tolist()
+        [13, 14, 43]
 
         Args:
             data: a data frame or anything else with named columns, a mapping of names to columns, a structured array,
-                an array (n, attributes) or a list of tuples in the order of the attributes, or integers (n,), which are
-                taken as numbers of values. Named columns that are no attribute are ignored.
+                an array (n, attributes) or a list of tuples in the order of the attributes. A domain of one attribute
+                also takes a list, tuple, array or series of its values. Named columns that are no attribute are
+                ignored.
+            positions: instead of `data` the numbers of the values themselves, integers of shape (n,).
 
         Raises:
-            InputError: a missing column, columns of different lengths, or a value outside the domain, named with its
-                row and column.
+            InputError: a missing column, columns of different lengths, a value outside the domain, named with its row
+                and column, single values where there are several attributes, or both arguments, or none.
         """
-        columns = self._columns(data)
-        if columns is None:
-            return _numbers(data, self.size)
-        lengths = [len(column) for column in columns]
+        if positions is not None:
+            if data is not None:
+                raise InputError("positions", "are given beside data", bound="either of them")
+            return read_positions(positions, self.size)
+        columns = self.columns(data)
+        lengths = [len(column) for column in columns.values()]
         if len(set(lengths)) > 1:
             shown = ", ".join(f"{name}: {length}" for name, length in zip(self.names, lengths, strict=True))
             raise InputError("data", "has columns of different lengths", value=shown)
         result = np.zeros(lengths[0], dtype=np.int64)
-        for attribute, column in zip(self.attributes, columns, strict=True):
+        for attribute in self.attributes:
             result *= attribute.size
-            result += attribute.codes(column, "data")
+            result += attribute.codes(columns[attribute.name], "data")
         return result
 
     def nearest(self, points: ArrayLike) -> Integers:
@@ -299,74 +333,11 @@ class Domain:
             result += attribute.nearest_codes(column, "points")
         return result
 
-    def counts(self, data: object) -> Integers:
-        """Return the histogram of `data`: how many records have each value, int64 of shape (|T|,)."""
+    def counts(self, data: object = None, *, positions: ArrayLike | None = None) -> Integers:
+        """Return how many records have each value, int64 of shape (|T|,); the arguments are those of `indices`."""
         if self.size > _LARGEST_HISTOGRAM:
             raise InputError("domain", "has too many values for a histogram", value=self.size, bound="at most 2^28")
-        return np.bincount(self.indices(data), minlength=self.size).astype(np.int64)
-
-    def _columns(self, data: Any) -> list[Any] | None:
-        """Return a column per attribute, or None for data that are plain numbers of values."""
-        if isinstance(data, str | bytes) or data is None:
-            raise InputError("data", "is not a table", value=data, bound=_TABLE)
-        if isinstance(data, np.ndarray) and data.dtype.names is not None:
-            return [self._column(data, name, data.dtype.names) for name in self.names]
-        if isinstance(data, np.ndarray) and data.ndim == 2:
-            if data.shape[1] != len(self.attributes):
-                bound = f"of shape (n, {len(self.attributes)}), a column for each of {', '.join(self.names)}"
-                raise InputError("data", "has the wrong number of columns", value=data.shape, bound=bound)
-            return list(data.T)
-        if isinstance(data, Mapping):
-            return [self._column(data, name, tuple(data)) for name in self.names]
-        for listing in ("columns", "column_names"):
-            found = getattr(data, listing, None)
-            if found is not None and hasattr(data, "__getitem__"):
-                # The columns of an Arrow table are arrays, its column names are texts.
-                names = tuple(name for name in found if isinstance(name, str))
-                if names or listing == "column_names":
-                    return [self._column(data, name, names) for name in self.names]
-        if isinstance(data, list | tuple) and any(isinstance(row, tuple | list) for row in data):
-            return self._transposed(data)
-        return None
-
-    def _column(self, data: Any, name: str, present: tuple[Any, ...]) -> Any:
-        if name not in present:
-            shown = ", ".join(map(str, present))
-            raise InputError("data", f"has no column for the attribute {name!r}", value=shown, bound="one column each")
-        column = data[name]
-        return column if isinstance(column, list | tuple) else as_array(column, f"data[{name!r}]")
-
-    def _transposed(self, rows: list[Any] | tuple[Any, ...]) -> list[Any]:
-        width = len(self.attributes)
-        for index, row in enumerate(rows):
-            if not isinstance(row, tuple | list) or len(row) != width:
-                raise InputError(
-                    f"data[{index}]",
-                    "is not a record",
-                    value=Shown(f"{len(row)} values" if isinstance(row, tuple | list) else type(row).__name__),
-                    bound=f"one value for each of {', '.join(self.names)}",
-                )
-        return list(zip(*rows, strict=True))
-
-
-_TABLE = "a table with named columns, an array with a column per attribute, a list of tuples or numbers of values"
-
-
-def _numbers(data: Any, size: int) -> Integers:
-    require_unmasked(data, "data")
-    try:
-        array = np.asarray(data)
-    except ValueError as error:
-        raise InputError("data", f"is not a table ({error})", bound=_TABLE) from error
-    if array.dtype.kind not in "iu" and array.size:
-        raise InputError("data", f"holds {array.dtype}", value=array.ravel()[0], bound=_TABLE)
-    good = (array >= 0) & (array < size) if array.ndim == 1 and array.size else np.ones(0, dtype=bool)
-    if not good.all():
-        row = int(np.argmin(good))
-        raise InputError(
-            f"data, row {row}", "is outside the domain", value=array[row].item(), bound=f"a number from 0 to {size - 1}"
-        )
-    return as_indices(array, "data", size)
+        return np.bincount(self.indices(data, positions=positions), minlength=self.size).astype(np.int64)
 
 
 def _attribute(name: object, values: object) -> Attribute:
@@ -391,6 +362,19 @@ def _attribute(name: object, values: object) -> Attribute:
         # They are written into what is published, after the budget is charged.
         require_plain_texts(found, path, lines=True)
     return Attribute(name, found)
+
+
+def _as_numbers(column: Any) -> NDArray[Any] | None:
+    """Return a column as integers, or as floats below 2^53, whose whole numbers are exact; None for any other."""
+    try:
+        array = column if isinstance(column, np.ndarray) else np.asarray(column)
+    except (ValueError, OverflowError):
+        return None
+    if array.ndim != 1 or array.dtype.kind not in "iuf":
+        return None
+    if array.dtype.kind == "f" and not (np.abs(array) < 2.0**53).all():
+        return None
+    return array
 
 
 def _check_distinct(values: tuple[Any, ...], path: str) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -24,7 +24,7 @@ from mechdesign.blowfish.true_answers import check_table, true_answers
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteLaplace, as_confidence
-from mechdesign.validation import as_floats, as_generator, as_integer, read_only, require_unmasked
+from mechdesign.validation import as_floats, as_generator, as_integer, read_only, require_kind, require_unmasked
 
 __all__ = ["ClusteringRelease", "kmeans"]
 
@@ -74,7 +74,12 @@ class ClusteringRelease(Release):
     @classmethod
     def restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> ClusteringRelease:
         """Return the release that has these common attributes and what `_parameters` gave."""
+        require_kind(common, Mapping, "common", "attributes by name")
+        require_kind(parameters, Mapping, "parameters", "parameters by name")
         own = dict(parameters)
+        for name in ("centroids", "attributes"):
+            if name not in own:
+                raise InputError(f"parameters[{name!r}]", "is missing", value=sorted(map(str, own)))
         own["centroids"] = np.array(own["centroids"], dtype=np.float64)
         own["attributes"] = tuple(own["attributes"])
         return cls(**common, **own)
@@ -88,6 +93,7 @@ def kmeans(
     iterations: int,
     rng: np.random.Generator | int | None = None,
     *,
+    positions: ArrayLike | None = None,
     initial: ArrayLike | None = None,
     ledger: LedgerLike | None = None,
     confidence: object = Fraction(19, 20),
@@ -111,6 +117,7 @@ def kmeans(
         epsilon: ε in nats, for all iterations together.
         iterations: how many; fixed beforehand.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        positions: instead of `points`, which are None then, the numbers of the values of the records.
         initial: the centroids to begin with, shape (k, numeric attributes), chosen **without looking at the data**;
             without them they are drawn uniformly from the box.
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
@@ -135,7 +142,10 @@ def kmeans(
     box = _box(domain)
     numeric = [domain.attributes[i] for i in box.axes]
     reals = _as_reals(points, domain)
-    numbers = domain.indices(points) if reals is None else domain.nearest(reals)
+    if reals is None or positions is not None:
+        numbers = domain.indices(points, positions=positions)
+    else:
+        numbers = domain.nearest(reals)
     # Records with one value are counted together: few values are then assigned, each once.
     values, weights = np.unique(numbers, return_counts=True)
     codes = np.unravel_index(values, domain.shape)

@@ -48,6 +48,7 @@ from mechdesign.blowfish.clique_graphs import CompleteGraph
 from mechdesign.blowfish.constraints import kinds_of
 from mechdesign.blowfish.linear_queries import ALL, FEW_ROWS, Additive, Extremes, Found, histogram
 from mechdesign.blowfish.numbers import root_up
+from mechdesign.blowfish.policy_like import require_policy
 from mechdesign.blowfish.secret_graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph
 from mechdesign.blowfish.zero_sums import longest, minimal_zero_sums, rank
 from mechdesign.computed import cached_property
@@ -102,6 +103,7 @@ def constraint_sensitivity(policy: PolicyLike) -> ConstraintSensitivity:
     >>> constraint_sensitivity(Policy.partition(domain, blocks, constraints=[([1, 0, 1, 0], 1)]))
     ConstraintSensitivity(value=4, exact=True, moves=2)
     """
+    require_policy(policy)
     ties = _Dependence(policy.secret_graph, policy.constraints)
     found = _largest(ties, histogram(policy.domain.size, None), 1)
     return ConstraintSensitivity(int(found.power), found.exact, ties.moves)

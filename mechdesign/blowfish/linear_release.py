@@ -25,6 +25,7 @@ from mechdesign.blowfish.policy_words import describe_policy
 from mechdesign.blowfish.release import Description, Release
 from mechdesign.blowfish.scaling import scaled
 from mechdesign.blowfish.true_answers import check_table, true_answers
+from mechdesign.blowfish.values import as_labels, value_labels
 from mechdesign.blowfish.workload import Workload
 from mechdesign.certify.exact import exact, exact_text, printed
 from mechdesign.errors import InputError
@@ -41,7 +42,6 @@ __all__ = [
     "release_linear",
     "release_sum",
     "step_of",
-    "value_labels",
     "weights_of",
 ]
 
@@ -66,6 +66,7 @@ def release_histogram(
     epsilon: object = None,
     rng: Rng = None,
     *,
+    positions: ArrayLike | None = None,
     rho: object = None,
     partition: ArrayLike | None = None,
     ledger: LedgerLike | None = None,
@@ -82,6 +83,7 @@ def release_histogram(
         policy: what is protected.
         epsilon: ε in nats, for two-sided geometric noise.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        positions: instead of `data`, which is None then, the numbers of the values of the records.
         rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
         partition: the block of each value, texts or numbers of shape (|T|,).
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
@@ -106,7 +108,7 @@ def release_histogram(
     budget = Budget.of(epsilon, rho)
     if partition is None:
         _check_size(as_policy(policy).domain)
-    counts = as_policy(policy).domain.counts(data)
+    counts = as_policy(policy).domain.counts(data, positions=positions)
     check_table(policy, counts)
     if partition is None:
         asked = _Asked("histogram", "histogram", counts, value_labels(policy.domain))
@@ -116,7 +118,7 @@ def release_histogram(
         first = np.unique(blocks, return_index=True)[1]
         totals = np.zeros(len(first), dtype=np.int64)
         np.add.at(totals, blocks, counts)
-        labels = {"block": _as_labels(np.asarray(partition).ravel()[first].tolist())}
+        labels = {"block": as_labels(np.asarray(partition).ravel()[first].tolist())}
         asked = _Asked("histogram of a partition", "histogram", totals, labels, options={"partition": partition})
         asked = replace(asked, classes=lambda: classes_of_blocks(blocks))
     return _with_noise(asked, policy, budget, rng, ledger, confidence, together)
@@ -129,6 +131,7 @@ def release_linear(
     epsilon: object = None,
     rng: Rng = None,
     *,
+    positions: ArrayLike | None = None,
     step: object = 1,
     rho: object = None,
     ledger: LedgerLike | None = None,
@@ -149,6 +152,7 @@ def release_linear(
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
         step: the step of the lattice: all weights are multiples of it, and so are the answers. A float stands for the
             decimal that Python prints.
+        positions: instead of `data`, which is None then, the numbers of the values of the records.
         rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each answer.
@@ -168,7 +172,7 @@ def release_linear(
         problem = "is not positive" if unit <= 0 else "is out of range"
         raise InputError("step", problem, value=step, bound="between 1e-200 and 1e200")
     rows = on_lattice(weights, unit, as_policy(policy).domain.size)
-    counts = policy.domain.counts(data)
+    counts = policy.domain.counts(data, positions=positions)
     check_table(policy, counts, int(np.abs(rows).max(initial=0)), "queries")
     # The sensitivity of the integers is in steps already.
     answers = true_answers(rows, counts)
@@ -184,6 +188,7 @@ def release_sum(
     epsilon: object = None,
     rng: Rng = None,
     *,
+    positions: ArrayLike | None = None,
     rho: object = None,
     ledger: LedgerLike | None = None,
     confidence: object = Fraction(19, 20),
@@ -197,6 +202,7 @@ def release_sum(
         attribute: its name; may be left out where there is only one.
         epsilon: ε in nats, for two-sided geometric noise.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        positions: instead of `data`, which is None then, the numbers of the values of the records.
         rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
         ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of the sum.
@@ -213,13 +219,13 @@ def release_sum(
     if attribute is None and len(domain.attributes) > 1:
         raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
     name = domain.names[0] if attribute is None else attribute
-    positions, unit = domain.attribute(name).positions, domain.attribute(name).unit
-    numbers = domain.indices(data)
+    values, unit = domain.attribute(name).positions, domain.attribute(name).unit
+    numbers = domain.indices(data, positions=positions)
     codes = np.unravel_index(numbers, domain.shape)[domain.names.index(name)]
-    counts = np.bincount(codes, minlength=len(positions))
+    counts = np.bincount(codes, minlength=len(values))
     known = np.bincount(numbers, minlength=domain.size) if policy.constraints else counts
-    check_table(policy, known, int(np.abs(positions).max()), f"domain[{name!r}]")
-    total, labels = true_answers(positions[None], counts), {"sum of": np.array([name])}
+    check_table(policy, known, int(np.abs(values).max()), f"domain[{name!r}]")
+    total, labels = true_answers(values[None], counts), {"sum of": np.array([name])}
     asked = _Asked("sum", "sum", total, labels, unit, unit, {"attribute": name})
     asked = replace(asked, classes=lambda: classes_of_attribute(domain, name))
     return _with_noise(asked, policy, budget, rng, ledger, confidence, together)
@@ -250,18 +256,6 @@ def step_of(weights: NDArray[np.float64]) -> Fraction:
     Fraction(1, 4)
     """
     return Fraction(1, math.lcm(*{printed(weight).denominator for weight in np.unique(weights).tolist()}))
-
-
-def value_labels(domain: Domain) -> dict[str, NDArray[Any]]:
-    """Return the values of each attribute for all numbers of values, arrays of shape (|T|,) by name."""
-    labels = {}
-    repeats, tiles = domain.size, 1
-    for attribute in domain.attributes:
-        repeats //= attribute.size
-        own = np.arange(attribute.size) if attribute.values == range(attribute.size) else _as_labels(attribute.values)
-        labels[attribute.name] = np.tile(np.repeat(own, repeats), tiles)
-        tiles *= attribute.size
-    return labels
 
 
 def _check_size(domain: Domain) -> None:
@@ -367,7 +361,7 @@ def on_lattice(queries: ArrayLike, step: Fraction, size: int) -> Integers:
         raise InputError("queries", "have the wrong shape", value=np.shape(queries), bound=f"({size},) or (q, {size})")
     if given.dtype.kind in "biuf" and max(abs(step.numerator), step.denominator) < 2**53:
         # A double of up to 15 digits is the one next to its multiple of the step; the rest is settled exactly.
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             numbers = np.rint(given / float(step))
             good = np.abs(numbers) * max(step.numerator, 1) < 2.0**53
             good &= numbers * float(step.numerator) / float(step.denominator) == given
@@ -387,8 +381,3 @@ def on_lattice(queries: ArrayLike, step: Fraction, size: int) -> Integers:
             )
         rows[place] = int(multiple)
     return rows
-
-
-def _as_labels(values: Any) -> NDArray[Any]:
-    array = np.asarray(values)
-    return array if array.dtype.kind in "iu" else np.array([str(value) for value in values])

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.accounting.partition import Partition
 from mechdesign.errors import InputError
@@ -180,8 +180,9 @@ class Strategy:
 
     def release(
         self,
-        data: object,
+        data: object = None,
         *,
+        positions: ArrayLike | None = None,
         epsilon: Any = None,
         rho: Any = None,
         ledger: LedgerLike | None = None,
@@ -193,6 +194,7 @@ class Strategy:
 
         Args:
             data: the table, as for `Domain.indices`.
+            positions: instead of `data` the numbers of the values of the records.
             epsilon: ε in nats, for Laplace noise.
             rho: ρ under zero-concentrated differential privacy, for Gaussian noise.
             ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
@@ -214,7 +216,7 @@ class Strategy:
         generator = None if rng is None else as_generator(rng)
         level = as_confidence(confidence)
         policy, workload, space = self.policy, self.workload, self.space
-        counts = policy.domain.counts(data)
+        counts = policy.domain.counts(data, positions=positions)
         check_table(policy, counts, int(np.abs(self.rows).sum(axis=0).max(initial=0)))
         budget, what = Budget.of(epsilon, rho), f"workload: {workload.phrase}"
         totals = counts - space.histogram(space.paths[:-1].T @ counts)

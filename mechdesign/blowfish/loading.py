@@ -6,7 +6,6 @@ import csv
 import hashlib
 import io
 import os
-import warnings
 from collections.abc import Sequence
 from pathlib import Path
 from typing import TypeVar
@@ -21,7 +20,8 @@ from mechdesign.blowfish.release import ANSWERS, HEADER, VERSION, Column, Descri
 from mechdesign.certify.exact import exact
 from mechdesign.certify.texts import from_cell
 from mechdesign.errors import InputError, UnsoundWarning
-from mechdesign.validation import Floats
+from mechdesign.validation import Floats, as_path
+from mechdesign.warned import warn
 
 __all__ = ["load"]
 
@@ -48,6 +48,7 @@ def load(directory: str | os.PathLike[str]) -> Release:
     Warns:
         UnsoundWarning: the release protects less than its policy says.
     """
+    directory = as_path(directory, "directory")
     folder = Path(directory)
     try:
         header = msgspec.json.decode((folder / HEADER).read_bytes(), type=Header)
@@ -67,7 +68,7 @@ def load(directory: str | os.PathLike[str]) -> Release:
     except (ValueError, TypeError, KeyError) as error:
         raise _damaged(folder, str(error)) from error
     if found.description.unsound:
-        warnings.warn(f"{folder}: {found.description.definition}", UnsoundWarning, stacklevel=2)
+        warn(f"{folder}: {found.description.definition}", UnsoundWarning, stacklevel=2)
     return found
 
 

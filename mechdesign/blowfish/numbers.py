@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import sys
 from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
@@ -10,7 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.exact import exact, float_up, nearest, printed
+from mechdesign.certify.exact import exact, float_up, is_flushing, least_float, nearest, printed
 from mechdesign.errors import InputError
 from mechdesign.validation import require_unmasked
 
@@ -86,11 +87,13 @@ def root_up(power: Fraction) -> float:
     # Brought near 1, so that neither the fraction nor its root leaves the range of floats on the way.
     shift = (power.denominator.bit_length() - power.numerator.bit_length()) // 2
     number = math.ldexp(math.sqrt(nearest(power * Fraction(4) ** shift)), -shift)
+    if not power:
+        return 0.0
+    if number < sys.float_info.min and is_flushing():
+        return sys.float_info.min
     for _ in range(2):
         number = math.nextafter(number, 0)
-    while Fraction(number) ** 2 < power or printed(number) ** 2 < power:
-        number = math.nextafter(number, math.inf)
-    return number
+    return least_float(number, lambda tried: Fraction(tried) ** 2 >= power and printed(tried) ** 2 >= power)
 
 
 def _small(array: NDArray[Any], factor: int = 1) -> NDArray[Any]:

@@ -1,8 +1,9 @@
 """Least-cost channels under a policy: the optimal answer to one count, and to one attribute of one record.
 
 What is answered to one count or one value is a channel, and the policy's guarantee a set of linear inequalities on it:
-`mechdesign.design` finds the channel of least expected cost and proves both. For counts that form a line the geometric
-mechanism followed by the Bayes-optimal remap of its answers is optimal, too (Ghosh, Roughgarden and Sundararajan 2009).
+`mechdesign.design` finds the channel of least expected cost and proves both. For counts on a line, and costs that never
+fall with the error, the geometric mechanism followed by the Bayes-optimal remap of its answers is optimal, too (Ghosh,
+Roughgarden and Sundararajan 2009).
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from mechdesign.model.problem import Problem
 from mechdesign.requirements.kinds import GraphPrivacy
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.design import design
-from mechdesign.validation import as_array, as_floats, as_integer
+from mechdesign.validation import as_array, as_floats, as_integer, require_kind
 
 __all__ = ["CountCosts", "compare_counts", "optimal_attribute", "optimal_count", "remapped_cost"]
 
@@ -109,8 +110,9 @@ def optimal_attribute(
 ) -> Design:
     """Design the channel of least expected cost that answers the value of one record under a policy.
 
-    A value is answered with a value; two that an edge of the policy joins are told apart by at most ε. Values that no
-    path joins may be told apart exactly. A value without an edge is refused, unless `isolated` is "release".
+    A value is answered with a value, both by their number, see `Domain.value`; two that an edge of the policy joins are
+    told apart by at most ε. Values that no path joins may be told apart exactly. A value without an edge is refused,
+    unless `isolated` is "release".
 
     Args:
         policy: what must not be told apart, without known counts and without the null node.
@@ -125,6 +127,7 @@ def optimal_attribute(
     >>> round(optimal_attribute(policy, 0.1).certificate.expected_cost, 6)
     1.2
     """
+    require_kind(policy, Policy, "policy", "a Policy")
     size = policy.domain.size
     if size > _LARGEST:
         raise InputError("policy", "has too many values for a channel", value=size, bound=f"at most {_LARGEST}")
@@ -221,7 +224,7 @@ def _rounded_laplace(rate: float, size: int) -> Floats:
     """Return the channel of Laplace noise of scale 1/rate, rounded to the nearest count and clipped, (size, size)."""
     borders = np.concatenate([[-np.inf], np.arange(size - 1) + 0.5, [np.inf]])
     steps = borders[None, :] - np.arange(size)[:, None]
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         below = np.where(steps < 0, 0.5 * np.exp(np.minimum(rate * steps, 0)), 1 - 0.5 * np.exp(-np.abs(rate * steps)))
     masses: Floats = np.diff(below, axis=1)
     return masses

@@ -21,6 +21,7 @@ from mechdesign.report.frame import round_ticks
 from mechdesign.report.scales import short
 from mechdesign.report.style import ACCENT, INK, MUTED, abreast, drawn, headline, new_figure
 from mechdesign.report.words import clip
+from mechdesign.validation import as_list, require_kind
 
 __all__ = ["answers_picture", "cdf_picture", "clusters_picture", "comparison_picture", "ranges_picture"]
 
@@ -153,6 +154,9 @@ def clusters_picture(release: ClusteringRelease) -> Figure:
 @drawn
 def comparison_picture(found: Sequence[CountCosts], records: int, measure: str = "absolute error") -> Figure:
     """Show the expected costs of several ways to answer one count against ε."""
+    found = as_list(found, "found", "a list of CountCosts")
+    for index, each in enumerate(found):
+        require_kind(each, CountCosts, f"found[{index}]", "CountCosts")
     figure = new_figure(8.0, 3.9)
     axes = figure.subplots()
     along = [each.epsilon for each in found]

@@ -24,10 +24,11 @@ from mechdesign.blowfish.range_tree import RangeTree
 from mechdesign.blowfish.scaling import scaled
 from mechdesign.blowfish.secret_graphs import require_room
 from mechdesign.blowfish.strategy_choice import strategy
+from mechdesign.blowfish.values import read_ranges
 from mechdesign.blowfish.workload import Workload, as_workload, prefixes
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
-from mechdesign.validation import as_array
+from mechdesign.validation import as_array, require_kind
 
 __all__ = [
     "Option",
@@ -137,7 +138,8 @@ def plan_cumulative(
     *,
     mechanism: str = "auto",
     fanout: int | None = None,
-    ranges: Ranges | None = None,
+    ranges: object = None,
+    positions: object = None,
     compare: bool = True,
 ) -> Plan:
     """Plan a cumulative histogram, or ranges read from one, by the mechanisms of sections 7.1 and 7.2 of the paper.
@@ -148,19 +150,22 @@ def plan_cumulative(
         epsilon: ε in nats.
         mechanism: "auto" for the one with the least expected error on these queries, or the name of one.
         fanout: of the trees; without it the one of least expected error.
-        ranges: the ranges to be read, by numbers of values, both ends included; all cumulative counts unless given.
+        ranges: the ranges to be read, pairs of values, both included; all cumulative counts unless given.
+        positions: instead of `ranges` pairs of numbers of values.
         compare: find strategies for the same queries, too, and the proven limit, where that takes seconds only.
     """
+    require_kind(policy, Policy, "policy", "a Policy")
     budget, size = Budget.of(epsilon), policy.domain.size
-    what = "cumulative histogram" if ranges is None else "ranges of a cumulative histogram"
-    queries = size if ranges is None else len(ranges)
+    spans = read_ranges(policy.domain, ranges, positions)
+    what = "cumulative histogram" if spans is None else "ranges of a cumulative histogram"
+    queries = size if spans is None else len(spans)
     remarks = ("The number of records is public and is given exactly.", _INFERENCE)
     if policy.constraints:
         scale = cumulative_scale(policy, budget)
         if mechanism not in ("auto", "ordered"):
             bound = '"auto" or "ordered" under publicly known counts'
             raise InputError("mechanism", "does not take known counts", value=mechanism, bound=bound)
-        variances = _variances(None if scale is None else RangeNoise(scale, None).structure(size, 1, 2), size, ranges)
+        variances = _variances(None if scale is None else RangeNoise(scale, None).structure(size, 1, 2), size, spans)
         detail = f"noise of scale {exact_text(scale or Fraction(0))} on each count"
         ordered = Option("ordered", detail, _root_mean(variances), taken=True)
         return _plan(what, queries, policy, budget, (ordered,), remarks)
@@ -172,7 +177,7 @@ def plan_cumulative(
     found = []
     for name, detail, tree in _mechanisms(size, theta, budget.epsilon, fanout):
         if mechanism in ("auto", name):
-            found.append(Option(name, detail, _root_mean(_variances(tree, size, ranges))))
+            found.append(Option(name, detail, _root_mean(_variances(tree, size, spans))))
     if not found:
         raise InputError(
             "mechanism",
@@ -184,7 +189,9 @@ def plan_cumulative(
     marked = tuple(replace(option, taken=option is best) for option in found)
     others: tuple[Option, ...] = ()
     if best.error > 0 and compare:
-        others = _compared(prefixes(size) if ranges is None else list(ranges), policy, budget)
+        others = _compared(
+            prefixes(size) if spans is None else as_workload(None, policy.domain, positions=spans), policy, budget
+        )
     limit = others[0].limit if others else None
     options = tuple(replace(option, limit=limit) for option in marked) + others
     return _plan(what, queries, policy, budget, options, remarks)
@@ -212,6 +219,7 @@ def plan_workload(
     workload: object,
     policy: Policy,
     *,
+    positions: object = None,
     epsilon: object = None,
     rho: object = None,
     kind: str = "auto",
@@ -219,13 +227,15 @@ def plan_workload(
 ) -> tuple[Plan, Strategy | None]:
     """Plan the answers to a workload, and return the strategy that was found beside it.
 
-    Under publicly known counts, for which there is no strategy, `release_linear` puts noise on each query.
+    Under publicly known counts, for which there is no strategy, `release_linear` puts noise on each query. The workload
+    and `positions` are those of `strategy`.
     """
     budget = Budget.of(epsilon, rho)
+    asked = as_workload(workload, policy.domain, positions=positions)
     if policy.constraints:
-        return _plan_queries(as_workload(workload, policy.domain), policy, budget, kind), None
+        return _plan_queries(asked, policy, budget, kind), None
     noise = "laplace" if budget.rho is None else "gaussian"
-    found = strategy(as_workload(workload, policy.domain), policy, noise, kind, tolerance=tolerance)
+    found = strategy(asked, policy, noise, kind, tolerance=tolerance)
     options = _options(found, budget)
     first = replace(options[0], taken=True) if options else Option("exact", "no noise", 0.0, taken=True)
     remarks = (found.exact_part,)
@@ -296,12 +306,12 @@ def _mechanisms(
     return made
 
 
-def _variances(tree: RangeTree | None, size: int, ranges: Ranges | None) -> Floats:
+def _variances(tree: RangeTree | None, size: int, spans: Ranges | None) -> Floats:
     if tree is None:
         return np.zeros(1)
-    if ranges is None:
+    if spans is None:
         return tree.prefix_variances()
-    return np.array([0.0 if (low, high) == (0, size - 1) else tree.variance(low, high) for low, high in ranges])
+    return np.array([0.0 if (low, high) == (0, size - 1) else tree.variance(low, high) for low, high in spans])
 
 
 def _compared(workload: Any, policy: Policy, budget: Budget) -> tuple[Option, ...]:

@@ -7,6 +7,7 @@ from typing import Protocol
 from mechdesign.blowfish.constraints import Constraint
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.secret_graphs import SecretGraph
+from mechdesign.errors import InputError
 
 __all__ = ["PolicyLike"]
 
@@ -25,3 +26,9 @@ class PolicyLike(Protocol):
     @property
     def constraints(self) -> tuple[Constraint, ...]:
         """Return the count queries whose answers are public."""
+
+
+def require_policy(policy: object) -> None:
+    """Raise `InputError` for what has no domain, secret graph and known counts, which every policy has."""
+    if isinstance(policy, type) or not all(hasattr(policy, name) for name in ("domain", "secret_graph", "constraints")):
+        raise InputError("policy", "is of another kind", value=type(policy).__name__, bound="a blowfish.Policy")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -12,17 +13,17 @@ from typing import TYPE_CHECKING
 from mechdesign.atomic import write_file
 from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.published import NamedQuantile, NamedRange, Published
-from mechdesign.blowfish.ranges import quantile, range_query
+from mechdesign.blowfish.ranges import quantile_numbers, range_query
 from mechdesign.blowfish.release import HEADER
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.texts import csv_text
 from mechdesign.errors import ExportError, ReportError
-from mechdesign.export.files import check_folder
+from mechdesign.export.files import check_folder, refusal_of_second
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain
 
-__all__ = ["FILES", "Publication", "check_target", "named_quantiles", "named_ranges"]
+__all__ = ["FILES", "Publication", "check_target", "holds_release", "named_quantiles", "named_ranges"]
 
 
 def __dir__() -> list[str]:
@@ -44,7 +45,14 @@ class Publication(Published):
 
         return html(self)
 
-    def save(self, directory: str | os.PathLike[str], *, report: bool = True, force: bool = False) -> None:
+    def save(
+        self,
+        directory: str | os.PathLike[str],
+        *,
+        report: bool = True,
+        force: bool = False,
+        overwrite: bool = True,
+    ) -> None:
         """Write ``ranges.csv`` or ``quantiles.csv``, ``answers.csv``, ``release.json`` and, last, ``report.html``.
 
         The answers are complete with ``release.json``. The report comes after them: whatever happens to it, they stand.
@@ -53,13 +61,14 @@ class Publication(Published):
             directory: a folder; it is made where there is none.
             report: write the report, too.
             force: write into a folder that holds other files, beside them.
+            overwrite: replace a release that stands there; a rehearsal is always replaced. Both releases add up.
 
         Raises:
             ExportError: the files may not, or cannot, be written.
             ReportError: the answers are written, and the report cannot be made or written.
         """
         folder = Path(directory)
-        check_target(folder, force)
+        check_target(folder, force, overwrite)
         texts = {}
         if self.ranges:
             heads = ("first", "last", "answer", "standard_error", "low", "high")
@@ -89,8 +98,12 @@ class Publication(Published):
             ) from error
 
 
-def check_target(directory: Path, force: bool = False) -> None:
-    """Raise `ExportError` unless a publication may and can be written into a folder: a new one, or one of another."""
+def check_target(directory: Path, force: bool = False, overwrite: bool = True) -> None:
+    """Raise `ExportError` unless a publication may and can be written into a folder.
+
+    It may when the folder does not exist or is empty, or holds a rehearsal; with `overwrite` also when it holds any
+    release, whole or interrupted.
+    """
 
     def ours(entry: Path) -> bool:
         # What a killed run leaves is called `.NAME.????????.partial`.
@@ -99,6 +112,23 @@ def check_target(directory: Path, force: bool = False) -> None:
         return whole in FILES and not entry.is_dir()
 
     check_folder(directory, ours, "a release", force)
+    if not overwrite and holds_release(directory):
+        raise refusal_of_second(directory, "a release")
+
+
+def holds_release(directory: Path) -> bool:
+    """Whether a folder holds a release, whole or not, that was no rehearsal."""
+    answers = any((directory / file).is_file() for file in FILES if file != _REPORT)
+    return answers and not _is_rehearsal(directory)
+
+
+def _is_rehearsal(directory: Path) -> bool:
+    try:
+        document = json.loads((directory / HEADER).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        # An unfinished run, whose answers somebody may have seen.
+        return False
+    return isinstance(document, dict) and document.get("rehearsal") is True
 
 
 def named_ranges(
@@ -107,7 +137,8 @@ def named_ranges(
     """Return ranges of numbers of values, read from a release, with the names of the values."""
     values = domain.attributes[0].values
     return tuple(
-        NamedRange(str(values[low]), str(values[high]), range_query(release, low, high)) for low, high in ranges
+        NamedRange(str(values[low]), str(values[high]), range_query(release, positions=(low, high)))
+        for low, high in ranges
     )
 
 
@@ -116,9 +147,10 @@ def named_quantiles(
 ) -> tuple[NamedQuantile, ...]:
     """Return quantiles, read from a release, with the names of the values."""
     values = domain.attributes[0].values
-    found = ((share, quantile(release, share)) for share in probabilities)
+    found = ((share, quantile_numbers(release, share)) for share in probabilities)
     return tuple(
-        NamedQuantile(share, *(str(values[number]) for number in (at.value, at.low, at.high))) for share, at in found
+        NamedQuantile(share, *(str(values[number]) for number in (value, low, high)))
+        for share, (low, value, high) in found
     )
 
 

@@ -17,6 +17,7 @@ from mechdesign.blowfish.clusterings import kmeans_sizes, kmeans_sums
 from mechdesign.blowfish.known_counts import under_known_counts
 from mechdesign.blowfish.linear_queries import Additive, Found, cumulative, histogram, weighted
 from mechdesign.blowfish.numbers import Lattice, as_lattice, plain
+from mechdesign.blowfish.policy_like import require_policy
 from mechdesign.blowfish.secret_graphs import Edge, require_room
 from mechdesign.errors import InputError
 from mechdesign.validation import as_integer
@@ -105,6 +106,7 @@ def sensitivity(
         InputError: an unknown query, another norm, an option of another query, arrays of the wrong shape, or k-means
             under publicly known counts.
     """
+    require_policy(policy)
     if (norm := as_integer(norm, "norm", 1)) > 2:
         raise InputError("norm", "is not offered", value=norm, bound="1 or 2")
     options = {

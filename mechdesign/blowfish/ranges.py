@@ -6,16 +6,18 @@ import math
 import operator
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.range_noise import interval_about
+from mechdesign.blowfish.values import find_label, read_label
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
 
-__all__ = ["Distribution", "Estimate", "Quantile", "cdf", "quantile", "range_query"]
+__all__ = ["Distribution", "Estimate", "Quantile", "cdf", "quantile", "quantile_numbers", "range_query"]
 
 
 def __dir__() -> list[str]:
@@ -53,27 +55,27 @@ class Estimate:
 
 @dataclass(frozen=True)
 class Quantile:
-    """An estimated quantile: the number of the least value at which the distribution function reaches a probability.
+    """An estimated quantile: the least value at which the distribution function reaches a probability.
 
     Attributes:
-        value: the number of the value.
-        low: lower end of the interval.
-        high: upper end of the interval.
+        value: the value, an integer where it is whole and else a float.
+        low: lower end of the interval, a value.
+        high: upper end of the interval, a value.
         confidence: the probability with which the interval contains the true quantile, at least.
     """
 
-    value: int
-    low: int
-    high: int
+    value: int | float
+    low: int | float
+    high: int | float
     confidence: Fraction
 
     def __int__(self) -> int:
-        return self.value
+        return int(self.value)
 
     def __float__(self) -> float:
         return float(self.value)
 
-    def interval(self) -> tuple[int, int]:
+    def interval(self) -> tuple[int | float, int | float]:
         """Return the ends of the interval."""
         return self.low, self.high
 
@@ -87,34 +89,50 @@ class Distribution:
         low: lower ends of the intervals.
         high: upper ends of the intervals.
         confidence: the probability with which any one interval contains the true share, at least.
+        points: the values of the domain that the shares belong to, numbers or texts, shape (|T|,).
     """
 
     values: Floats
     low: Floats
     high: Floats
     confidence: Fraction
+    points: NDArray[Any]
 
 
-def range_query(release: CumulativeRelease, low: int, high: int) -> Estimate:
-    """Estimate how many records have a value from number `low` to number `high`, both included.
+def range_query(
+    release: CumulativeRelease, low: object = None, high: object = None, *, positions: tuple[int, int] | None = None
+) -> Estimate:
+    """Estimate how many records have a value from `low` to `high`, both included.
+
+    A release that was made from counts has the values 0, 1, …
 
     Args:
-        release: what `ordered`, `hierarchical` or `ordered_hierarchical` returned.
-        low: number of the first value, from 0.
-        high: number of the last value, at most |T| − 1.
+        release: what `release_cumulative`, `ordered`, `hierarchical` or `ordered_hierarchical` returned.
+        low: the first value, a value of the domain.
+        high: the last value.
+        positions: instead of both the numbers of the first and the last value, from 0 to |T| − 1.
 
     Raises:
-        InputError: an end that is no value, or `low` above `high`.
+        InputError: an end that is no value of the domain, also where it is the number of one, or `low` above `high`.
 
-    >>> from mechdesign.blowfish.cumulative import ordered
-    >>> answer = range_query(ordered([5, 0, 0, 7, 1], theta=1, epsilon=100, rng=1), 1, 3)
+    >>> from mechdesign.blowfish.cumulative import release_cumulative
+    >>> from mechdesign.blowfish.domain import Domain
+    >>> from mechdesign.blowfish.policy import Policy
+    >>> ages = Policy.line(Domain({"age": range(17, 91)}))
+    >>> answer = range_query(release_cumulative([30, 31, 60], ages, epsilon=100, rng=1), 17, 31)
     >>> float(answer), answer.interval()
-    (7.0, (7.0, 7.0))
+    (2.0, (2.0, 2.0))
     """
     _check(release)
-    first, last = _number(low, "low", len(release)), _number(high, "high", len(release))
-    if first > last:
-        raise InputError("low", "is above high", value=low, bound=f"at most {high}", remedy="exchange the two")
+    if positions is not None:
+        if low is not None or high is not None:
+            raise InputError("positions", "are given beside low and high", bound="either of them")
+        first, last = _checked_positions(positions, len(release))
+    else:
+        labels = _values(release)
+        first, last = (_number(end, name, labels) for end, name in ((low, "low"), (high, "high")))
+        if first > last:
+            raise InputError("low", "is above high", value=low, bound=f"at most {high}", remedy="exchange the two")
     before = first - 1
 
     def difference(counts: Floats) -> float:
@@ -134,23 +152,43 @@ def cdf(release: CumulativeRelease) -> Distribution:
     _check(release)
     records = release.records
     return Distribution(
-        release.answers / records, release.low / records, release.high / records, release.description.confidence
+        release.answers / records,
+        release.low / records,
+        release.high / records,
+        release.description.confidence,
+        _values(release),
     )
 
 
 def quantile(release: CumulativeRelease, probability: object) -> Quantile:
     """Estimate the least value at which the distribution function is at least `probability`.
 
+    A release that was made from counts has the values 0, 1, …
+
     If the true quantile is v, its interval misses v only where the interval of the cumulative count at v lies below the
     probability, or that at v − 1 not below it: each has half the error probability, as the noise is symmetric.
 
     Args:
-        release: what `ordered`, `hierarchical` or `ordered_hierarchical` returned.
+        release: what `release_cumulative`, `ordered`, `hierarchical` or `ordered_hierarchical` returned.
         probability: above 0 and at most 1.
 
     Raises:
         InputError: another probability.
+
+    >>> from mechdesign.blowfish.cumulative import release_cumulative
+    >>> from mechdesign.blowfish.domain import Domain
+    >>> from mechdesign.blowfish.policy import Policy
+    >>> ages = Policy.line(Domain({"age": range(17, 91)}))
+    >>> quantile(release_cumulative([30, 31, 60], ages, epsilon=100, rng=1), 0.5).value
+    31
     """
+    numbers, labels = quantile_numbers(release, probability), _values(release)
+    low, value, high = (read_label(labels[number]) for number in numbers)
+    return Quantile(value, low, high, release.description.confidence)
+
+
+def quantile_numbers(release: CumulativeRelease, probability: object) -> tuple[int, int, int]:
+    """Return the numbers of three values: the lower end of a quantile's interval, itself, the upper end."""
     _check(release)
     share = exact(probability, "probability")
     if not 0 < share <= 1:
@@ -161,7 +199,7 @@ def quantile(release: CumulativeRelease, probability: object) -> Quantile:
     low = int(np.argmax(release.high >= needed))
     short = np.flatnonzero(release.low < needed)
     high = min(int(short[-1]) + 1 if short.size else 0, len(release) - 1)
-    return Quantile(value, min(low, value), max(high, value), release.description.confidence)
+    return min(low, value), value, max(high, value)
 
 
 def _check(release: object) -> None:
@@ -174,11 +212,23 @@ def _check(release: object) -> None:
         )
 
 
-def _number(value: object, path: str, size: int) -> int:
+def _values(release: CumulativeRelease) -> NDArray[Any]:
+    """Return the labels of the values, ascending, shape (|T|,)."""
+    return next(iter(release.labels.values()))
+
+
+def _number(value: object, path: str, labels: NDArray[Any]) -> int:
+    if value is None:
+        raise InputError(path, "is not given", bound="a value of the domain", remedy="give both ends, or positions=")
+    return find_label(labels, value, path)
+
+
+def _checked_positions(positions: object, size: int) -> tuple[int, int]:
     try:
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise InputError(path, "is no number of a value", value=value, bound=f"from 0 to {size - 1}") from error
-    if isinstance(value, bool) or not 0 <= number < size:
-        raise InputError(path, "is no number of a value", value=value, bound=f"from 0 to {size - 1}")
-    return number
+        first, last = (operator.index(end) for end in positions)  # type: ignore[attr-defined]
+    except (TypeError, ValueError) as error:
+        raise InputError("positions", "are no pair of integers", value=positions, bound="two of them") from error
+    if any(isinstance(end, bool) for end in positions) or not 0 <= first <= last < size:  # type: ignore[attr-defined]
+        bound = f"two of them, 0 <= first <= last <= {size - 1}"
+        raise InputError("positions", "are no range of values", value=positions, bound=bound)
+    return first, last

@@ -18,8 +18,8 @@ from mechdesign.atomic import write_file
 from mechdesign.blowfish.definitions import EARLIER
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.texts import to_cell
-from mechdesign.errors import ExportError
-from mechdesign.validation import read_only
+from mechdesign.errors import ExportError, InputError
+from mechdesign.validation import read_only, require_kind
 
 __all__ = ["ANSWERS", "HEADER", "VERSION", "Description", "Header", "Release"]
 
@@ -123,6 +123,10 @@ class Release:
     high: Floats = field(repr=False)
 
     def __post_init__(self) -> None:
+        require_kind(self.description, Description, "description", "a Description")
+        require_kind(self.labels, Mapping, "labels", "arrays by heading")
+        for name, array in (*self.labels.items(), *self._columns().items()):
+            require_kind(array, np.ndarray, name, "an array")
         for array in (*self.labels.values(), *self._columns().values()):
             read_only(array)
 
@@ -207,7 +211,12 @@ class Release:
     @classmethod
     def restored(cls: type[R], common: dict[str, Any], parameters: dict[str, Any]) -> R:
         """Return the release that has these common attributes and what `_parameters` gave."""
-        return cls(**common, **parameters)
+        require_kind(common, Mapping, "common", "attributes by name")
+        require_kind(parameters, Mapping, "parameters", "parameters by name")
+        try:
+            return cls(**common, **parameters)
+        except TypeError as error:
+            raise InputError("common", f"are not the attributes of {cls.__name__} ({error})") from error
 
     def _rows(self) -> Iterator[bytes]:
         columns = self._columns()

@@ -162,7 +162,7 @@ def _answers(publication: Published) -> Iterator[str]:
     yield section("Answers", *parts)
 
 
-_BARS_SAY = "Bars, or the band, are the intervals of the answers, each on its own."
+_BARS_SAY = "A thin line, or the band, shows the interval of each answer on its own."
 
 
 def _range_table(publication: Published) -> str:

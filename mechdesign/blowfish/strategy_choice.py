@@ -39,6 +39,7 @@ def strategy(
     noise: str = "gaussian",
     kind: str = "auto",
     *,
+    positions: object = None,
     tolerance: float = _TOLERANCE,
 ) -> Strategy:
     """Choose the queries to be asked with noise so that a workload of linear queries is answered with least error.
@@ -48,11 +49,12 @@ def strategy(
 
     Args:
         workload: a name, "identity", "prefixes", "ranges" or "marginals"; a list of tuples (low, high), ranges of
-            numbers of values with both ends included; a matrix of shape (queries, |T|); or a `Workload`.
+            values with both ends included; a matrix of shape (queries, |T|); or a `Workload`.
         policy: what is protected, without count constraints.
         noise: "gaussian" or "laplace".
         kind: "auto" for the one with the least expected error, or one of "optimal", "identity", "prefix",
             "hierarchical", "ordered-hierarchical".
+        positions: instead of `workload`, which is None then, ranges of numbers of values, pairs (low, high).
         tolerance: the relative gap at which the search for the best Gaussian strategy ends.
 
     Returns:
@@ -93,7 +95,7 @@ def strategy(
         )
     if not 0 < as_number(tolerance, "tolerance") < 1:
         raise InputError("tolerance", "is not accepted", value=tolerance, bound="above 0 and below 1")
-    queries = as_workload(workload, policy.domain)
+    queries = as_workload(workload, policy.domain, positions=positions)
     space = edge_space(policy.domain.size, policy.secret_graph.edges())
     law: Literal["gaussian", "laplace"] = "laplace" if noise == "laplace" else "gaussian"
     norm = 1 if noise == "laplace" else 2

@@ -6,7 +6,7 @@ import itertools
 import math
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,10 +14,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mechdesign.errors import InputError
-from mechdesign.validation import require_unmasked
+from mechdesign.validation import require_kind, require_unmasked
 
 from .domain import Domain
 from .secret_graphs import require_room
+from .values import checked_positions, range_positions, value_names
 
 __all__ = [
     "MatrixQueries",
@@ -91,12 +92,16 @@ class Workload(ABC):
 
 @dataclass(frozen=True, eq=False)
 class RangeQueries(Workload):
-    """Counts of the values from `low` to `high`, both included: int64 arrays of shape (count,)."""
+    """Counts of the values from number `low` to number `high`, both included: int64 arrays of shape (count,).
+
+    `names` are what values are called in `labels`, shape (size,): their numbers unless given.
+    """
 
     size: int
     low: _Integers
     high: _Integers
     phrase: str
+    names: NDArray[Any] | None = None
 
     @property
     def count(self) -> int:
@@ -124,7 +129,9 @@ class RangeQueries(Workload):
 
     def labels(self) -> dict[str, NDArray[Any]]:
         """Return the first and the last value of each range."""
-        return {"first": self.low.copy(), "last": self.high.copy()}
+        if self.names is None:
+            return {"first": self.low.copy(), "last": self.high.copy()}
+        return {"first": self.names[self.low], "last": self.names[self.high]}
 
     def answers(self, histogram: NDArray[Any]) -> _Floats:
         """Return the ranges' counts."""
@@ -232,6 +239,7 @@ def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> Matrix
         InputError: more ways than attributes, an unknown attribute, no table, or more coefficients than fit the memory:
             each table has one for every value of the domain.
     """
+    require_kind(domain, Domain, "domain", "a Domain")
     names = domain.names
     if isinstance(ways, int) and not isinstance(ways, bool):
         if not 1 <= ways <= len(names):
@@ -277,26 +285,32 @@ def _check_tables(count: int, size: int) -> None:
         )
 
 
-def as_workload(workload: object, domain: Domain) -> Workload:
+def as_workload(workload: object, domain: Domain, *, positions: object = None) -> Workload:
     """Return the workload that a user means.
 
     Args:
         workload: a `Workload`; a name, "identity" (or "histogram"), "prefixes" (or "cumulative"), "ranges" (all of
-            them) or "marginals" (of one attribute each); a list of *tuples* (low, high), ranges of the numbers of
-            values, both ends included; or coefficients, a dense or sparse matrix of shape (queries, |T|).
+            them) or "marginals" (of one attribute each); a list of *tuples* (low, high), ranges of values, both ends
+            included; or coefficients, a dense or sparse matrix of shape (queries, |T|).
         domain: the values.
+        positions: instead of `workload` ranges of numbers of values, pairs (low, high).
 
     Raises:
         InputError: an unknown name, no query, a matrix of another width or with entries that are not finite, a range
-            outside the domain.
+            outside the domain, both arguments, or none.
     """
     size = domain.size
-    if isinstance(workload, Workload):
+    if (workload is None) == (positions is None):
+        problem = "is not given" if workload is None else "is given beside positions"
+        raise InputError("workload", problem, bound="a workload, or positions of ranges")
+    if positions is not None:
+        found: Workload = _range_list(checked_positions(domain, positions, "positions"), domain)
+    elif isinstance(workload, Workload):
         found = workload
     elif isinstance(workload, str):
         found = _named(workload, domain)
     elif isinstance(workload, list | tuple) and len(workload) and all(isinstance(pair, tuple) for pair in workload):
-        found = _range_list(workload, size)
+        found = _range_list(range_positions(domain, workload, "workload"), domain)
     else:
         found = _coefficients(workload)
     if found.count == 0:
@@ -312,30 +326,24 @@ def _named(name: str, domain: Domain) -> Workload:
     require_room(domain.size, "a workload")
     match name:
         case "identity" | "histogram":
-            return identity(domain.size)
+            found = identity(domain.size)
         case "prefixes" | "cumulative":
-            return prefixes(domain.size)
+            found = prefixes(domain.size)
         case "ranges":
-            return all_ranges(domain.size)
+            found = all_ranges(domain.size)
         case "marginals":
             return marginals(domain)
-    raise InputError(
-        "workload", "has no such name", value=name, bound='"identity", "prefixes", "ranges", "marginals" or a matrix'
-    )
+        case _:
+            bound = '"identity", "prefixes", "ranges", "marginals" or a matrix'
+            raise InputError("workload", "has no such name", value=name, bound=bound)
+    return replace(found, names=value_names(domain))
 
 
-def _range_list(pairs: Sequence[tuple[Any, ...]], size: int) -> RangeQueries:
-    for index, pair in enumerate(pairs):
-        if len(pair) != 2 or not all(
-            isinstance(end, int | np.integer) and not isinstance(end, bool | np.bool_) for end in pair
-        ):
-            raise InputError(f"workload[{index}]", "is not a range", value=pair, bound="a pair of numbers of values")
-        if not 0 <= pair[0] <= pair[1] < size:
-            raise InputError(
-                f"workload[{index}]", "is not a range of values", value=pair, bound=f"0 <= low <= high <= {size - 1}"
-            )
+def _range_list(pairs: Sequence[tuple[int, int]], domain: Domain) -> RangeQueries:
+    require_room(domain.size, "a workload")
     ends = np.array(pairs, dtype=np.int64)
-    return RangeQueries(size, ends[:, 0], ends[:, 1], f"{len(ends)} given ranges")
+    phrase = f"{len(ends)} given ranges"
+    return RangeQueries(domain.size, ends[:, 0], ends[:, 1], phrase, value_names(domain))
 
 
 def _coefficients(workload: Any) -> MatrixQueries:

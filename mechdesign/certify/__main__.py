@@ -9,7 +9,7 @@ from typing import TextIO
 from mechdesign.certify.memory import MEMORY_GIB, as_bytes
 from mechdesign.certify.texts import escape
 from mechdesign.certify.verify import examine
-from mechdesign.errors import CertificateError
+from mechdesign.errors import CertificateError, UnverifiedError, VerifierMemoryError
 
 __all__ = ["main"]
 
@@ -17,13 +17,19 @@ _USAGE = "usage: python -m mechdesign.certify DIR [--memory GIB]"
 
 
 def main(arguments: Sequence[str]) -> int:
-    """Verify the set in the folder named; return 0 if it holds, 1 with the reason if not, 2 for wrong usage."""
+    """Verify the set in the folder named; return 0 if it holds, and 1 with the reason if not.
+
+    Where nothing was verified it is 2: for wrong usage, and where no set can be read; and 3 where it takes more memory.
+    """
     folder, memory = _asked(list(arguments))
     if folder is None:
         print(_USAGE, file=sys.stdout if list(arguments) in (["-h"], ["--help"]) else sys.stderr)
         return 0 if list(arguments) in (["-h"], ["--help"]) else 2
     try:
         verified = examine(folder, memory)
+    except UnverifiedError as error:
+        _say(f"{folder} was not verified: {error.reason}", sys.stderr)
+        return 3 if isinstance(error, VerifierMemoryError) else 2
     except CertificateError as error:
         pair = "" if error.pair is None else f" (worst pair of secrets: {error.pair[0]} and {error.pair[1]})"
         _say(f"{folder} does not verify: {error.reason}{pair}", sys.stderr)

@@ -49,8 +49,8 @@ from mechdesign.certify.exact import exact, exact_text, printed
 from mechdesign.certify.memory import MEMORY_GIB, as_bytes, reading, require_room
 from mechdesign.certify.stated import ARRAYS, FORMS, Stated
 from mechdesign.certify.texts import require_plain_texts
-from mechdesign.errors import CertificateError, InputError
-from mechdesign.validation import Integers
+from mechdesign.errors import CertificateError, InputError, UnverifiedError
+from mechdesign.validation import Integers, as_path
 
 __all__ = [
     "CERTIFICATE",
@@ -175,7 +175,7 @@ def write(directory: str | Path, files: Mapping[str, bytes]) -> None:
     old set that the new one lacks are removed, unless they were changed. Raises `ExportError` when the files cannot be
     written; see `mechdesign.atomic`.
     """
-    folder = Path(directory)
+    folder = as_path(directory, "directory")
     if CERTIFICATE not in files:
         raise InputError("files", "lacks the certificate", value=sorted(files), bound=f"a set with {CERTIFICATE}")
     replace_files(folder, files, CERTIFICATE, _left_over(folder, files))
@@ -196,25 +196,30 @@ def read(directory: str | Path, memory: float | None = None) -> Bundle:
 def read_channel(path: str | Path, memory: float | None = None) -> tuple[Integers, int, dict[str, NDArray[Any]]]:
     """Return numerators, exponent and all arrays of a lone ``channel.npz``, without any digest to hold it against.
 
-    Raises `CertificateError` when the file is missing, malformed, holds no channel, or would take more than `memory`
-    GiB; see `read`.
+    Raises `UnverifiedError`, as there is no certificate, when the file is missing, malformed or holds no channel, and
+    `VerifierMemoryError` when it would take more than `memory` GiB; see `read`.
     """
-    file = Path(path)
+    file = as_path(path, "path")
     room = _Room(file.parent, memory, (file.name,))
-    arrays = unpack(_content(file.parent, file.name, room), file.name, room.arrays)
-    numerators: Integers = _array(arrays, file.name, "numerators", "<i8", 2)
-    return numerators, int(_array(arrays, file.name, "exponent", "<i8", 0)), arrays
+    try:
+        arrays = unpack(_content(file.parent, file.name, room), file.name, room.arrays)
+        numerators: Integers = _array(arrays, file.name, "numerators", "<i8", 2)
+        return numerators, int(_array(arrays, file.name, "exponent", "<i8", 0)), arrays
+    except UnverifiedError:
+        raise
+    except CertificateError as error:
+        raise UnverifiedError(error.reason) from error
 
 
 def inspect(directory: str | Path, memory: float | None = None) -> Bundle:
     """Return the set in `directory` with the digests that do not fit as `problems`; every file is read once.
 
-    Raises `CertificateError` when files are missing, malformed, or make no evidence, and, before anything large is
-    made, when reading them would take more than `memory` GiB; see `read`.
+    Raises `CertificateError` when files are missing, malformed, or make no evidence, `UnverifiedError` where no export
+    stands or its files cannot be opened, and `VerifierMemoryError`, before anything large is made, when reading them
+    would take more than `memory` GiB; see `read`.
     """
-    folder = Path(directory)
-    if not folder.is_dir():
-        raise CertificateError(f"{folder} is not a folder with an export")
+    folder = as_path(directory, "directory")
+    _require_export(folder)
     room = _Room(folder, memory, (CERTIFICATE, CHANNEL, DUAL, TABLE))
     document = _parse(_content(folder, CERTIFICATE, room))
     problems: list[str] = []
@@ -260,6 +265,18 @@ def inspect(directory: str | Path, memory: float | None = None) -> Bundle:
         table,
         Certificate.unknown(document["certificate"]),
     )
+
+
+def _require_export(folder: Path) -> None:
+    """Raise `UnverifiedError` where there is no folder, or nothing of an export in it."""
+    try:
+        if not folder.is_dir():
+            found = "is a file" if folder.exists() else "does not exist"
+            raise UnverifiedError(f"{folder} {found}, and not a folder with an export")
+        if not any((folder / name).exists() for name in (CERTIFICATE, CHANNEL, DUAL, TABLE)):
+            raise UnverifiedError(f"{folder} holds no export: {CERTIFICATE} is missing, and so are all other files")
+    except OSError as error:
+        raise UnverifiedError(f"{folder} cannot be read: {error.strerror or error}") from error
 
 
 def document_digest(document: Mapping[str, Any]) -> str:
@@ -465,7 +482,7 @@ def _opened(folder: Path, name: str) -> Iterator[BufferedReader]:
         with path.open("rb") as file:
             yield file
     except OSError as error:
-        raise CertificateError(f"{path} cannot be read: {error.strerror or error}") from error
+        raise UnverifiedError(f"{path} cannot be read: {error.strerror or error}") from error
 
 
 def _parse(content: bytes) -> dict[str, Any]:

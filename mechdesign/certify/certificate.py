@@ -20,6 +20,7 @@ from mechdesign.certify.exact import exact_text, float_down, float_up, printed, 
 from mechdesign.certify.revealed import revealed
 from mechdesign.certify.stated import FORMS
 from mechdesign.errors import CertificateError
+from mechdesign.validation import require_kind
 
 __all__ = ["Certificate", "Checked", "certify"]
 
@@ -153,6 +154,7 @@ class Certificate:
 
     def differences(self, other: Certificate) -> tuple[str, ...]:
         """Return the names of the fields that differ, provenance aside, and `revealed` where one does not say it."""
+        require_kind(other, Certificate, "other", "a Certificate")
         silent = None in (self.revealed, other.revealed)
         left = {"provenance", "revealed"} if silent else {"provenance"}
         names = (item.name for item in fields(self) if item.name not in left)

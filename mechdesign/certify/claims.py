@@ -157,7 +157,7 @@ class ExponentBound(PairBound):
     @property
     def exponents(self) -> Floats:
         """ε·w to the nearest float or next to it, infinite beyond the largest one."""
-        with np.errstate(over="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
             exponents: Floats = np.where(self.weights > 0, nearest(self.epsilon) * self.weights, 0.0)
         return exponents
 

@@ -78,7 +78,7 @@ def _distortion(numerators: Integers, exponent: int, prior: Floats, error: Float
     """Return what some observables add to `distortion`."""
     n = len(prior)
     scaled = numerators * 2.0**-exponent
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         estimate = error @ (prior[:, None] * scaled)
         margin = (n + 4) * 2.0**-52
         underflow = n * 2.0**-1021 * (1 + error.max())

@@ -119,7 +119,7 @@ class Dithered:
         vanishing = np.argwhere((own == 0) & ((along_x > 0) | (along_y > 0)))
         if len(vanishing):
             return self._slope(None, own, tuple(vanishing[0].tolist()))
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", under="ignore"):
             inverse = np.where(own > 0, 1.0 / own, 0.0)
         slopes = self._norm(along_x * inverse / nearest(self.step_x), along_y * inverse / nearest(self.step_y))
         largest = float(slopes.max())

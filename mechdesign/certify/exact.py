@@ -11,6 +11,7 @@ from __future__ import annotations
 import decimal
 import math
 import re
+import sys
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -19,7 +20,17 @@ import numpy as np
 
 from mechdesign.errors import InputError
 
-__all__ = ["exact", "exact_text", "float_down", "float_up", "least_float", "nearest", "printed", "text_up"]
+__all__ = [
+    "exact",
+    "exact_text",
+    "float_down",
+    "float_up",
+    "is_flushing",
+    "least_float",
+    "nearest",
+    "printed",
+    "text_up",
+]
 
 
 def __dir__() -> list[str]:
@@ -104,7 +115,12 @@ def nearest(fraction: Fraction) -> float:
 
 
 def float_up(fraction: Fraction) -> float:
-    """Return the least float whose printed decimal is not below `fraction`; infinity beyond the largest float."""
+    """Return the least float whose printed decimal is not below `fraction`; infinity beyond the largest float.
+
+    Where numbers too small for all digits count as zero, see `is_flushing`, it is none of those.
+    """
+    if abs(fraction) < _LEAST_NORMAL and (not fraction or is_flushing()):
+        return sys.float_info.min if fraction > 0 else 0.0
     number = nearest(fraction)
     if number == -math.inf:
         return -_LARGEST_FLOAT
@@ -132,6 +148,14 @@ def least_float(guess: float, enough: Callable[[float], bool]) -> float:
     raise ArithmeticError(f"no float within {_NEAR} of {guess!r} is the least one that is enough")
 
 
+def is_flushing() -> bool:
+    """Tell whether the processor takes numbers below about 2e-308 for zero, as libraries can set it for a process.
+
+    Steps from float to float then lead through numbers that all compare as zero.
+    """
+    return sys.float_info.min / 2 == 0
+
+
 def float_down(fraction: Fraction) -> float:
     """Return the greatest float whose printed decimal is not above `fraction`; -infinity below the least float."""
     return 0.0 - float_up(-fraction)
@@ -144,6 +168,7 @@ def text_up(fraction: Fraction, digits: int = 30) -> str:
 
 
 _LARGEST_FLOAT = math.nextafter(math.inf, 0)
+_LEAST_NORMAL = Fraction(2) ** (sys.float_info.min_exp - 1)
 
 
 def _from_text(text: str, path: str, value: object) -> Fraction:

@@ -16,7 +16,8 @@ from numpy.typing import NDArray
 
 from mechdesign.certify.claims import ExponentBound, Floor, PairBound
 from mechdesign.certify.evidence import Evidence
-from mechdesign.errors import CertificateError, InputError
+from mechdesign.errors import InputError, VerifierMemoryError
+from mechdesign.limits import limited_memory
 
 __all__ = ["MEMORY_GIB", "as_bytes", "proving", "reading", "require_room"]
 
@@ -52,9 +53,18 @@ def as_bytes(memory: object) -> int:
 
 
 def require_room(needed: int, allowed: int, what: str) -> None:
-    """Raise `CertificateError` where something takes more bytes than are allowed."""
+    """Raise `VerifierMemoryError` where something takes more bytes than are allowed, or than limits leave.
+
+    A limit of the process, or of its container, would end it in the middle, some without a word.
+    """
+    left = limited_memory()
+    if left is not None and left < needed <= allowed:
+        raise VerifierMemoryError(
+            f"{what} would take about {needed / _GIB:.3g} GiB of memory, and limits leave {left / _GIB:.3g} to this "
+            "process; nothing was computed. Raise the limit (ulimit -v, or that of the container)"
+        )
     if needed > allowed:
-        raise CertificateError(
+        raise VerifierMemoryError(
             f"{what} would take about {needed / _GIB:.3g} GiB of memory, and {allowed / _GIB:.3g} are allowed; nothing "
             "was computed. If you trust where the files come from, allow more: memory= of mechdesign.verify, or "
             "--memory of the command, in GiB"

@@ -19,7 +19,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
@@ -33,6 +32,7 @@ from mechdesign.certify.claims import ExponentBound, PairBound, RatioBound
 from mechdesign.certify.exact import exact, float_up
 from mechdesign.certify.exponential import ln_upper
 from mechdesign.errors import CertificateError, InputError
+from mechdesign.processors import count_processors, count_threads
 from mechdesign.validation import Floats, Integers, require_below
 
 __all__ = ["Violation", "check", "realised"]
@@ -102,7 +102,7 @@ def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | 
         here = pairs[rows]
         broken = gap > surely_broken[here] * room
         excess = np.zeros(len(rows))
-        with np.errstate(divide="ignore"):
+        with np.errstate(divide="ignore", under="ignore"):
             excess[broken] = ((gap - slack[here] * room) / ((1 + slack[here]) * room))[broken]
         close = np.flatnonzero(~broken)
         left = numbers[sources[rows[close]], observables[close]].astype(object) * bottoms[here[close]]
@@ -141,7 +141,11 @@ def _each(task: Callable[[slice], T], pairs: int, observables: int) -> Iterator[
     if pairs * observables < _SHARED:
         yield from map(task, parts)
         return
-    cores = os.cpu_count() or 1
+    cores = count_threads(count_processors())
+    if cores < 2:
+        # One processor, or a system that starts no thread.
+        yield from map(task, parts)
+        return
     with ThreadPoolExecutor(cores) as pool:
         # Not all at once: what is waiting takes memory, and Ctrl-C would come late.
         while some := list(itertools.islice(parts, 64 * cores)):
@@ -237,7 +241,7 @@ def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
     # No finite rate bounds that of a zero under a number: such a pair is always kept.
     growth = np.where(ratio > 2.0**100, np.inf, np.log(np.maximum(ratio, 1.0)))
     # Weights may be 0, or so small that quotients overflow: what is not a number is kept.
-    with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+    with np.errstate(divide="ignore", over="ignore", invalid="ignore", under="ignore"):
         margin = 2.0**-47 * (1 + growth) / bound.weights
         rate = growth / bound.weights
         lower = rate - margin
@@ -268,7 +272,7 @@ def _candidates(
     weights, group = np.unique(bound.weights[positive], return_inverse=True)
     largest = np.zeros(len(weights))
     np.maximum.at(largest, group, growth[positive])
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         rate = np.log1p(largest) / weights
     decisive = rate >= rate.max() * (1 - 2.0**-46)
     threshold = largest * (1 - 2.0**-48)

@@ -466,7 +466,7 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
         # Pipes and devices would block or never end.
         need(path.is_file() or not path.exists(), f"{path.name} is a file")
     length = (folder / "certificate.json").stat().st_size
-    need(length <= 2**27 and JSON * length + 2 * size <= room, f"{room / GIB:.3g} GiB of memory are enough to read it")
+    need(length <= 2**27 and JSON * length + 2 * size <= room, f"{room / GIB:.3g} GiB of memory are enough", RoomError)
     text = (folder / "certificate.json").read_bytes().decode()
     document, plain = json.loads(text, parse_float=printed, object_pairs_hook=unique), json.loads(text)
     check_keys(document, TOP, "certificate.json")
@@ -497,7 +497,7 @@ def read(folder: Path, room: float) -> tuple[Any, dict[str, Any], dict[str, Any]
     for name, (_, shape, content) in [array for arrays in archives.values() for array in arrays.items()]:
         counted = OWN.fullmatch(name) or name in ("weights", "secrets", "observables")
         needed += 4 * len(content) + (ENTRY * math.prod(shape) if counted else 0)
-    need(needed <= room, f"{room / GIB:.3g} GiB of memory are enough to prove it: it takes about {needed / GIB:.3g}")
+    need(needed <= room, f"{room / GIB:.3g} GiB of memory are enough: it takes about {needed / GIB:.3g}", RoomError)
     return document, archives["channel.npz"], archives.get("dual.npz")
 
 
@@ -569,7 +569,8 @@ def take(arrays: dict[str, Any], name: str, form: str, axes: int) -> Any:
 def is_least(number: Fraction | float, value: Fraction) -> bool:
     """Tell whether `number` is the least decimal printed for a float that is not below `value`."""
     below = math.nextafter(float(number), -math.inf)
-    return value <= number and (below == -math.inf or Fraction(repr(below)) < value)
+    # Next to zero are numbers that a processor may take for zero.
+    return value <= number and (below == -math.inf or (Fraction(repr(below)) if number else Fraction(-1)) < value)
 
 
 def nearest(value: Fraction) -> float:
@@ -619,28 +620,32 @@ def shortest_text(value: Fraction) -> str:
     return digits if len(digits) <= 40 else f"{stripped}e{len(digits) - len(stripped)}"
 
 
-def need(condition: object, what: str) -> None:
+class RoomError(ValueError):
+    """More memory is needed than is allowed."""
+
+
+def need(condition: object, what: str, error: type[ValueError] = ValueError) -> None:
     """Raise `ValueError` unless the condition holds."""
     if not condition:
-        raise ValueError(f"it does not hold that {what}")
+        raise error(f"it does not hold that {what}")
 
 
 def main(arguments: list[str]) -> int:
-    """Prove the bundle in the folder named; return 0 if it is, 1 if not, 2 for wrong usage."""
+    """Prove the bundle in the folder named; return 0 if it is, 1 if not; 2 if none is read, 3 if memory is missing."""
     folder, *rest = arguments or [""]
     memory = re.fullmatch(r"--memory ([0-9.]{1,9})", " ".join(rest)) if rest else re.fullmatch("(2)", "2")
     if not folder or memory is None:
         print("usage: python second_verifier.py DIR [--memory GIB]", file=sys.stderr)
         return 2
-    if not Path(folder).is_dir():
-        print(f"{shown(folder)} is no folder", file=sys.stderr)
+    if not any((Path(folder) / name).exists() for name in (*READ, "certificate.json")):
+        print(f"{shown(folder)} is no folder with a bundle", file=sys.stderr)
         return 2
     try:
         print("\n".join(map(shown, [*prove(Path(folder), float(memory[1])), f"{folder} is proved."])))
     except Exception as error:
         # Whatever goes wrong, nothing is proved.
         print(shown(f"not proved: {type(error).__name__}: {error}"), file=sys.stderr)
-        return 1
+        return 3 if isinstance(error, RoomError) else 2 if isinstance(error, PermissionError) else 1
     return 0
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, TABLE, Bundle, inspect
 from mechdesign.certify.certificate import Certificate, certify
 from mechdesign.certify.evidence import Evidence
@@ -37,6 +38,7 @@ class Verified:
     unproved: tuple[str, ...]
 
 
+@in_own_arithmetic
 def verify(directory: str | Path, memory: float = MEMORY_GIB) -> Certificate:
     """Return the certificate of the set in `directory`, recomputed.
 
@@ -50,6 +52,7 @@ def verify(directory: str | Path, memory: float = MEMORY_GIB) -> Certificate:
     return examine(directory, memory).certificate
 
 
+@in_own_arithmetic
 def examine(directory: str | Path, memory: float = MEMORY_GIB) -> Verified:
     """Verify the set in `directory`, and say what it holds beside what was proved; raises as `verify` does."""
     return prove(inspect(directory, memory), memory)

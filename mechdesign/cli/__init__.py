@@ -1,17 +1,16 @@
 """The command line: thin commands around the functions of the package.
 
-Exit codes: 0 done; 1 verification failed, and nothing else; 2 wrong input or usage; 3 a solver failed, or rays
-stalled with a wide bracket; 70 a fault of
-this program; 130 stopped by the user; 141 nobody reads the output any more.
+Exit codes: 0 done; 1 verification failed, and nothing else; 2 wrong input or usage; 3 a solver failed, rays stalled
+with a wide bracket, or there is too little memory; 70 a fault of this program; 130 stopped by the user; 141 nobody
+reads the output any more.
 """
 
 from __future__ import annotations
 
-import contextlib
 import difflib
 import importlib
+import inspect
 import io
-import os
 import sys
 import traceback
 import warnings
@@ -24,30 +23,40 @@ from mechdesign.certify.texts import escape
 from mechdesign.cli.citation import CITATION
 from mechdesign.cli.console import STOPPED, say_error, say_warning
 from mechdesign.cli.stopping import watched
+from mechdesign.cli.streams import divert, usable
+from mechdesign.docstrings import docstring
 from mechdesign.errors import (
     BracketWarning,
     CacheWarning,
     CertificateError,
+    ClosedPipeError,
     ClusterError,
     ExposedFileWarning,
+    ExtensionWarning,
     GraphWarning,
     LockWarning,
     MechdesignError,
     MetricWarning,
     OutsideWarning,
     PriorWarning,
+    RecognisedWarning,
     RevealedWarning,
+    SerialWarning,
     SolverError,
     SolverInterruptedError,
     SpacingWarning,
+    SynchronisationWarning,
     UnboundedError,
     UnsoundWarning,
+    UnverifiedError,
+    VerifierMemoryError,
 )
+from mechdesign.requirements.extensions import finding_extensions
 from mechdesign.version import __version__
 
 __all__ = ["exit_code", "main"]
 
-CLOSED, FAULT = 141, 70
+WRONG, FAULT, CLOSED = 2, 70, 141
 
 # Commands are imported when they are called: verifying never imports a solver.
 _COMMANDS: Mapping[str, str] = {
@@ -76,11 +85,15 @@ _COMMANDS: Mapping[str, str] = {
 
 def exit_code(error: MechdesignError) -> int:
     """Return the exit code that stands for an error."""
+    if isinstance(error, UnverifiedError):
+        return 3 if isinstance(error, VerifierMemoryError) else 2
     if isinstance(error, CertificateError):
         return 1
+    if isinstance(error, ClosedPipeError):
+        return CLOSED
     if isinstance(error, SolverInterruptedError):
         return STOPPED
-    return 3 if isinstance(error, SolverError | UnboundedError | ClusterError) else 2
+    return 3 if isinstance(error, SolverError | UnboundedError | ClusterError) else WRONG
 
 
 # Warnings that are said each time.
@@ -88,13 +101,16 @@ _SAID = (
     BracketWarning,
     CacheWarning,
     ExposedFileWarning,
+    ExtensionWarning,
     GraphWarning,
     LockWarning,
     MetricWarning,
     OutsideWarning,
     PriorWarning,
     RevealedWarning,
+    SerialWarning,
     SpacingWarning,
+    SynchronisationWarning,
     UnsoundWarning,
 )
 
@@ -109,6 +125,7 @@ class _Commands(click.Group):
         if name not in _COMMANDS:
             return None
         command: click.Command = getattr(importlib.import_module(f"mechdesign.cli.{name}"), name)
+        _restore_help(command)
         return command
 
     def resolve_command(
@@ -118,6 +135,10 @@ class _Commands(click.Group):
         if args[0] not in _COMMANDS and close and not args[0].startswith("-"):
             ctx.fail(f"No such command {args[0]!r}. Did you mean {close[0]!r}?")
         return super().resolve_command(ctx, args)
+
+    def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        _restore_help(self)
+        super().format_help_text(ctx, formatter)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):
@@ -129,6 +150,10 @@ class _Commands(click.Group):
         except KeyboardInterrupt:
             # click would exit with 1.
             _stop()
+        except BrokenPipeError:
+            # So it would where nobody reads the help.
+            divert(sys.stdout)
+            raise click.exceptions.Exit(CLOSED) from None
 
     def main(
         self,
@@ -142,18 +167,25 @@ class _Commands(click.Group):
         extra["windows_expand_args"] = windows_expand_args
         if not standalone_mode:
             return super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+        with usable():
+            sys.exit(self._code(args, prog_name, complete_var, **extra))
+
+    def _code(self, args: Sequence[str] | None, prog_name: str | None, complete_var: str | None, **extra: Any) -> int:
+        """Run a command, say what is wrong, and return the exit code."""
         try:
-            code = super().main(args, prog_name, complete_var, standalone_mode=False, **extra)
+            return super().main(args, prog_name, complete_var, standalone_mode=False, **extra) or 0
         except click.ClickException as error:
             shown = io.StringIO()
             error.show(shown)
             click.echo(escape(shown.getvalue(), lines=True), err=True, nl=False)
-            sys.exit(error.exit_code)
+            # click has 1 for what is no usage, such as a file that cannot be opened; 1 says that a verification failed.
+            return max(error.exit_code, WRONG)
         except (click.Abort, KeyboardInterrupt):
             # Ctrl-C came between two steps of click's own; it would exit with 1.
             say_error("stopped")
-            sys.exit(STOPPED)
-        sys.exit(code or 0)
+            return STOPPED
+        except Exception:
+            return _fault()
 
     def invoke(self, ctx: click.Context) -> Any:
         try:
@@ -163,12 +195,8 @@ class _Commands(click.Group):
             _stop()
 
     def _invoke(self, ctx: click.Context) -> Any:
-        for stream in (sys.stdout, sys.stderr):
-            # ε and labels need more than the code pages of some systems.
-            if isinstance(stream, io.TextIOWrapper):
-                stream.reconfigure(encoding="utf-8", errors="backslashreplace")
-        with watched(), warnings.catch_warnings():
-            for category in _SAID:
+        with watched(), finding_extensions(), warnings.catch_warnings():
+            for category in (*_SAID, RecognisedWarning):
                 warnings.simplefilter("always", category)
             warnings.showwarning = say_warning
             try:
@@ -178,32 +206,35 @@ class _Commands(click.Group):
                 return result
             except BrokenPipeError:
                 # The reader has seen enough, as `head` has; click would exit with 1.
-                _give_up_output()
+                divert(sys.stdout)
                 ctx.exit(CLOSED)
             except MechdesignError as error:
                 say_error(str(error))
                 ctx.exit(exit_code(error))
             except KeyboardInterrupt:
                 _stop()
-            except RuntimeError as error:
-                # Compilers fail in ways of their own when they are interrupted, in what cleans up after it.
-                if isinstance(error, click.exceptions.Exit) or not _after_interrupt(error):
-                    raise
-                _stop()
-            except OSError as error:
-                say_error(f"{error.filename or 'the output'} cannot be written: {error.strerror or error}")
-                _give_up_output()
-                ctx.exit(2)
-            except MemoryError:
-                say_error("there is not enough memory for this")
-                ctx.exit(2)
             except (click.ClickException, click.exceptions.Exit, click.Abort):
                 raise
-            except Exception:
-                # Python would exit with 1, and that says that a verification failed.
-                click.echo(escape(traceback.format_exc(), lines=True), err=True, nl=False)
-                say_error("this should not happen: please report it, with the lines above and what you ran")
-                ctx.exit(FAULT)
+            except OSError as error:
+                say_error(f"{error.filename or 'the output'} cannot be written: {error.strerror or error}")
+                divert(sys.stdout)
+                ctx.exit(WRONG)
+            except MemoryError:
+                say_error("there is not enough memory for this")
+                ctx.exit(WRONG)
+            except Exception as error:
+                # Compilers fail in ways of their own when they are interrupted, in what cleans up after it.
+                if isinstance(error, RuntimeError) and _after_interrupt(error):
+                    _stop()
+                ctx.exit(_fault())
+
+
+def _restore_help(command: click.Command) -> None:
+    """Give a command, and those below it, the help that its docstring is, where Python has left that out."""
+    if command.help is None and command.callback is not None:
+        command.help = docstring(inspect.unwrap(command.callback)) or None
+    for inner in command.commands.values() if isinstance(command, click.Group) else ():
+        _restore_help(inner)
 
 
 def _stop() -> NoReturn:
@@ -223,10 +254,14 @@ def _after_interrupt(error: BaseException | None) -> bool:
     return False
 
 
-def _give_up_output() -> None:
-    """Let Python end without another attempt to write what could not be written."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+def _fault() -> int:
+    """Show the error that is being handled as a fault of this program, and return the exit code that says so.
+
+    Python would exit with 1, and that says that a verification failed.
+    """
+    click.echo(escape(traceback.format_exc(), lines=True), err=True, nl=False)
+    say_error("this should not happen: please report it, with the lines above and what you ran")
+    return FAULT
 
 
 def _cite(ctx: click.Context, _: click.Parameter, wanted: bool) -> None:

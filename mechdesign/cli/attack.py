@@ -14,13 +14,11 @@ from mechdesign.attacks import attack as games
 from mechdesign.attacks.attack import Attack
 from mechdesign.cli.console import output, progress, table
 from mechdesign.cli.private import say_private_folders
-from mechdesign.cli.specified import memory_option, show_values_option
-from mechdesign.data.forms import withholding
-from mechdesign.data.text import read_numbers
+from mechdesign.cli.specified import layout_options, memory_option, show_values_option
+from mechdesign.cli.weights import label_option, read_weights
 from mechdesign.errors import InputError, TimeLimitError
 from mechdesign.export import sets
 from mechdesign.export.folders import require_design
-from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.report.words import attack_measure
 from mechdesign.solvers import Options, ProgressCallback
@@ -49,13 +47,21 @@ _PAIRS = (
     help="What the attacker believes, if not the truth: weights, a line for each secret, below a header.",
 )  # fmt: skip
 @click.option("--column", default="probability", show_default=True, help="Column of FILE.csv with the weights.")
+@label_option
 @click.option("--time-limit", metavar="SECONDS", type=float, default=60.0, show_default=True, help="For each attack.")
 @click.option(f"--{_OPTION}", is_flag=True, help="Also run the pairwise min-max attack: minutes beyond 50 secrets.")
 @click.option("--json", "as_json", is_flag=True, help="Print the errors as JSON.")
+@layout_options()
 @memory_option
 @show_values_option
 def attack(
-    directory: Path, prior_file: Path | None, column: str, time_limit: float, pairwise: bool, as_json: bool
+    directory: Path,
+    prior_file: Path | None,
+    column: str,
+    label: str | None,
+    time_limit: float,
+    pairwise: bool,
+    as_json: bool,
 ) -> None:
     """Attack the channel in DIR, in several ways, and show how far off each attacker is.
 
@@ -70,7 +76,7 @@ def attack(
     require_design(directory)
     problem, channel, _ = sets.load(directory)
     say_private_folders([(str(directory), problem, sets.load_stated(directory)[1])], "this attack")
-    belief = _belief(prior_file, column, problem)
+    belief = problem.prior if prior_file is None else read_weights(prior_file, column, label, channel.secrets)
     measured = attack_measure(problem)
     found: dict[str, Attack | None] = {}
     with progress() as live:
@@ -105,16 +111,6 @@ def attack(
 
 def _short(value: float) -> str:
     return f"{value:.6g}"
-
-
-def _belief(path: Path | None, column: str, problem: Problem) -> NDArray[np.float64]:
-    if path is None:
-        return problem.prior
-    weights = read_numbers(path, column)
-    if len(weights) != len(problem.prior):
-        raise InputError(str(path), "has another number of lines", value=len(weights), bound=f"{len(problem.prior)}")
-    with withholding():
-        return Prior.from_counts(weights).probabilities
 
 
 def _attack(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import math
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,24 +15,26 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.atomic import write_file
 from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.cli.console import Text, number, output, table
 from mechdesign.cli.private import say_private_folders
-from mechdesign.cli.specified import memory_option, show_values_option
+from mechdesign.cli.specified import layout_options, memory_option, show_values_option
+from mechdesign.cli.weights import label_option, read_weights
 from mechdesign.data.bounds import allowed_gib
 from mechdesign.data.channels import has_labels, read_labelled
-from mechdesign.data.forms import withholding
+from mechdesign.data.forms import cell, withholding
 from mechdesign.data.matrices import read_matrix, read_only_array
-from mechdesign.data.text import read_numbers
+from mechdesign.data.names import Names
 from mechdesign.errors import InputError
 from mechdesign.export import sets
-from mechdesign.export.files import check_writable
+from mechdesign.export.files import check_no_input, check_output
+from mechdesign.export.folders import require_design
 from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.model.prior import Prior
+from mechdesign.outputs import write_output
 
 if TYPE_CHECKING:
     from mechdesign.auditing.audit import Audit
@@ -63,10 +66,13 @@ _PLACED = {
 @click.option("--epsilon", metavar="ε", help="The ε that is claimed, exact: exit code 1 where it does not hold.")
 @click.option("--prior", "prior_file", metavar="FILE.csv", type=_FILE, help="Weights below a header; else uniform.")
 @click.option("--column", default="probability", show_default=True, help="Column of FILE.csv with the weights.")
+@label_option
 @click.option("--cost", metavar="NAME|C.csv", help="What answers cost: a distance, as above, or a matrix (n, m).")
+@click.option("--weights", is_flag=True, help="Entries are weights: rows may have any sum, and are divided by it.")
 @click.option("--optimum/--no-optimum", default=True, help="Design the best channel with the same ε, too.")
 @click.option("-o", "--output", "target", metavar="PAGE.html", type=_FILE, help="Write a page, with a map.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of tables.")
+@layout_options(matrices=True)
 @memory_option
 @show_values_option
 @click.pass_context
@@ -80,7 +86,9 @@ def audit(
     epsilon: str | None,
     prior_file: Path | None,
     column: str,
+    label: str | None,
     cost: str | None,
+    weights: bool,
     optimum: bool,
     target: Path | None,
     as_json: bool,
@@ -94,8 +102,14 @@ def audit(
     The exit code is 0, or 1 where the ε of --epsilon, or that a folder states, does not hold.
     """
     stated = None if epsilon is None else exact_text(exact(epsilon, "--epsilon"))
+    if stated is not None and stated.startswith("-"):
+        raise InputError("--epsilon", "is negative", value=epsilon, bound="a number >= 0")
     if target is not None:
-        check_writable(target.parent)
+        inputs = {"FILE": file, "--spec": spec, "--points": points, "--graph": graph, "--prior": prior_file}
+        check_no_input(target, inputs)
+        check_output(target)
+    if file.is_dir():
+        require_design(file)
     channel, problem, labels = _channel(file)
     origin = sets.load_stated(file)[1] if file.is_dir() else None
     if spec is not None:
@@ -103,25 +117,27 @@ def audit(
 
         given = read_spec(spec)
         problem, origin = given.problem(), given.origin
+        if problem.secrets is not None:
+            channel = _in_order(channel, labels, problem.secrets.labels, file)
     said = ""
     if problem is not None and prior_file is None:
         said = say_private_folders([(str(spec or file), problem, origin)], "this audit")
-    asked = _asked(channel, problem, labels, distance, graph, points, cost, prior_file, column)
+    asked = _asked(channel, problem, labels, distance, graph, points, cost, prior_file, column, label)
     if stated is None and asked.stated is not None:
         stated = asked.stated
     # Imported late: wrong usage is refused at once.
     from mechdesign.auditing.audit import audit as audited
 
     with withholding():
-        found = audited(channel, **asked.arguments)
-    if target is not None:
-        from mechdesign.auditing.page import page
-
-        write_file(target, [page(found, stated, f"Audit of {file.name}", optimum, said).encode()])
+        found = audited(channel, weights=weights, **asked.arguments)
     if as_json:
         click.echo(json.dumps(_described(found, stated, optimum), indent=2))
     else:
         _show(found, stated, optimum)
+    if target is not None:
+        from mechdesign.auditing.page import page
+
+        write_output(target, [page(found, stated, f"Audit of {file.name}", optimum, said).encode()])
     if stated is not None and not found.holds(stated):
         ctx.exit(1)
 
@@ -163,40 +179,71 @@ def _asked(
     cost: str | None,
     prior_file: Path | None,
     column: str,
+    label: str | None,
 ) -> _Asked:
     n, m = (channel.numerators if isinstance(channel, Channel) else channel).shape
     secrets = problem.secrets if problem is not None else None
     if points is not None:
         with withholding():
-            secrets = Domain.from_points(read_matrix(points), labels or None)
+            secrets = Domain.from_points(read_matrix(points, shape=(n, None)), labels or None)
     elif secrets is None and labels:
         secrets = Domain.from_labels(labels)
+    names = tuple(map(str, range(n))) if secrets is None else secrets.labels
     arguments: dict[str, Any] = {"secrets": secrets, "prior": None if problem is None else problem.prior}
     stated = None
     if distance is not None and graph is not None:
         raise click.UsageError("give --distance or --graph, not both")
     if graph is not None:
-        arguments["graph"] = _graph(graph, n)
+        arguments["graph"] = _graph(graph, names)
     elif distance is not None:
-        arguments["distance"] = _named(distance, "--distance", secrets, None, n)
+        arguments["distance"] = _named(distance, "--distance", secrets, None, (n, n))
     else:
         bound = _bound_of(problem)
         arguments["distance"] = _matrix_of(bound, n)
         stated = exact_text(bound.epsilon)
     if prior_file is not None:
-        with withholding():
-            arguments["prior"] = Prior.from_counts(read_numbers(prior_file, column))
+        arguments["prior"] = read_weights(prior_file, column, label, names)
     if cost is not None:
         observables = secrets if problem is None or problem.observables is None else problem.observables
-        arguments["cost"] = _named(cost, "--cost", secrets, observables, m)
+        arguments["cost"] = _named(cost, "--cost", secrets, observables, (n, m))
     elif problem is not None and problem.cost.shape == (n, m) and np.isfinite(problem.cost).all():
         arguments |= {"cost": problem.cost, "objective": problem.objective}
     return _Asked(arguments, stated)
 
 
+def _in_order(
+    channel: Channel | NDArray[Any], labels: tuple[str, ...], secrets: tuple[str, ...], file: Path
+) -> Channel | NDArray[Any]:
+    """Return a channel with its rows in the order of the secrets of a specification, where both have labels.
+
+    Raises `InputError` for the first row of another label, and for a certified channel in another order.
+    """
+    if labels == secrets or any(_are_positions(names) for names in (labels, secrets)):
+        return channel
+    places = Names.of(labels).places
+    for row, label in enumerate(labels):
+        if label not in secrets or places[label] != row:
+            problem = "is no label of the specification" if label not in secrets else "stands in several rows"
+            raise InputError(f"{file}, row {row + 1}", problem, value=cell(label), bound="a row for each secret")
+    if len(labels) != len(secrets):
+        raise InputError(str(file), "has another number of rows", value=len(labels), bound=str(len(secrets)))
+    if isinstance(channel, Channel):
+        raise InputError(str(file), "has its secrets in another order than the specification", remedy="use its own")
+    return channel[[places[label] for label in secrets]]
+
+
+def _are_positions(labels: Sequence[str]) -> bool:
+    return list(labels) == [str(position) for position in range(len(labels))]
+
+
 def _bound_of(problem: Problem | None) -> ExponentBound:
     """Return the bound between secrets that files state."""
     found = [] if problem is None else [claim for claim in problem.claims if isinstance(claim, ExponentBound)]
+    if problem is not None and any(isinstance(claim, Dithered) for claim in problem.claims):
+        raise click.UsageError(
+            "the design bounds all points between its anchors, which `mechdesign verify` proves; give --distance or "
+            "--graph to audit the anchors alone"
+        )
     if len(found) != 1:
         there = "no" if not found else "more than one"
         raise click.UsageError(f"give --distance or --graph: {there} bound between secrets is stated")
@@ -210,8 +257,9 @@ def _matrix_of(bound: ExponentBound, n: int) -> Floats:
     return distance
 
 
-def _named(name: str, path: str, secrets: Domain | None, others: Domain | None, size: int) -> Floats:
+def _named(name: str, path: str, secrets: Domain | None, others: Domain | None, shape: tuple[int, int]) -> Floats:
     """Return a distance by its name, or a matrix from a file."""
+    n, size = shape
     if name == "hamming":
         return distances.hamming(size)
     if name == "line":
@@ -223,17 +271,23 @@ def _named(name: str, path: str, secrets: Domain | None, others: Domain | None, 
     if not Path(name).suffix:
         known = ", ".join([*_PLACED, "hamming", "line"])
         raise InputError(path, "is not known", value=name, bound=f"one of {known}, or a file")
-    return read_matrix(Path(name))
+    return read_matrix(Path(name), shape=(n, size))
 
 
-def _graph(path: Path, n: int) -> nx.Graph:
+def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
+    """Return the graph of the edges in a file: whole numbers, labels where these are numbers, and else positions."""
     edges = read_matrix(path)
-    if edges.shape[1] != 2 or (edges != np.floor(edges)).any():
+    if edges.shape[1] != 2 or not (np.isfinite(edges) & (edges == np.floor(edges))).all():
         raise InputError(str(path), "holds no edges", value=edges.shape, bound="two secrets a line, numbered from 0")
     from mechdesign.graphs.builders import from_edges
 
+    names = Names.of(labels)
     with withholding(counts=False):
-        return from_edges(n, edges.astype(np.int64))
+        pairs = [
+            tuple(names.find_written(str(int(end)), f"{path}, row {row}") for end in pair)
+            for row, pair in enumerate(edges.tolist(), 1)
+        ]
+        return from_edges(len(labels), pairs)
 
 
 def _described(found: Audit, stated: str | None, optimum: bool) -> dict[str, Any]:
@@ -268,7 +322,8 @@ def _show(found: Audit, stated: str | None, optimum: bool) -> None:
         facts.add_row(f"{found.objective} cost", number(found.cost))
         if optimum and found.optimum is not None:
             facts.add_row("no channel with this ε costs less than", number(found.optimum))
-    facts.add_row("error of the best attack", number(found.distortion))
+    guesses = np.array_equal(found.error, distances.hamming(n))
+    facts.add_row("best attack guesses wrong" if guesses else "error of the best attack", number(found.distortion))
     console.print(facts)
     console.print()
     for sentence in sentences(found):

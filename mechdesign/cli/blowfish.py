@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import tempfile
 import time
 from pathlib import Path
@@ -13,7 +12,8 @@ import click
 
 from mechdesign import interrupts
 from mechdesign.cli.console import Text, number, output, say_note, say_warning, show_next, table
-from mechdesign.cli.specified import example_for, example_option, memory_option, show_values_option
+from mechdesign.cli.pictures import load_pictures
+from mechdesign.cli.specified import example_for, example_option, layout_options, memory_option, show_values_option
 from mechdesign.cli.spending import announce, show_spending, wait_option
 from mechdesign.errors import ExportError, ReportError
 from mechdesign.spec import examples
@@ -64,7 +64,6 @@ def blowfish() -> None:
     "-o", "--output", "directory", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
     help="Folder for what may be published.",
 )  # fmt: skip
-@click.option("--delimiter", metavar="CHARACTER", default=",", show_default=True, help="Between columns of TABLE.csv.")
 @click.option(
     "--ledger", "ledger_file", metavar="FILE", type=_FILE,
     help="Charge this ledger instead of that of [ledger]. It exists: `mechdesign ledger new` begins one.",
@@ -73,11 +72,13 @@ def blowfish() -> None:
 @click.option("--report/--no-report", default=True, help="Write report.html, too.")
 @click.option("--seed", metavar="NUMBER", type=click.IntRange(min=0), help="Rehearse: the same answers every time.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
+@click.option("--overwrite", is_flag=True, help="Replace a release that stands in DIR.")
 @click.option(
     "--together", is_flag=True,
     help="Insist on a release that is exact where the policy of another one in the ledger protects, or the reverse; "
     "the ledger records it.",
 )  # fmt: skip
+@layout_options()
 @memory_option
 @show_values_option
 def release(
@@ -85,12 +86,12 @@ def release(
     records: Path | None,
     example: str | None,
     directory: Path,
-    delimiter: str,
     ledger_file: Path | None,
     wait: float,
     report: bool,
     seed: int | None,
     force: bool,
+    overwrite: bool,
     together: bool,
 ) -> None:
     """Release what SPEC.toml says of TABLE.csv, which has a header and a record a line.
@@ -99,6 +100,9 @@ def release(
     The ledger is charged before any noise is drawn; where its budget would be passed nothing is released and the exit
     code is 2. All that can fail without the table, such as DIR, is tried before; answers are written at once after it,
     and the report last.
+
+    Publish one release of a table: each further one adds its budget, whether or not it replaces the files of another.
+    So a release in DIR is replaced only with --overwrite, rehearsals always.
     """
     started = time.perf_counter()
     given = _specified(specification, example)
@@ -109,24 +113,26 @@ def release(
             raise click.UsageError("give TABLE.csv: the records")
         # Imported late: wrong usage is refused at once.
         from mechdesign.accounting.ledger import Ledger
-        from mechdesign.blowfish.publication import FILES, check_target
-        from mechdesign.export.files import check_room
+        from mechdesign.blowfish.publication import FILES, check_target, holds_release
+        from mechdesign.export.files import ADD_UP, check_no_input_in, check_room
 
         # Before the ledger is charged.
-        check_target(directory, force)
+        check_no_input_in(directory, FILES, {"TABLE.csv": records})
+        check_target(directory, force, overwrite)
+        if holds_release(directory):
+            say_note(ADD_UP)
         check_room(directory, given.output_size(report), FILES)
         if report:
-            importlib.import_module("mechdesign.blowfish.report")
+            load_pictures("mechdesign.blowfish.report")
         if seed is not None:
             say_warning(_SEEDED, UserWarning, "", 0)
         ledger = None
         if seed is None:
             ledger = given.ledger(wait) if ledger_file is None else Ledger.existing(ledger_file, wait)
-        if ledger is not None:
             announce(ledger, directory)
         with interrupts.scope("writing the answers, which are paid for"):
-            found = given.release(records, ledger=ledger, rng=seed, delimiter=delimiter, together=together)
-            _save(found, directory, report, force)
+            found = given.release(records, ledger=ledger, rng=seed, together=together)
+            _save(found, directory, report, force, overwrite)
     _show(found, ledger, time.perf_counter() - started)
     names = ", ".join(sorted(entry.name for entry in directory.iterdir()))
     output().print(f"files     {directory}: {names}", soft_wrap=True)
@@ -134,10 +140,10 @@ def release(
         show_next(_next(example, directory))
 
 
-def _save(found: Publication, directory: Path, report: bool, force: bool) -> None:
+def _save(found: Publication, directory: Path, report: bool, force: bool, overwrite: bool) -> None:
     """Write a release; where its folder no longer takes the answers, write them into a temporary one."""
     try:
-        found.save(directory, report=report, force=force)
+        found.save(directory, report=report, force=force, overwrite=overwrite)
     except ReportError:
         raise
     except ExportError as error:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -11,11 +12,11 @@ import numpy as np
 
 from mechdesign.cli.console import errors, output, say_note, table
 from mechdesign.cli.correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
-from mechdesign.cli.specified import memory_option, show_values_option
+from mechdesign.cli.specified import layout_options, memory_option, show_values_option
 from mechdesign.data.budgets import write_budgets
 from mechdesign.data.costs import read_cost_curves, read_weights
 from mechdesign.data.forms import withholding
-from mechdesign.export.files import check_writable
+from mechdesign.export.files import check_no_input, check_output
 
 if TYPE_CHECKING:
     from mechdesign.leakage import BestBudgets, LossFunction
@@ -50,6 +51,7 @@ _FILE = click.Path(path_type=Path)
 )  # fmt: skip
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write a figure of budgets and leakage: .png, .svg or .pdf.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@layout_options(matrices=True)
 @memory_option
 @show_values_option
 def budget(
@@ -89,7 +91,8 @@ def budget(
     check_figure(plot)
     for path in (plot, target):
         if path is not None:
-            check_writable(path.parent)
+            check_no_input(path, {"--backward": backward, "--forward": forward})
+            check_output(path)
     # Imported late: wrong usage is refused at once.
     from mechdesign.leakage.budgets import allocate_budget, constant_budget
 
@@ -97,11 +100,6 @@ def budget(
     with warnings_once():
         constant = constant_budget(alpha, before, after)
         budgets = [] if steps is None else allocate_budget(alpha, steps, before, after).tolist()
-        if plot is not None:
-            from mechdesign.leakage import plots
-            from mechdesign.report.figures import save_figure
-
-            save_figure(plots.allocation(alpha, len(budgets), before, after), plot)
     found = {"ε": (constant, budgets)}
     if (other := mixed(before, after)) is not None:
         with silenced():
@@ -117,7 +115,18 @@ def budget(
     if as_json:
         said = {name: {"constant": one, "budgets": several or None} for name, (one, several) in found.items()}
         click.echo(json.dumps({"alpha": alpha} | said.pop("ε") | said, indent=2))
-        return
+    else:
+        _show_budgets(found)
+    if plot is not None:
+        from mechdesign.leakage import plots
+        from mechdesign.report.figures import save_figure
+
+        with silenced():
+            save_figure(plots.allocation(alpha, len(budgets), before, after), plot)
+
+
+def _show_budgets(found: Mapping[str, tuple[float, list[float]]]) -> None:
+    """Show the ε of the releases, and the one for any number of them, under each assumption."""
     shown = table("release", *found, numbers=tuple(found))
     rows = [dict(_named(several)) for _, several in found.values()]
     for name in rows[0]:
@@ -148,9 +157,11 @@ def _least_cost(
 ) -> None:
     """Find, show and write budgets of least cost."""
     check_figure(plot)
+    inputs = {"--backward": matrices[0], "--forward": matrices[1], "--cost": files[0], "--weights": files[1]}
     for path in (plot, target):
         if path is not None:
-            check_writable(path.parent)
+            check_no_input(path, inputs)
+            check_output(path)
     given = files[0].suffix.lower() == ".toml"
     weights = None if files[1] is None else read_weights(files[1])
     curves = [] if given else read_cost_curves(files[0])
@@ -168,11 +179,6 @@ def _least_cost(
             weighted = [(epsilons, weight * costs) for (epsilons, costs), weight in pairs]
             with withholding("costs"):
                 best = best_budgets(alpha, weighted, before, after, window=window, tolerance=tolerance)
-        if plot is not None:
-            from mechdesign.leakage import plots
-            from mechdesign.report.figures import save_figure
-
-            save_figure(plots.allocation(alpha, count, before, after, best.epsilons), plot)
     if target is not None:
         write_budgets(target, best.epsilons)
     under_mixture = None
@@ -192,8 +198,14 @@ def _least_cost(
         found = {name: getattr(best, name) for name in names}
         more = {} if under_mixture is None else {"mixture": {"cost": under_mixture}}
         click.echo(json.dumps(found | {"budgets": best.epsilons.tolist()} | more, indent=2))
-        return
-    _show_best(best, under_mixture)
+    else:
+        _show_best(best, under_mixture)
+    if plot is not None:
+        from mechdesign.leakage import plots
+        from mechdesign.report.figures import save_figure
+
+        with silenced():
+            save_figure(plots.allocation(alpha, count, before, after, best.epsilons), plot)
 
 
 def _count(*counts: int | None) -> int:

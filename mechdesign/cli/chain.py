@@ -48,6 +48,8 @@ def chain(
     time_: str | None,
     date: str | None,
     time_format: str | None,
+    time_zone: str | None,
+    missing: float | None,
 ) -> None:
     """Write how secrets follow one another: forward and backward matrices, for `leakage`, `budget` and `release`.
 
@@ -67,7 +69,13 @@ def chain(
 
     ours = ("forward.csv", "backward.csv", "states.csv", CHAIN_COUNTS)
     check_folder(directory, lambda entry: entry.name in ours, "a chain")
-    times = {"time": time_, "date": date, "time_format": time_format}
+    times = {
+        "time": time_,
+        "date": date,
+        "time_format": time_format,
+        "time_zone": time_zone,
+        "missing": missing,
+    }
     given = specified(specification, None, "release")
     with warnings_once():
         files, notes = chain_files(given, every, gap, smoothing, ends, border, times=times)

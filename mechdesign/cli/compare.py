@@ -6,12 +6,14 @@ from pathlib import Path
 
 import click
 
-from mechdesign.atomic import write_file
 from mechdesign.cli.console import output, say_json, say_note, show_next, table
 from mechdesign.cli.private import say_private_folders
 from mechdesign.cli.specified import memory_option
 from mechdesign.errors import InputError
 from mechdesign.export import sets
+from mechdesign.export.files import check_output
+from mechdesign.export.folders import require_design
+from mechdesign.outputs import write_output
 from mechdesign.report.compare import compared, differences, html, rows
 
 __all__ = ["compare"]
@@ -32,26 +34,30 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
         raise InputError("A B …", "is one design", value=str(directories[0]), bound="two folders or more")
     if page is not None and page.suffix.lower() not in (".html", ".htm"):
         raise InputError("--output", "is not a page", value=str(page), bound="a name that ends in .html")
+    for each in directories:
+        require_design(each)
+    if page is not None:
+        check_output(page)
     designs = [compared(name, *sets.load(each)) for name, each in zip(_names(directories), directories, strict=True)]
     origins = [sets.load_stated(each)[1] for each in directories]
     notes, found = differences(designs), rows(designs)
     listed = zip((each.name for each in designs), (each.problem for each in designs), origins, strict=True)
     said = say_private_folders(listed, "this comparison")
-    if page is not None:
-        write_file(page, [html(designs, said).encode()])
+    names = [each.name for each in designs]
     if as_json:
-        names = [each.name for each in designs]
         lines = {line[0]: dict(zip(names, line[1:], strict=True)) for line in found}
         say_json({"designs": names, "differences": notes, "table": lines})
-        return
-    shown = table("", *(each.name for each in designs), numbers=[each.name for each in designs])
-    for line in found:
-        shown.add_row(*line)
-    for note in notes:
-        say_note(note)
-    output().print(shown)
+    else:
+        shown = table("", *names, numbers=names)
+        for line in found:
+            shown.add_row(*line)
+        for note in notes:
+            say_note(note)
+        output().print(shown)
     if page is not None:
-        show_next({str(page): "the same with maps side by side: open it in a browser"})
+        write_output(page, [html(designs, said).encode()])
+        if not as_json:
+            show_next({str(page): "the same with maps side by side: open it in a browser"})
 
 
 def _names(directories: tuple[Path, ...]) -> list[str]:

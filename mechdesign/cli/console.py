@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import re
 import sys
 import time
@@ -18,6 +20,7 @@ from rich.control import Control
 from rich.segment import ControlType
 
 from mechdesign.certify.texts import escape
+from mechdesign.errors import RecognisedWarning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -100,6 +103,10 @@ class Console(rich.console.Console):
     def __init__(self, **keywords: Any) -> None:
         super().__init__(highlight=False, markup=False, emoji=False, **keywords)
 
+    def on_broken_pipe(self) -> None:
+        """Let the command end as commands do where nobody reads their output; rich would exit with 1."""
+        raise BrokenPipeError(errno.EPIPE, os.strerror(errno.EPIPE))
+
     def render_str(self, text: str, **keywords: Any) -> rich.text.Text:
         """Return a text as rich shows it."""
         inner = text.strip("\n")
@@ -154,7 +161,14 @@ def say_warning(
     file: TextIO | None = None,
     line: str | None = None,
 ) -> None:
-    """Show a warning, without the place in the program that it comes from."""
+    """Show a warning, without the place in the program that it comes from; once what was recognised of a file."""
+    if issubclass(category, RecognisedWarning):
+        context = click.get_current_context(silent=True)
+        told: set[str] = set() if context is None else context.meta.setdefault("mechdesign.recognised", set())
+        if str(message) not in told:
+            told.add(str(message))
+            say_note(str(message))
+        return
     _say("warning", "yellow", str(message))
 
 

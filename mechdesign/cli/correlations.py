@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
+from mechdesign import warned
 from mechdesign.cli.console import say_note, say_warning
 from mechdesign.data.chain_counts import CHAIN_COUNTS, counts_of
 from mechdesign.data.forms import withholding
 from mechdesign.data.matrices import dense, read_chain_matrix
 from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError, SmoothedChainWarning
 from mechdesign.model.open_chain import as_ends
+from mechdesign.warned import collected
 
 if TYPE_CHECKING:
     from mechdesign.leakage import LossFunction
@@ -93,20 +94,16 @@ def mixed(before: LossFunction | None, after: LossFunction | None) -> Mixed | No
 @contextmanager
 def warnings_once() -> Iterator[None]:
     """Show each warning about budgets and correlations once, however often it is given."""
-    with warnings.catch_warnings(record=True) as caught:
-        for category in (BudgetWarning, CorrelationWarning, SmoothedChainWarning):
-            warnings.simplefilter("always", category)
+    with collected(BudgetWarning, CorrelationWarning, SmoothedChainWarning) as caught:
         yield
-    for message, kind in dict.fromkeys((str(warning.message), warning.category) for warning in caught):
+    for message, kind in dict.fromkeys((str(warning), type(warning)) for warning in caught):
         say_warning(message, kind, "", 0)
 
 
 @contextmanager
 def silenced() -> Iterator[None]:
     """Say nothing of budgets and correlations: it was said of what was asked for."""
-    with warnings.catch_warnings():
-        for category in (BudgetWarning, CorrelationWarning):
-            warnings.simplefilter("ignore", category)
+    with warned.silenced(BudgetWarning, CorrelationWarning):
         yield
 
 

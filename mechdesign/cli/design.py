@@ -22,9 +22,11 @@ from mechdesign.cli.console import (
     say_note,
     show_next,
 )
+from mechdesign.cli.pictures import load_pictures
 from mechdesign.cli.private import say_private
 from mechdesign.cli.schedule import design_schedule
 from mechdesign.cli.specified import example_option, memory_option, show_values_option, specified
+from mechdesign.errors import ReportError
 from mechdesign.export.files import SET, check_target
 from mechdesign.model.origin import Origin
 from mechdesign.model.places import DEGREES, PLANE
@@ -42,14 +44,16 @@ if TYPE_CHECKING:
 __all__ = ["design"]
 
 _DEFAULT = "city"
+_EXAMPLE_FOLDER = "mechanism"
 
 
 @click.command()
 @click.argument("specification", metavar="[SPEC.toml]", required=False, type=click.Path(path_type=Path))
 @example_option("design")
 @click.option(
-    "-o", "--output", "directory", metavar="DIR", default="mechanism", show_default=True, help="Folder to write."
-)
+    "-o", "--output", "target", metavar="DIR",
+    help="Folder to write.  [default: the name of SPEC.toml without .toml; mechanism for an example]",
+)  # fmt: skip
 @click.option("--json", "as_json", is_flag=True, help="Print the certificate as JSON, and nothing else.")
 @click.option("--solver", metavar="NAME", help='"auto", or a name that `mechdesign info` lists.')
 @click.option("--tolerance", metavar="GAP", type=float, help="Relative gap to ask for.")
@@ -65,7 +69,7 @@ _DEFAULT = "city"
 def design(
     specification: Path | None,
     example: str | None,
-    directory: str,
+    target: str | None,
     as_json: bool,
     report: bool,
     estimate: bool,
@@ -93,6 +97,7 @@ def design(
     """
     started = time.perf_counter()
     given = specified(specification, example, "design", _DEFAULT)
+    directory = _folder(specification) if target is None else target
     changed = {name: value for name, value in options.items() if value is not None}
     with named({name: f"--{name.replace('_', '-')}" for name in changed}):
         settings = replace(given.settings, **changed)
@@ -101,6 +106,9 @@ def design(
     if estimate:
         _estimate(given, settings)
         return
+    # Whatever is wrong in the specification is told before the folder is looked at.
+    given.check_size(settings)
+    given.check()
     if given.schedule is not None:
         whole = design_schedule(
             given, given.schedule, changed, directory, report, as_json, force=force, overwrite=overwrite
@@ -109,7 +117,8 @@ def design(
             click.get_current_context().exit(STALLED)
         return
     check_target(directory, force, overwrite, Origin(given.kept_text, name=given.name))
-    given.check_size(settings)
+    if report:
+        load_pictures("mechdesign.report.page")
     for note in given.notes:
         say_note(note)
     with progress() as live:
@@ -121,7 +130,11 @@ def design(
         directory = f"{directory.rstrip('/')}-interrupted"
         check_target(directory, force)
         say_note(f"the export that stood there is kept; the best channel so far goes to {directory}")
-    made.save(directory, report=report)
+    missing: ReportError | None = None
+    try:
+        made.save(directory, report=report)
+    except ReportError as error:
+        missing, report = error, False
     say_private(made.problem, made.origin)
     if as_json:
         click.echo(json.dumps(made.certificate.to_json(), indent=2))
@@ -130,10 +143,17 @@ def design(
         shown = example or (_DEFAULT if specification is None else None)
         show_next(_next(directory, report, made, shown))
     say_gap(made, settings.tolerance)
+    if missing is not None:
+        raise missing
     if stopped:
         click.get_current_context().exit(STOPPED)
     if _stalled(made, settings):
         click.get_current_context().exit(STALLED)
+
+
+def _folder(specification: Path | None) -> str:
+    """Return the folder that a design goes to where none is named: one for each specification."""
+    return _EXAMPLE_FOLDER if specification is None else specification.stem
 
 
 def _stalled(made: Design, settings: SolveSettings) -> bool:
@@ -143,13 +163,20 @@ def _stalled(made: Design, settings: SolveSettings) -> bool:
 
 
 def _estimate(given: Specification, settings: SolveSettings) -> None:
+    from mechdesign.processors import count_processors
+    from mechdesign.synthesis.plan import RAYS, takes_blocks
     from mechdesign.synthesis.sizes import estimate, gigabytes, largest, remedies
+    from mechdesign.synthesis.speed import measure_speed, slowness
 
     size = given.size
     if size is None:
         raise click.UsageError("--estimate needs a metric requirement with a named distance, and no [policy]")
     console = output()
-    found, most = estimate(size, settings), largest(size, settings)
+    solver = estimate(size, settings).solver
+    # Rows are solved by one thread.
+    several = solver == RAYS or takes_blocks(solver)
+    slow = slowness(measure_speed(settings.threads or count_processors() if several else 1))
+    found, most = estimate(size, settings, slow), largest(size, settings, slowness=slow)
     symmetries = f", up to {size.symmetries} symmetries" if size.symmetries > 1 else ""
     console.print(f"{size.secrets} secrets, {size.observables} observables{symmetries}")
     console.print(f"{found}: {'fits' if found.fits else 'does not fit'}")
@@ -158,8 +185,9 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
             f"{gigabytes(found.allowed)} of memory may be used; up to {most} secrets fit and take no more than an hour"
         )
     if most < size.secrets:
-        for remedy in remedies(size, settings):
+        for remedy in remedies(size, settings, slow):
             console.print(remedy, soft_wrap=True)
+    console.print("times are for this machine, as busy as it is now, and meant to be within a factor of two")
 
 
 def _show(made: Design, settings: SolveSettings, certified: float, finished: float, directory: str) -> None:
@@ -209,6 +237,8 @@ def _truth(made: Design) -> str:
     """Return the option of `sample` that gives a secret: its coordinates where it has some, else its index."""
     domain, middle = made.problem.secrets, made.problem.cost.shape[0] // 2
     for axes in (DEGREES, PLANE):
-        if domain is not None and (known := domain.places(axes)) is not None:
+        if domain is not None and domain.places(axes) is not None:
+            known = domain.degrees if axes == DEGREES else domain.points
+            assert known is not None
             return "--at " + ",".join(f"{value:.6g}" for value in known[middle].tolist())
     return f"--secret {middle}"

@@ -11,7 +11,7 @@ from mechdesign.cli.console import say_note, show_next
 from mechdesign.cli.specified import memory_option
 from mechdesign.errors import InputError
 from mechdesign.export import sets
-from mechdesign.export.files import check_writable
+from mechdesign.export.files import SET, check_no_input, check_output
 from mechdesign.export.folders import require_design
 from mechdesign.formats import FORMATS, Exported, Format, format_of
 
@@ -74,7 +74,8 @@ def export(directory: Path, form: Format | None, target: Path | None, all_rows: 
     if target is not None and target.is_dir():
         raise click.UsageError(f"{target} is a folder, not a file")
     if target is not None:
-        check_writable(target.parent)
+        check_no_input(target, {f"DIR, {name}": directory / name for name in SET})
+        check_output(target)
     options = {"all_rows": True} if all_rows else {}
     require_design(directory)
     exported = Exported.load(directory)

@@ -14,7 +14,9 @@ from mechdesign.version import __version__
 
 __all__ = ["info"]
 
-_PACKAGES = ("numpy", "scipy", "highspy", "cvxpy", "networkx", "matplotlib", "msgspec", "rich", "click", "pyarrow")
+_PACKAGES = (
+    "numpy", "scipy", "highspy", "cvxpy", "numba", "networkx", "matplotlib", "msgspec", "rich", "click", "pyarrow",
+)  # fmt: skip
 
 
 @click.command()

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Literal
 
 import click
 
-from mechdesign.atomic import write_file
 from mechdesign.cli.console import say, say_note
-from mechdesign.cli.specified import memory_option, show_values_option, time_options
-from mechdesign.errors import ExportError, InputError
-from mechdesign.export.files import check_writable
+from mechdesign.cli.specified import layout_options, memory_option, show_values_option, time_options
+from mechdesign.errors import InputError
+from mechdesign.export.files import check_no_input, check_output
+from mechdesign.outputs import write_output
 
 __all__ = ["init"]
 
@@ -24,9 +25,17 @@ _FILE = click.Path(path_type=Path)
 @click.option("--latitude", metavar="COLUMN", help="The column with the latitude, if it is not recognised.")
 @click.option("--longitude", metavar="COLUMN", help="The column with the longitude.")
 @click.option("--user", metavar="COLUMN", help="The column that says who it was.")
+@click.option("--places", metavar="FILE", type=_FILE, help="A table of places, with a key that DATA refers to.")
+@click.option("--place", metavar="COLUMN", help="The column of DATA with the key of the place.")
+@click.option("--key", metavar="COLUMN", help="The column of the table of places with the key.")
 @time_options
+@click.option(
+    "--longitudes", type=click.Choice(["180", "360"]),
+    help="Whether longitudes go from -180 to 180 degrees, or from 0 to 360; else the data tell.",
+)  # fmt: skip
 @click.option("--trace", metavar="COLUMN", help="The column that tells the traces of a user apart.")
 @click.option("--overwrite", is_flag=True, help="Replace SPEC.toml if it is there.")
+@layout_options()
 @memory_option
 @show_values_option
 def init(
@@ -36,9 +45,15 @@ def init(
     latitude: str | None,
     longitude: str | None,
     user: str | None,
+    places: Path | None,
+    place: str | None,
+    key: str | None,
     time_: str | None,
     date: str | None,
     time_format: str | None,
+    time_zone: str | None,
+    missing: float | None,
+    longitudes: Literal["180", "360"] | None,
     trace: str | None,
     overwrite: bool,
 ) -> None:
@@ -46,17 +61,29 @@ def init(
 
     DATA is a table with a header and a check-in a line: CSV or any other delimited text, also compressed by gzip, or
     Parquet; or a folder of GeoLife trajectories (.plt). Columns are recognised by their names. The specification has a
-    box about the place where most points are, a grid that is solved in about a minute, an ε and a floor.
+    box about the place where points are densest, a grid that is solved in seconds, an ε and a floor.
+
+    Where check-ins refer to a table of places by a key, --places names it; --latitude and --longitude are columns of
+    that table then.
+
+    ε is the least of 0.1, 0.2, 0.5, 1, … 20 per km with which planar Laplace noise costs at most half of telling
+    nothing, or the comment says that none is. It is chosen by the data, as all that is proposed.
     """
     # Imported late: wrong usage is refused at once.
     from mechdesign.data.inspection import look_at
+    from mechdesign.data.joining import PlacesAsked
+    from mechdesign.data.traces import Written
     from mechdesign.spec.proposal import propose, text_of
     from mechdesign.validation import renamed
 
     if target is not None:
-        if target.exists() and not overwrite:
-            raise ExportError(f"{target} is there already: choose another name, or say --overwrite")
-        check_writable(target.parent)
+        check_no_input(target, {"DATA": data, "--places": places})
+        check_output(target, overwrite)
+    asked = None
+    if places is not None:
+        asked, latitude, longitude = PlacesAsked(places, key, place, latitude, longitude), None, None
+    elif place is not None or key is not None:
+        raise click.UsageError("--place and --key go with --places FILE, the table of places")
     columns = {
         "latitude": latitude,
         "longitude": longitude,
@@ -66,9 +93,9 @@ def init(
         "trace": trace,
     }
     try:
-        found = look_at(data, columns, time_format)
+        found = look_at(data, columns, Written(time_format, time_zone, longitudes, missing), asked)
     except InputError as error:
-        if error.path not in ("date", "time_format"):
+        if error.path not in ("date", "time_format", "time_zone", "longitudes", "missing"):
             raise
         raise renamed(error, f"--{error.path.replace('_', '-')}", error.path) from error
     try:
@@ -85,7 +112,12 @@ def init(
     if target is None:
         say(text, nl=False)
         return
-    write_file(target, [text.encode()])
+    write_output(target, [text.encode()])
     said = ", ".join(f"{name} {column}" for name, column in found.columns.items()) or "trajectories (.plt)"
+    if (joined := found.joined) is not None:
+        say_note(
+            f"{joined.path}: key {joined.key}, latitude {joined.latitude}, longitude {joined.longitude}; "
+            f"{len(joined.places)} places"
+        )
     say_note(f"{data}: {said}; {proposal.inside} points inside the box, {proposal.outside} outside")
     say(f"{target} is written: read its comments, then mechdesign design {target} -o DIR")

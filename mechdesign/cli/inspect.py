@@ -8,7 +8,6 @@ from typing import Any
 import click
 import numpy as np
 
-from mechdesign.atomic import write_file
 from mechdesign.certify.revealed import revealed
 from mechdesign.cli.console import Text, certificate_tables, output, say_json, show_next, table
 from mechdesign.cli.specified import memory_option, show_values_option
@@ -16,10 +15,13 @@ from mechdesign.cli.table_release import ANSWERS, show_release
 from mechdesign.data.outline import read_outline
 from mechdesign.errors import InputError
 from mechdesign.export import sets
+from mechdesign.export.files import check_output
+from mechdesign.export.folders import require_design
 from mechdesign.model.channel import Channel
 from mechdesign.model.disclosure import listed
 from mechdesign.model.origin import STANDS_IN
 from mechdesign.model.problem import Problem
+from mechdesign.outputs import write_output
 from mechdesign.report.names import claimants, requirement_name
 from mechdesign.report.numbers import percent, short
 from mechdesign.report.private import private
@@ -57,6 +59,9 @@ def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: b
     if page is None and (directory / ANSWERS).is_file():
         show_release(directory, as_json)
         return
+    require_design(directory)
+    if page is not None:
+        check_output(page)
     problem, channel, certificate = sets.load(directory)
     origin = sets.load_stated(directory)[1]
     facts = _facts(problem, channel)
@@ -69,7 +74,7 @@ def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: b
         from mechdesign.report.page import html
 
         lines = None if outline is None else read_outline(outline)
-        write_file(page, [html(problem, channel, certificate, origin, lines).encode()])
+        write_output(page, [html(problem, channel, certificate, origin, lines).encode()])
     if as_json:
         found: dict[str, Any] = {"title": problem.title, **facts, "files": files, "certificate": certificate.to_json()}
         say_json(found)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -12,12 +13,12 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.atomic import write_file
 from mechdesign.cli.console import output, say_note, show_next, table
 from mechdesign.cli.correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
-from mechdesign.cli.specified import example_for, example_option, memory_option, show_values_option
+from mechdesign.cli.specified import example_for, example_option, layout_options, memory_option, show_values_option
 from mechdesign.data.budgets import read_budgets
-from mechdesign.export.files import check_writable
+from mechdesign.export.files import check_no_input, check_output
+from mechdesign.outputs import write_output
 from mechdesign.spec.examples import on_disk
 
 if TYPE_CHECKING:
@@ -46,6 +47,7 @@ _MEANINGS = {
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write a figure: .png, .svg or .pdf.")
 @click.option("-o", "--output", "target", metavar="FILE", type=_FILE, help="Write the table as CSV, with every digit.")
 @click.option("--json", "as_json", is_flag=True, help="Print JSON instead of a table.")
+@layout_options(matrices=True)
 @memory_option
 @show_values_option
 def leakage(
@@ -80,7 +82,8 @@ def leakage(
     check_figure(plot)
     for path in (plot, target):
         if path is not None:
-            check_writable(path.parent)
+            check_no_input(path, {"P.csv": backward, "--forward": forward, "--budgets": budget_file})
+            check_output(path)
     # Imported late: wrong usage is refused at once.
     from mechdesign.leakage import recursion
 
@@ -94,11 +97,6 @@ def leakage(
             "temporal": recursion.temporal(budgets, before, after),
         }
         facts = _facts(budgets, width, before, after)
-        if plot is not None:
-            from mechdesign.leakage import plots
-            from mechdesign.report.figures import save_figure
-
-            save_figure(plots.leakage(budgets, before, after), plot)
     shown_facts = {"nats": facts}
     if (other := mixed(before, after)) is not None:
         with silenced():
@@ -119,16 +117,27 @@ def leakage(
             for key, found in shown_facts.items()
         }
         click.echo(json.dumps(lists | finite, indent=2))
-        return
-    _print_table(columns)
-    shown = table("", *shown_facts, numbers=tuple(shown_facts))
-    for name in facts:
+    else:
+        _print_table(columns)
+        _print_facts(shown_facts, width)
+        if example is not None:
+            show_next(_next(example))
+    if plot is not None:
+        from mechdesign.leakage import plots
+        from mechdesign.report.figures import save_figure
+
+        with silenced():
+            save_figure(plots.leakage(budgets, before, after), plot)
+
+
+def _print_facts(found: Mapping[str, Mapping[str, float]], width: int | None) -> None:
+    """Show what releases leak under each assumption."""
+    shown = table("", *found, numbers=tuple(found))
+    for name in found["nats"]:
         meaning = f"any {width} successive releases together" if name == "window" else _MEANINGS[name]
-        values = (found[name] for found in shown_facts.values())
+        values = (facts[name] for facts in found.values())
         shown.add_row(meaning, *(f"{value:.6g}" if math.isfinite(value) else "no bound" for value in values))
     output().print(shown)
-    if example is not None:
-        show_next(_next(example))
 
 
 def _facts(
@@ -184,4 +193,4 @@ def _write_table(path: Path, columns: dict[str, NDArray[np.float64]]) -> None:
     lines = [",".join(["step", *columns])]
     for step, row in enumerate(zip(*(values.tolist() for values in columns.values()), strict=True)):
         lines.append(",".join([str(step), *map(repr, row)]))
-    write_file(path, ["".join(f"{line}\n" for line in lines).encode()])
+    write_output(path, ["".join(f"{line}\n" for line in lines).encode()])

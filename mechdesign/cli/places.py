@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import re
 from contextlib import nullcontext
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -16,10 +18,10 @@ from mechdesign.data.places import read_places
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.model.drawing import drawn_anchors
-from mechdesign.model.places import given_places, locate
-from mechdesign.validation import Integers
+from mechdesign.model.places import Area, Outside, count_outside, given_places, locate
+from mechdesign.validation import Integers, renamed
 
-__all__ = ["at_option", "located"]
+__all__ = ["Reach", "at_option", "located", "reach_option"]
 
 
 def _pair(_: click.Context, __: click.Parameter, text: str | None) -> tuple[float, float] | None:
@@ -41,6 +43,46 @@ at_option = click.option(
 """The option ``--at``: two numbers, or None."""
 
 
+@dataclass(frozen=True)
+class Reach:
+    """A distance with its unit, which may be left out."""
+
+    length: float
+    unit: str = ""
+
+    def within(self, domain: Domain) -> float:
+        """Return the length in the unit of a domain; raise `InputError` for one in another unit."""
+        if self.unit and self.unit != domain.unit:
+            bound = f"in {domain.unit}, the unit of the places" if domain.unit else "a number: the places have no unit"
+            raise InputError("--reach", "is in another unit", value=f"{self.length:g}{self.unit}", bound=bound)
+        return self.length
+
+
+_REACH = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(\D*?)\s*")
+
+
+def _reach(_: click.Context, __: click.Parameter, text: str | None) -> Reach | None:
+    if text is None:
+        return None
+    found = _REACH.fullmatch(text)
+    try:
+        if found is None or not np.isfinite(length := float(found[1])):
+            raise ValueError
+    except ValueError:
+        raise click.BadParameter(f"{text!r} is not a distance such as 2km, or 2 in the unit of the places") from None
+    return Reach(length, found[2])
+
+
+reach_option = click.option(
+    "--reach",
+    metavar="DISTANCE",
+    callback=_reach,
+    help="How far from the nearest secret a place may be where there is no grid, such as 2km.  [default: the largest "
+    "distance between nearest neighbours]",
+)
+"""The option ``--reach``: a `Reach`, or None."""
+
+
 def located(
     domain: Domain | None,
     at: tuple[float, float] | None,
@@ -48,13 +90,14 @@ def located(
     nearest: bool = False,
     draws: int = 1,
     rng: np.random.Generator | None = None,
+    reach: Reach | None = None,
 ) -> tuple[Integers, int]:
     """Return the secret to answer for at a place, or each place in a file, once for each draw: int64 (k · draws,).
 
     The second value says how many answers at most are for one place: a cell, or between anchors equal coordinates.
 
-    Places outside a grid are refused, or take the nearest cell and are counted in a note. Between anchors each draw has
-    an anchor of its own, and places outside are projected.
+    Places outside, as `Domain.cell_of` has it, are refused, or take the nearest secret and are counted in a note.
+    Between anchors each draw has an anchor of its own, and places outside are refused or projected to the border.
     """
     name = "--at" if source is None else str(source)
     try:
@@ -64,29 +107,40 @@ def located(
     except InputError as error:
         problem = "gives a place, and the secrets have none in two dimensions"
         raise InputError(name, problem, remedy="name the secret with --secret") from error
-    known = domain.places(axes)
-    assert known is not None
+    area = domain.area(axes)
+    assert area is not None
+    outside: Outside = "nearest" if nearest else "refuse"
     try:
+        length = None if reach is None else reach.within(domain)
         if source is not None:
             places = read_places(source, axes)
         else:
             places = given_places(axes, *(np.array([value]) for value in at or ()))
-        if domain.lattice is not None:
-            shown = (np.repeat(places[0], draws), np.repeat(places[1], draws))
-            anchors, missed = drawn_anchors(domain.lattice, *shown, rng)
-            if missed:
-                say_note(
-                    f"{missed // draws} of {len(places[0])} places lie outside the anchors: projected to the border"
-                )
-            return anchors, draws * _most(np.column_stack(places))
         with nullcontext() if source is None else withholding():
-            cells, missed = locate(known, domain.borders(axes), axes, places, "nearest" if nearest else "refuse")
+            if domain.lattice is None:
+                cells, missed = locate(area, places, outside, length)
+            else:
+                area.check_reach(length)
+                missed = count_outside(area, places, outside)
     except InputError as error:
         raise _in_words_of_the_command(error, name) from error
     if missed:
-        which = "the place lies" if source is None else f"{missed} of {len(cells)} places lie"
-        say_note(f"{which} outside the grid, and the nearest cell is taken")
+        which = "the place lies" if source is None else f"{missed} of {len(places[0])} places lie"
+        say_note(f"{which} outside {_described(area)}")
+    if domain.lattice is not None:
+        shown = (np.repeat(places[0], draws), np.repeat(places[1], draws))
+        return drawn_anchors(domain.lattice, *shown, rng)[0], draws * _most(np.column_stack(places))
     return np.repeat(cells, draws), draws * _most(cells)
+
+
+def _described(area: Area) -> str:
+    """Say what places are outside of, and what becomes of them."""
+    if area.corners is not None:
+        return "the anchors: projected to the border"
+    if area.borders is not None:
+        cells = "" if area.members is None else " or in cells that are no secrets"
+        return f"the grid{cells}, and the nearest cell is taken"
+    return "the reach of all secrets, and the nearest secret is taken"
 
 
 def _most(given: NDArray[Any]) -> int:
@@ -96,11 +150,13 @@ def _most(given: NDArray[Any]) -> int:
 
 def _in_words_of_the_command(error: InputError, name: str) -> InputError:
     own = error.path.partition("[")[0]
+    if own == "reach":
+        return renamed(error, "--reach", "reach")
     if own not in ("place", "latitude", "longitude", "x", "y"):
         return error
     if name == "--at":
         path = name if own == "place" else f"{name} ({own})"
     else:
         path = f"{name}, row {int(error.path.partition('[')[2].rstrip(']') or 0) + 1}"
-    remedy = error.remedy.replace('outside="nearest"', "--outside nearest")
+    remedy = error.remedy.replace('outside="nearest"', "--outside nearest").replace("larger reach", "larger --reach")
     return InputError(path, error.problem, value=error.value, bound=error.bound, remedy=remedy)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import importlib
 import itertools
 import json
 import math
@@ -16,9 +15,11 @@ import click
 from mechdesign import interrupts
 from mechdesign.certify.exact import exact_text, printed, text_up
 from mechdesign.cli.console import STOPPED, Text, missed_gap, output, progress, say_note, say_warning, show_next, table
+from mechdesign.cli.pictures import load_pictures
 from mechdesign.cli.specified import (
     example_for,
     example_option,
+    layout_options,
     memory_option,
     show_values_option,
     specified,
@@ -27,7 +28,7 @@ from mechdesign.cli.specified import (
 )
 from mechdesign.cli.spending import announce, show_spending, wait_option
 from mechdesign.errors import InputError, ReportError
-from mechdesign.export.files import check_room, check_writable
+from mechdesign.export.files import ADD_UP, check_no_input_in, check_room, check_writable
 from mechdesign.solvers.contract import Progress
 from mechdesign.spec import examples
 
@@ -57,7 +58,6 @@ _UNSNAPPED = (
     "-o", "--output", "directory", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
     help="Folder for what may be published.",
 )  # fmt: skip
-@click.option("--delimiter", metavar="CHARACTER", default=",", show_default=True, help="Between columns of TRACE.csv.")
 @time_options
 @click.option("--channels", is_flag=True, help="Write the channel of each step, too, for `mechdesign verify`.")
 @click.option(
@@ -79,6 +79,7 @@ _UNSNAPPED = (
 @click.option("--json", "as_json", is_flag=True, help="Print the manifest as JSON instead of a table.")
 @click.option("--force", is_flag=True, help="Write into a folder that holds other files, beside them.")
 @click.option("--overwrite", is_flag=True, help="Replace a released trace that stands in DIR.")
+@layout_options(places=True)
 @memory_option
 @show_values_option
 def release(
@@ -86,10 +87,11 @@ def release(
     trace: Path | None,
     example: str | None,
     directory: Path,
-    delimiter: str,
     time_: str | None,
     date: str | None,
     time_format: str | None,
+    time_zone: str | None,
+    missing: float | None,
     channels: bool,
     private: Path | None,
     ledger_file: Path | None,
@@ -102,8 +104,8 @@ def release(
 ) -> None:
     """Release a trace, step by step, under a policy graph; certify each step, and say what all of them tell together.
 
-    TRACE.csv holds the true state of each step: an index or a label a line, or columns state, x and y, or latitude and
-    longitude under a header, and, where it is known, time; without it steps are in the order of the file. SPEC.toml
+    TRACE.csv holds the true state of each step: a label or a position a line, or columns state, x and y, or latitude
+    and longitude under a header, and, where it is known, time; without it steps are in the order of the file. SPEC.toml
     says which policy is kept ([[privacy]] with kind = "graph", [policy]) and what is known of how states follow one
     another ([release]).
 
@@ -120,7 +122,13 @@ def release(
     is drawn. Where all steps together would pass its budget, nothing is released and the exit code is 2.
     """
     started = time.perf_counter()
-    asked = {"time": time_, "date": date, "time_format": time_format}
+    asked = {
+        "time": time_,
+        "date": date,
+        "time_format": time_format,
+        "time_zone": time_zone,
+        "missing": missing,
+    }
     given = with_release(specified(specification, example, "release"), **asked)
     with contextlib.ExitStack() as opened:
         if trace is None and example is not None:
@@ -129,22 +137,25 @@ def release(
             raise click.UsageError("give TRACE.csv: the true state of each step")
         # Imported late: wrong usage is refused at once.
         from mechdesign.accounting.ledger import Ledger
-        from mechdesign.release.files import FILES, MANIFEST, check_release_target
+        from mechdesign.release.files import FILES, MANIFEST, PRIVATE, check_release_target, holds_release
         from mechdesign.spec.releasing import step_problem
 
         problem = step_problem(given)
         settings = given.release_settings
+        check_no_input_in(directory, FILES, {"TRACE.csv": trace})
         check_release_target(directory, force, overwrite)
+        second = holds_release(directory)
         if private is not None:
             _check_private(private, directory)
-        steps, resampled = given.steps(trace, delimiter)
+            check_no_input_in(private, PRIVATE, {"TRACE.csv": trace})
+        steps, resampled = given.steps(trace)
         states = steps.states
         size = _output_size(len(states), problem.cost.shape[0], channels)
         for folder in (directory, *([] if private is None else [private])):
             check_room(folder, size, FILES)
-        importlib.import_module("mechdesign.release.page")
+        load_pictures("mechdesign.release.page")
         with progress() as live:
-            for note in (*given.notes, *settings.notes, *resampled):
+            for note in (*given.notes, *settings.notes, *resampled, *([ADD_UP] if second else [])):
                 say_note(note)
             seeded = seed is not None or settings.seed is not None
             for said, warning in ((seeded, _SEEDED), (settings.snap is False, _UNSNAPPED)):
@@ -166,7 +177,6 @@ def release(
                 found = given.release(
                     trace,
                     seed=seed,
-                    delimiter=delimiter,
                     ledger=ledger,
                     progress=live,
                     keep=keep,

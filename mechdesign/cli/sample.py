@@ -8,20 +8,19 @@ from pathlib import Path
 import click
 import numpy as np
 
-from mechdesign.atomic import write_file
 from mechdesign.certify.texts import csv_text, escape
 from mechdesign.cli.console import say, say_note, say_warning
-from mechdesign.cli.places import at_option, located
-from mechdesign.cli.specified import memory_option, show_values_option
+from mechdesign.cli.places import Reach, at_option, located, reach_option
+from mechdesign.cli.specified import layout_options, memory_option, show_values_option
 from mechdesign.data.bounds import allowed_gib
-from mechdesign.data.states import Names
-from mechdesign.errors import InputError
-from mechdesign.export.files import check_writable
+from mechdesign.data.names import Names
+from mechdesign.export.files import check_no_input, check_output
 from mechdesign.export.folders import require_design
 from mechdesign.export.sets import load
 from mechdesign.model.answers import Answers, answers
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
+from mechdesign.outputs import write_output
 from mechdesign.validation import as_generator
 
 __all__ = ["sample"]
@@ -34,7 +33,7 @@ _SEEDED = (
 
 @click.command()
 @click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
-@click.option("--secret", metavar="SECRET", help="The true secret: its label, or its index.")
+@click.option("--secret", metavar="SECRET", help="The true secret: its label, or its position from 0 on.")
 @at_option
 @click.option("-n", "--size", metavar="N", type=click.IntRange(min=0), help="How many draws.  [default: 1]")
 @click.option("--seed", metavar="S", type=click.IntRange(min=0), help="Rehearse: the same draws every time.")
@@ -49,8 +48,10 @@ _SEEDED = (
 )  # fmt: skip
 @click.option(
     "--outside", type=click.Choice(["refuse", "nearest"]), default="refuse", show_default=True,
-    help="What becomes of places outside the grid: an error, or the nearest cell, with a count.",
+    help="What becomes of places outside the secrets: an error, or the nearest of them, with a count.",
 )  # fmt: skip
+@reach_option
+@layout_options(places=True)
 @memory_option
 @show_values_option
 def sample(
@@ -63,6 +64,7 @@ def sample(
     source: Path | None,
     target: Path | None,
     outside: str,
+    reach: Reach | None,
 ) -> None:
     """Draw answers, exactly with the certified probabilities: for a secret, for a place, or for a file of places.
 
@@ -70,8 +72,12 @@ def sample(
     place becomes the cell it lies in; where the secrets are no grid, the nearest secret. Between anchors (kind =
     "continuous") it keeps its coordinates: one of the four anchors around it is drawn, with exact weights.
 
+    Places outside are refused: beyond the box of a grid or in a cell that is no secret, beyond the rectangle of
+    anchors, and else farther from the nearest secret than --reach. With --outside nearest they are counted, and
+    answered for.
+
     A file of places becomes a CSV with row (from 0), observable_index, observable and the coordinates of the answer;
-    nothing else of the file is copied.
+    nothing else of the file is copied, and the file itself is never overwritten.
 
     Each draw spends the privacy budget anew: k answers for one place, or for places in one cell, are k times the ε. The
     largest such k is said on the console, and stands in no file. The randomness is the operating system's unless a seed
@@ -79,8 +85,11 @@ def sample(
     """
     if [secret, at, source].count(None) != 2:
         raise click.UsageError("give one of --secret, --at and --input")
+    if secret is not None and reach is not None:
+        raise click.UsageError("--reach goes with --at and --input, not with --secret")
     if target is not None:
-        check_writable(target.parent)
+        check_no_input(target, {"--input": source})
+        check_output(target)
     if seed is not None:
         say_warning(_SEEDED, UserWarning, "", 0)
     rows = None
@@ -88,11 +97,16 @@ def sample(
     require_design(directory)
     if secret is not None:
         channel = Channel.load(directory, allowed_gib())
-        found, most = answers(channel, None, channel.sample(_index(channel, secret), draws, seed)), draws
+        found, most = (
+            answers(
+                channel, None, channel.sample(Names.of(channel.secrets).find_written(secret, "--secret"), draws, seed)
+            ),
+            draws,
+        )
     else:
         problem, channel, _ = load(directory)
         rng = None if seed is None else as_generator(seed)
-        secrets, most = located(problem.secrets, at, source, outside == "nearest", draws, rng)
+        secrets, most = located(problem.secrets, at, source, outside == "nearest", draws, rng, reach)
         rows = np.repeat(np.arange(len(secrets) // max(draws, 1)), draws)
         found = answers(channel, problem.observables, channel.sample(secrets, rng=rng))
     if most > 1:
@@ -124,22 +138,5 @@ def _write(text: str, target: Path | None) -> None:
     if target is None:
         say(text, nl=False)
         return
-    write_file(target, [text.encode()])
+    write_output(target, [text.encode()])
     say_note(f"{target} holds {text.count(chr(10)) - 1} answers")
-
-
-def _index(channel: Channel, secret: str) -> int:
-    n = channel.numerators.shape[0]
-    names = Names.of(channel.secrets)
-    if secret in names.places:
-        return names.places[secret]
-    if names.numbers:
-        raise InputError(
-            "--secret", "is no label; it is not taken for an index, since all labels are numbers", value=secret,
-            bound=f"a label such as {', '.join(channel.secrets[:3])}",
-        )  # fmt: skip
-    if secret.isascii() and secret.isdecimal() and len(secret) < 20 and int(secret) < n:
-        return int(secret)
-    some = ", ".join(channel.secrets[:3])
-    bound = f"an index from 0 to {n - 1}" + (f", or a label such as {some}" if some else "")
-    raise InputError("--secret", "is not known", value=secret, bound=bound)

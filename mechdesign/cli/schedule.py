@@ -14,6 +14,7 @@ import click
 from mechdesign import interrupts
 from mechdesign.certify.exact import exact_text
 from mechdesign.cli.console import Text, number, output, progress, say_gap, say_note, table
+from mechdesign.cli.pictures import load_pictures
 from mechdesign.cli.private import say_private
 from mechdesign.export.schedule import SCHEDULE, check_schedule_target, folder_name, unused_folders
 from mechdesign.model.origin import Origin
@@ -45,6 +46,8 @@ def design_schedule(
     done yet. Raises `SolverInterruptedError` then; a channel that the search had not finished is not written.
     """
     check_schedule_target(directory, schedule, force, overwrite, Origin(given.kept_text, name=given.name))
+    if report:
+        load_pictures("mechdesign.report.page")
     for note in given.notes:
         say_note(note)
     from mechdesign.synthesis.bracket import stalled
@@ -57,6 +60,8 @@ def design_schedule(
             certificates[epsilon] = made.certificate
             whole = whole and not stalled(made, settings)
     say_private(next(given.problems()), given.origin)
+    if schedule.left_out:
+        say_note(f"nothing is designed for releases with an ε of 0, which are left out: {_ranges(schedule.left_out)}")
     unused = unused_folders(directory, schedule)
     if unused:
         say_note(f"{directory} still holds designs that this schedule does not use: {', '.join(unused)}")
@@ -84,7 +89,7 @@ def _show(
     unit = cost_measure(next(given.problems())).unit
     console = output()
     console.print(Text(given.title or "Privacy mechanisms", "bold"))
-    releases = len(schedule.epsilons)
+    releases = len(schedule.epsilons) - len(schedule.left_out)
     console.print(f"{releases} release{'s' * (releases > 1)}, {len(certificates)} distinct ε\n")
     objective = next(iter(certificates.values())).objective
     cost = f"{objective} cost" + (f", {unit}" if unit else "")

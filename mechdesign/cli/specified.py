@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
+from dataclasses import fields, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +11,7 @@ import click
 from msgspec import structs
 
 from mechdesign.data.bounds import allowing_memory
+from mechdesign.data.layout import Layout, reading_as, said
 from mechdesign.errors import InputError, showing_values
 from mechdesign.spec import examples
 from mechdesign.validation import renamed
@@ -21,12 +22,15 @@ if TYPE_CHECKING:
 __all__ = [
     "example_for",
     "example_option",
+    "layout_options",
     "memory_option",
     "show_values_option",
     "specified",
     "time_options",
     "with_release",
 ]
+
+_Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
 
 
 def example_option(command: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
@@ -73,9 +77,59 @@ def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
     )(command)
 
 
+def layout_options(*, matrices: bool = False, places: bool = False) -> _Decorator:
+    """Return the options that say how the files on the command line are written, also `matrices` or `places`."""
+
+    def says(name: str) -> Callable[[click.Context, click.Parameter, Any], None]:
+        def say(ctx: click.Context, _: click.Parameter, value: Any) -> None:
+            if value is not None:
+                given = {each.name: getattr(said(), each.name) for each in fields(Layout)}
+                try:
+                    ctx.with_resource(reading_as(**(given | {name: value})))
+                except InputError as error:
+                    raise renamed(error, f"--{error.path}", error.path) from error
+
+        return say
+
+    def add(command: Callable[..., Any]) -> Callable[..., Any]:
+        for declared, described in _LAYOUT_OPTIONS.items():
+            name = declared.removeprefix("--").partition("/")[0]
+            if (name in ("header", "numbered") and not matrices) or (name.endswith("itude") and not places):
+                continue
+            kind = {"default": None} if "/" in declared else {"metavar": described[0]}
+            command = click.option(
+                declared, is_eager=True, expose_value=False, callback=says(name), help=described[1], **kind
+            )(command)
+        return command
+
+    return add
+
+
+_LAYOUT_OPTIONS = {
+    "--longitude": ("COLUMN", "The column with the longitude, if it is called otherwise."),
+    "--latitude": ("COLUMN", "The column with the latitude, if it is called otherwise."),
+    "--numbered/--no-numbered": ("", "Whether the first column of a matrix names or numbers its rows; else asked."),
+    "--header/--no-header": ("", "Whether the first line of a matrix names or numbers its columns; else asked."),
+    "--encoding": ("NAME", "How the text is encoded, such as windows-1252; else UTF-8, or UTF-16 with its mark."),
+    "--decimal": ("SIGN", 'What stands before decimals, "." or ","; else recognised.'),
+    "--delimiter": ("CHARACTER", "Between columns; else recognised."),
+}
+
+
 def time_options(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say where the times of a table are, and how they are written."""
+    """Add the options that say where the times of a table are, how they are written, and what may be left out."""
     for option in (
+        click.option(
+            "--missing",
+            metavar="SHARE",
+            type=float,
+            help="How many of the rows may be left out, such as 0.2, as they cannot be read.  [default: 0.05]",
+        ),
+        click.option(
+            "--time-zone",
+            metavar="ZONE",
+            help="The zone of times that say none, such as Europe/Zurich or +02:00.  [default: UTC]",
+        ),
         click.option(
             "--time-format", metavar="FORM", help='How times are written: a pattern such as "%Y%m%d", unix, or unix-ms.'
         ),

@@ -24,11 +24,14 @@ wait_option = click.option(
 )  # fmt: skip
 
 
-def announce(ledger: Ledger, public: Path) -> None:
-    """Say which file will be charged, by its full path, and whether it is made for this.
+def announce(ledger: Ledger | None, public: Path) -> None:
+    """Say which file will be charged, by its full path, and whether it is made for this; or that none is.
 
     Raises `InputError` where it lies in the folder that may be published.
     """
+    if ledger is None:
+        say_note("no ledger is charged: what is spent here is recorded nowhere but in what is released")
+        return
     assert ledger.path is not None
     if public.resolve() in ledger.path.parents:
         raise InputError(

@@ -36,16 +36,21 @@ def watched() -> Iterator[None]:
         return
     receiver, sender = socket.socketpair()
     sender.setblocking(False)
-    before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
     thread = threading.Thread(target=_watch, args=(receiver,), daemon=True)
-    thread.start()
-    try:
-        yield
-    finally:
-        signal.set_wakeup_fd(before)
-        sender.close()
-        thread.join()
-        receiver.close()
+    with receiver, sender:
+        try:
+            thread.start()
+        except RuntimeError:
+            # The system gives this process no further thread: Ctrl-C is answered when compiled code returns.
+            yield
+            return
+        before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            sender.close()
+            thread.join()
 
 
 def _watch(receiver: socket.socket) -> None:

@@ -28,7 +28,9 @@ _MOST_SHOWN = 20
 @click.command()
 @click.argument("specification", metavar="SPEC.toml", type=click.Path(path_type=Path))
 @click.option("-o", "--output", "directory", metavar="DIR", default="sweep", show_default=True, help="Folder to write.")
-@click.option("--jobs", metavar="N", type=int, help="Processes of this machine to use; as many as it has cores.")
+@click.option(
+    "--jobs", metavar="N", type=int, help="Processes of this machine to use; as many as the processors it may use."
+)
 @click.option("--dask", metavar="ADDRESS", help="Use the Dask cluster whose scheduler is there, instead.")
 @click.option("--resume", is_flag=True, help="Run what is missing in DIR; finished rows are not run again.")
 @show_values_option

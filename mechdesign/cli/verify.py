@@ -18,9 +18,10 @@ from mechdesign.certify.memory import MEMORY_GIB
 from mechdesign.certify.stated import FORMS
 from mechdesign.certify.verify import Verified, prove
 from mechdesign.cli.console import Text, certificate_tables, number, output, table
-from mechdesign.errors import CertificateError
+from mechdesign.errors import CertificateError, UnverifiedError
 from mechdesign.export.folders import is_schedule, read_scheduled, require_design
 from mechdesign.export.schedule import SCHEDULE
+from mechdesign.requirements.extensions import finding_extensions
 
 __all__ = ["verify"]
 
@@ -43,16 +44,27 @@ UNPROVED_ALPHA = (
     show_default=True,
     help="What verifying may take; it is estimated beforehand.",
 )
-def verify(directory: Path, as_json: bool, memory: float) -> None:
+@click.option(
+    "--extensions",
+    is_flag=True,
+    help="Load requirements of other packages, for their words; what is proved stands in the files.",
+)
+def verify(directory: Path, as_json: bool, memory: float, extensions: bool) -> None:
     """Prove an export again, from its files alone: privacy, cost and lower bound, in exact arithmetic.
 
     The table channel.csv must hold the channel that is proved. Labels, places, metadata, provenance and the report are
     not proved; those that the export holds are listed.
 
-    Exits with 0 if everything holds, and with 1 and the reason, and the worst pair of secrets, if anything does not. Of
-    a schedule all designs are verified, and that each is for its ε; what its releases leak together, the α of its
+    Exits with 0 if everything holds, and with 1 and the reason, and the worst pair of secrets, if anything does not.
+    Where nothing was verified it exits with 2 (there is no export, or it cannot be read) or 3 (more memory is needed).
+    Of a schedule all designs are verified, and that each is for its ε; what its releases leak together, the α of its
     budgets, is not.
     """
+    with finding_extensions(extensions):
+        _verify(directory, as_json, memory)
+
+
+def _verify(directory: Path, as_json: bool, memory: float) -> None:
     if is_schedule(directory):
         _verify_schedule(directory, as_json, memory)
         return
@@ -79,9 +91,11 @@ def _proved(directory: Path, as_json: bool, memory: float) -> tuple[Bundle, Veri
     try:
         found = inspect(directory, memory)
         return found, prove(found, memory)
+    except UnverifiedError as error:
+        raise type(error)(f"{directory} was not verified: {error.reason}") from error
     except CertificateError as error:
         labels = [] if found is None else found.arrays.get("secrets", np.array([])).tolist()
-        reason = error.reason + _named(labels, error.pair) + _elsewhere(directory)
+        reason = error.reason + _named(labels, error.pair)
         if as_json:
             pair = None if error.pair is None else list(error.pair)
             click.echo(json.dumps({"holds": False, "reason": reason, "pair": pair}, indent=2))
@@ -212,18 +226,6 @@ def _show(found: Bundle, verified: Verified) -> None:
     for sentence in left_free(problem):
         console.print(f"\n{sentence}.", style="yellow", soft_wrap=True)
     console.print("\nCheck that these are the requirements, the unit and the prior that you want.")
-
-
-def _elsewhere(directory: Path) -> str:
-    """Return where the channels of a released trace are, if it is one."""
-    from mechdesign.release.files import CHANNELS, MANIFEST
-
-    if not (directory / MANIFEST).exists():
-        return ""
-    return (
-        f". This is a released trace: the channel of its first step is {CHANNELS}/step-0, and so on, where "
-        "`mechdesign release` was asked for --channels"
-    )
 
 
 def _named(labels: Sequence[object], pair: tuple[int, int] | None) -> str:

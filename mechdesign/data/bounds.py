@@ -7,6 +7,7 @@ of a command.
 
 from __future__ import annotations
 
+import codecs
 import functools
 import gzip
 import io
@@ -115,6 +116,12 @@ class LimitedReader(io.RawIOBase):
             _require_gzip(path, found.st_size, found.st_mtime_ns, unpacked_bytes(found.st_size))
         self._source: BinaryIO | gzip.GzipFile = gzip.GzipFile(path, "rb") if packed else path.open("rb")
         self._line = 0
+        self._encoding = ""
+
+    def decode(self, encoding: str) -> None:
+        """Go to the beginning, and give the text in UTF-8 from there on, whatever its `encoding` is."""
+        self._encoding = encoding
+        self.seek(0)
 
     def readable(self) -> bool:
         """Tell that it can be read."""
@@ -126,7 +133,7 @@ class LimitedReader(io.RawIOBase):
 
     def readinto(self, target: Any) -> int:
         """Read some bytes, and count those of the line that has not ended."""
-        content = self._source.read(len(target))
+        content = self._read(len(target))
         target[: len(content)] = content
         end = max(content.rfind(b"\n"), content.rfind(b"\r"))
         self._line = len(content) - end - 1 if end >= 0 else self._line + len(content)
@@ -134,9 +141,20 @@ class LimitedReader(io.RawIOBase):
             raise _too_much(self._path, "has a line that is too long", self._longest)
         return len(content)
 
+    def _read(self, size: int) -> bytes:
+        if not self._encoding:
+            return self._source.read(size)
+        # A character of two bytes may take three in UTF-8, one of a single byte as many.
+        while piece := self._source.read(max(1, size // 3)):
+            if content := self._decoder.decode(piece).encode():
+                return content
+        return self._decoder.decode(b"", final=True).encode()
+
     def seek(self, offset: int, whence: int = io.SEEK_SET) -> int:
-        """Go to a place, whose line counts from there."""
+        """Go to a place, whose line counts from there; in other encodings than UTF-8 only to the beginning."""
         self._line = 0
+        if self._encoding:
+            self._decoder = codecs.getincrementaldecoder(self._encoding)()
         return self._source.seek(offset, whence)
 
     def close(self) -> None:

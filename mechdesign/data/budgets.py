@@ -11,12 +11,13 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact, nearest
 from mechdesign.data.forms import cell, withholding
+from mechdesign.data.layout import mark_of
 from mechdesign.data.text import columns_text, read_rows
 from mechdesign.errors import InputError, Shown
-from mechdesign.validation import as_budgets
+from mechdesign.outputs import write_output
+from mechdesign.validation import as_budgets, as_path
 
 __all__ = ["read_budgets", "read_exact_budgets", "write_budgets"]
 
@@ -31,12 +32,12 @@ _HEADER = ["step", "epsilon"]
 def write_budgets(path: str | PathLike[str], epsilons: ArrayLike) -> None:
     """Write budgets, shape (T,), in nats, as CSV with the columns step (from 0) and epsilon.
 
-    Numbers are the shortest decimals that read back as the same floats. The file is replaced as a whole or not at all:
+    Numbers are the shortest decimals that read back as the same floats. A file is replaced as a whole or not at all:
     raises `ExportError` when it cannot be written, and `InputError` for wrong budgets.
     """
     lines = [",".join(_HEADER)]
     lines += [f"{step},{epsilon!r}" for step, epsilon in enumerate(as_budgets(epsilons).tolist())]
-    write_file(path, ["".join(f"{line}\n" for line in lines).encode()])
+    write_output(path, ["".join(f"{line}\n" for line in lines).encode()])
 
 
 def read_budgets(path: str | PathLike[str]) -> NDArray[np.float64]:
@@ -46,18 +47,25 @@ def read_budgets(path: str | PathLike[str]) -> NDArray[np.float64]:
 
 def read_exact_budgets(path: str | PathLike[str]) -> tuple[Fraction, ...]:
     """Read the budget of each release as the decimal that stands in the file; raise `InputError` naming the line."""
+    path = as_path(path, "path")
     source = Path(path)
     budgets: list[Fraction] = []
-    rows = read_rows(source, ",")
+    rows = read_rows(source, suits=_suits)
     _, header = next(rows, (0, None))
-    if header is None or [name.strip() for name in header] != _HEADER:
+    if header is None or not _suits(header):
         shown = None if header is None else Shown(columns_text(header, _HEADER))
         raise InputError(str(source), "has the wrong header", value=shown, bound=",".join(_HEADER))
-    for line, row in rows:
-        budgets.append(_budget(row, len(budgets), f"{source}, line {line}"))
+    lines = list(rows)
+    mark = mark_of([row[-1] for _, row in lines], f"{source}, column epsilon")
+    for line, row in lines:
+        budgets.append(_budget([*row[:-1], mark.plain(row[-1])], len(budgets), f"{source}, line {line}"))
     if not budgets:
         raise InputError(str(source), "holds no budgets", bound="at least one line after the header")
     return tuple(budgets)
+
+
+def _suits(header: Sequence[str]) -> bool:
+    return [name.strip() for name in header] == _HEADER
 
 
 def _budget(row: Sequence[str], step: int, where: str) -> Fraction:

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data.forms import cell
-from mechdesign.data.text import columns_text, number, read_columns, read_rows
+from mechdesign.data.text import columns_text, numbers_in, read_columns, read_rows
 from mechdesign.errors import InputError, Shown
 
 __all__ = ["read_cost_curves", "read_weights"]
@@ -27,13 +27,13 @@ def read_cost_curves(path: str | PathLike[str]) -> list[tuple[Floats, Floats]]:
     naming the line; that curves fall is checked where they are used.
     """
     source = Path(path)
-    header = next((row for _, row in read_rows(source, ",")), None)
-    if header is None or [name.strip() for name in header] not in (_ONE, _SEVERAL):
+    header = next((row for _, row in read_rows(source, suits=_suits)), None)
+    if header is None or not _suits(header):
         shown = None if header is None else Shown(columns_text(header, _SEVERAL))
         raise InputError(str(source), "has the wrong header", value=shown, bound="epsilon,cost or step,epsilon,cost")
     columns = read_columns(source, header)
     texts = dict(zip([name.strip() for name in header], columns.values(), strict=True))
-    epsilons, costs = (_numbers(texts[name], source, name) for name in _ONE)
+    epsilons, costs = (numbers_in(texts[name], source, name) for name in _ONE)
     if "step" not in texts:
         return [(epsilons, costs)]
     curves = []
@@ -48,16 +48,25 @@ def read_cost_curves(path: str | PathLike[str]) -> list[tuple[Floats, Floats]]:
 
 
 def read_weights(path: str | PathLike[str]) -> Floats:
-    """Return the column ``weight`` of a file: how much each release counts, finite and not negative, shape (T,)."""
+    """Return the column ``weight`` of a file: how much each release counts, finite and not negative, shape (T,).
+
+    Where a column ``step`` stands beside it, its numbers are those of the releases, from 0 on, in order.
+    """
     source = Path(path)
-    texts = read_columns(source, ["weight"])["weight"]
-    weights = _numbers(texts, source, "weight")
+    _, header = next(read_rows(source), (0, []))
+    columns = read_columns(source, ["weight", *(["step"] if header.count("step") == 1 else [])])
+    for row, step in enumerate(columns.get("step", ())):
+        if step.strip() != str(row):
+            raise InputError(f"{source}, row {row + 1}", "is out of order", value=cell(step), bound=f"step {row}")
+    weights = numbers_in(columns["weight"], source, "weight")
     for row, weight in enumerate(weights.tolist(), 1):
         if not 0 <= weight < float("inf"):
             where = f"{source}, row {row}, column weight"
-            raise InputError(where, "is no weight", value=cell(texts[row - 1]), bound="a finite number >= 0")
+            raise InputError(
+                where, "is no weight", value=cell(columns["weight"][row - 1]), bound="a finite number >= 0"
+            )
     return weights
 
 
-def _numbers(texts: list[str], source: Path, column: str) -> Floats:
-    return np.array([number(text, f"{source}, row {row}, column {column}") for row, text in enumerate(texts, 1)])
+def _suits(header: list[str]) -> bool:
+    return [name.strip() for name in header] in (_ONE, _SEVERAL)

@@ -5,20 +5,21 @@ from __future__ import annotations
 import itertools
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 import numpy as np
 
+from mechdesign.data.joining import Joined, PlacesAsked, join, refers_to_places
+from mechdesign.data.layout import composed, dialect_of
 from mechdesign.data.text import column_text, columns_text, is_number, opened, read_rows
 from mechdesign.data.time_columns import TimeColumns, find_times
 from mechdesign.data.times import order_of
-from mechdesign.data.traces import Points, Trace, read_plt, read_points
+from mechdesign.data.traces import Points, Trace, Written, read_points, read_trajectories
 from mechdesign.errors import InputError
 
 __all__ = ["Found", "look_at", "unread_times"]
 
-_DELIMITERS = (",", "\t", ";", "|")
 # How many lines are looked at; more where a column that is called a time is blank in all of them.
 _SAMPLE, _LARGEST_SAMPLE = 200, 200_000
 _NAMED = 5
@@ -41,17 +42,19 @@ class Found:
     """What was found: the traces, and how to read them again.
 
     `columns` holds the names of the columns "latitude", "longitude" and, where they are, "user", "date", "time" and
-    "trace"; it is empty for a folder of trajectories (.plt). `time_format` says how times are written, where it was
-    given; `unread` tells of columns that may be times and are not read, and `without_time` counts rows left out.
+    "trace"; it is empty for a folder of trajectories (.plt). With a table of places, `joined`, "place" stands for
+    latitude and longitude. `said` is what was given of how it is written; `unread` tells of columns that may be times
+    and are not read, and `notes` of rows that are left out, and of what was recognised.
     """
 
     path: Path
     columns: Mapping[str, str]
     delimiter: str
     traces: tuple[Trace, ...]
-    time_format: str | None = None
+    joined: Joined | None = None
     unread: tuple[str, ...] = ()
-    without_time: int = 0
+    notes: tuple[str, ...] = ()
+    said: Written = field(default_factory=Written)
 
     @property
     def is_folder(self) -> bool:
@@ -61,21 +64,30 @@ class Found:
     @property
     def order(self) -> str:
         """Say the first and last time, and in which order points are taken to be."""
-        return order_of([trace.time for trace in self.traces], self.without_time)
+        return order_of([trace.time for trace in self.traces])
 
 
-def look_at(path: Path, given: Mapping[str, str | None] | None = None, time_format: str | None = None) -> Found:
+def look_at(
+    path: Path,
+    given: Mapping[str, str | None] | None = None,
+    said: Written | None = None,
+    places: PlacesAsked | None = None,
+) -> Found:
     """Return what is in a table of check-ins, also gzipped or Parquet, or in a folder of trajectories.
 
-    `given` names columns that are known already, and `time_format` says how times are written, see
-    `mechdesign.data.traces.read_checkins`. Raises `InputError` where latitude and longitude cannot be found, with the
-    columns that there are.
+    `given` names columns that are known already, and `said` tells how times and longitudes are written. Latitude and
+    longitude may stand in a table of `places` that check-ins refer to. Raises `InputError` where they cannot be found,
+    with the columns that there are.
     """
+    said = said or Written()
     if path.is_dir():
-        return Found(path, {}, ",", _trajectories(path))
+        if places is not None:
+            raise InputError("--places", "does not go with a folder of trajectories", value=str(places.path))
+        points = _trajectories(path, said)
+        return Found(path, {}, ",", points.traces, notes=points.said(), said=said)
     delimiter = _delimiter(path)
     header, body = _head(path, delimiter)
-    known = {name: column for name, column in (given or {}).items() if column is not None}
+    known = {name: composed(column) for name, column in (given or {}).items() if column is not None}
     for name, column in known.items():
         if column not in header:
             raise InputError(
@@ -96,17 +108,27 @@ def look_at(path: Path, given: Mapping[str, str | None] | None = None, time_form
         recognised = _column(name, header, known)
         if name not in known and recognised is not None:
             columns[name] = recognised
-    for name in _ESSENTIAL:
+    joined = None
+    if places is not None:
+        between = _delimiter(places.path)
+        joined = join(places, _head(places.path, between)[0], between, (path, header))
+        columns = {name: column for name, column in columns.items() if name not in _ESSENTIAL}
+        columns["place"] = joined.place
+    for name in _ESSENTIAL if joined is None else ():
         if name not in columns:
-            bound = f"one of {columns_text(header)}"
-            raise InputError(str(path), f"has no column that looks like a {name}", bound=bound, remedy=f"say --{name}")
+            bound = f"one of {columns_text(header, below=body)}"
+            lacking = [each for each in _ESSENTIAL if each not in columns]
+            remedy = f"say {' and '.join(f'--{each} COLUMN' for each in lacking)}"
+            if (key := refers_to_places(header)) is not None:
+                remedy += f", or --places FILE for the table of places that {column_text(key)} refers to"
+            raise InputError(str(path), f"has no column that looks like a {name}", bound=bound, remedy=remedy)
     taken = [column for name, column in columns.items() if name not in ("date", "time")]
-    times = _times(path, header, body, delimiter, (time_format, known.get("time"), known.get("date"), taken))
-    found = _read(path, columns, times, delimiter, time_format)
+    times = _times(path, header, body, delimiter, (said, known.get("time"), known.get("date"), taken))
+    found = _read(path, columns, times, delimiter, said, joined)
     for name in _ESSENTIAL:
         if all(float(degree).is_integer() for trace in found.traces for degree in getattr(trace, name)):
             raise InputError(
-                f"{path}, column {columns[name]}",
+                f"{path}, column {columns[name]}" if joined is None else f"{joined.path}, column {name}",
                 "holds whole numbers only",
                 bound=f"a {name} in decimal degrees",
                 remedy=f"say --{name}, if it is another column",
@@ -116,29 +138,34 @@ def look_at(path: Path, given: Mapping[str, str | None] | None = None, time_form
         if "time" in known:
             raise InputError("--time", problem, value=times.time, bound="times")
         times = TimeColumns(unread=(f"the column {times.time} is not read: it {problem}",))
-        return _read(path, columns, times, delimiter, None)
+        return _read(path, columns, times, delimiter, said._replace(time_format=None, time_zone=None), joined)
     return found
 
 
-def unread_times(path: Path, delimiter: str, taken: Sequence[str]) -> tuple[str, ...]:
+def unread_times(path: Path, delimiter: str | None, taken: Sequence[str]) -> tuple[str, ...]:
     """Say of the columns of a table that are called times, or may hold them, why none is read; none is named.
 
     Those in `taken` hold something else.
     """
     header, body = _head(path, delimiter)
-    found = _times(path, header, body, delimiter, (None, None, None, taken))
+    found = _times(path, header, body, delimiter, (Written(), None, None, taken))
     if found.time is not None:
         return (f"the column {column_text(found.time)} can be read, and is not named",)
     return found.notes
 
 
-_Asked = tuple[str | None, str | None, str | None, Sequence[str]]
+_Asked = tuple[Written, str | None, str | None, Sequence[str]]
 
 
-def _times(path: Path, header: Sequence[str], body: _Rows, delimiter: str, asked: _Asked) -> TimeColumns:
+def _times(path: Path, header: Sequence[str], body: _Rows, delimiter: str | None, asked: _Asked) -> TimeColumns:
     """Return where the times are, by a sample that grows where a column of them is blank in all of it."""
     size, before = _SAMPLE, 0
-    while (found := find_times(header, body, *asked)).blank and before < len(body) and size < _LARGEST_SAMPLE:
+    said, time, date, taken = asked
+
+    def look(body: _Rows) -> TimeColumns:
+        return find_times(header, body, said.time_format, time, date, taken, said.share)
+
+    while (found := look(body)).blank and before < len(body) and size < _LARGEST_SAMPLE:
         size, before = 10 * size, len(body)
         _, body = _head(path, delimiter, size)
     return found
@@ -147,23 +174,23 @@ def _times(path: Path, header: Sequence[str], body: _Rows, delimiter: str, asked
 def _delimiter(path: Path) -> str:
     """Return the character between columns."""
     with opened(path) as lines:
-        first = lines.readline()
-    if not first.strip():
-        raise InputError(str(path), "is empty", bound="a header line and at least one line more")
-    return max(_DELIMITERS, key=first.count)
+        dialect = dialect_of(lines)
+        if not lines.first_rows(dialect):
+            raise InputError(str(path), "is empty", bound="a header line and at least one line more")
+        return dialect.delimiter
 
 
-def _head(path: Path, delimiter: str, size: int = _SAMPLE) -> tuple[list[str], _Rows]:
+def _head(path: Path, delimiter: str | None, size: int = _SAMPLE) -> tuple[list[str], _Rows]:
     """Return the header, and the first rows below it with their lines."""
     rows = list(itertools.islice(read_rows(path, delimiter), size))
     header = rows[0][1] if rows else []
     return header, [row for row in rows[1:] if len(row[1]) == len(header)]
 
 
-def _trajectories(path: Path) -> tuple[Trace, ...]:
+def _trajectories(path: Path, said: Written) -> Points:
     """Return the trajectories in a folder; where there are none, say in which folders below it there are."""
     try:
-        return read_plt(path)
+        return read_trajectories(path, said.share)
     except InputError as error:
         levels = (sorted(path.glob(pattern)) for pattern in ("*", "*/*"))
         sets = ((each for each in level if each.is_dir() and any(each.glob("*/Trajectory/*.plt"))) for level in levels)
@@ -176,20 +203,29 @@ def _trajectories(path: Path) -> tuple[Trace, ...]:
         raise InputError(str(path), error.problem, remedy=remedy) from error
 
 
-def _read(path: Path, columns: Mapping[str, str], times: TimeColumns, delimiter: str, form: str | None) -> Found:
-    if form is not None and times.time is None:
-        remedy = "; ".join(times.notes) or "say --time COLUMN"
-        raise InputError("time_format", "fits no column of times", value=form, remedy=remedy)
+def _read(
+    path: Path,
+    columns: Mapping[str, str],
+    times: TimeColumns,
+    delimiter: str,
+    said: Written,
+    joined: Joined | None = None,
+) -> Found:
+    for key in ("time_format", "time_zone"):
+        if (value := getattr(said, key)) is not None and times.time is None:
+            remedy = "; ".join(times.notes) or "say --time COLUMN"
+            raise InputError(key, "fits no column of times", value=value, remedy=remedy)
     named = {**columns, "date": times.date, "time": times.time}
     ordered = {
         name: column
-        for name in ("user", "latitude", "longitude", "date", "time", "trace")
+        for name in ("user", "place", "latitude", "longitude", "date", "time", "trace")
         if (column := named.get(name)) is not None
     }
     user, time, trace = (ordered.get(name) for name in ("user", "time", "trace"))
-    where = (path, user, columns["latitude"], columns["longitude"], time, trace, delimiter)
-    points: Points = read_points(*where, date=times.date, time_format=form)
-    return Found(path, ordered, delimiter, points.traces, form, times.notes, sum(points.without_time.values()))
+    where = (path, user, columns.get("latitude", ""), columns.get("longitude", ""), time, trace, delimiter)
+    places = None if joined is None else joined.places
+    points = read_points(*where, place=columns.get("place"), places=places, date=times.date, said=said)
+    return Found(path, ordered, delimiter, points.traces, joined, times.notes, points.said(), said)
 
 
 def _is_counted_from_zero(trace: Trace) -> bool:

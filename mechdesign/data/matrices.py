@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import io
 import math
+import re
 import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
 
@@ -18,14 +19,17 @@ from numpy.typing import NDArray
 
 from mechdesign.data.bounds import content_of, require_unpacked
 from mechdesign.data.forms import withholding
+from mechdesign.data.layout import mark_of, said
 from mechdesign.data.text import number, read_lines, read_rows, unreadable
 from mechdesign.errors import InputError, Shown
 from mechdesign.model.open_chain import ENDS, ROW_OF_ZEROS
 from mechdesign.validation import LARGEST_MATRIX
 
-__all__ = ["dense", "read_any_matrix", "read_chain_matrix", "read_matrix", "read_only_array"]
+__all__ = ["dense", "read_any_matrix", "read_chain_matrix", "read_matrix", "read_only_array", "require_unnumbered"]
 
 Floats = NDArray[np.float64]
+Shape = tuple[int | None, int | None]
+_UNKNOWN = (None, None)
 
 # What NumPy, zipfile and SciPy raise for damaged arrays and archives; NotImplementedError is what zipfile raises for a
 # compression method that it does not know.
@@ -34,21 +38,30 @@ _DAMAGE = (
     *(SyntaxError, TypeError, ValueError, struct.error, tokenize.TokenError, zipfile.BadZipFile, zlib.error),
 )
 
-_REMEDY = "leave out headers and labels, and write decimals with a point"
+_REMEDY = (
+    "leave out names of columns and rows, or say that they are there: header, numbered (--header, --numbered of the "
+    "command)"
+)
+# Numbers with a comma, and blanks between them.
+_DECIMAL_COMMAS = re.compile(r"\s*[+-]?[0-9]+,[0-9]+(?:\s+[+-]?[0-9]+(?:,[0-9]+)?)+\s*")
+_FEWEST_NUMBERED = 3
 
 
-def read_matrix(path: Path, delimiter: str | None = None) -> Floats:
+def read_matrix(path: Path, delimiter: str | None = None, shape: Shape = _UNKNOWN) -> Floats:
     """Return the matrix in a file as float64 of two axes; infinities and NaN pass.
 
     Args:
-        path: A file .npy or .npz (sparse), or else text with a row a line and no header.
-        delimiter: The character between the numbers of a text; unless given, each line may have commas, semicolons or
-            blanks, and # starts a comment.
+        path: A file .npy or .npz (sparse), or else text with a row a line. A first line that names or numbers columns,
+            or a first column that does so with rows, is skipped under ``reading_as(header=True, numbered=True)``.
+        delimiter: The character between the numbers of a text; unless given, each line may have tabs, semicolons,
+            commas or blanks, and # starts a comment.
+        shape: How many rows and columns are wanted, as far as it is known: nothing numbers a matrix that has them.
 
     Raises:
-        InputError: For a file that cannot be read or holds no matrix, naming the line where there is one.
+        InputError: For a file that cannot be read or holds no matrix, naming the line where there is one; or whose
+            first line or column may number the others, where neither is said.
     """
-    return dense(read_any_matrix(path, delimiter), path)
+    return dense(read_any_matrix(path, delimiter, shape), path)
 
 
 def dense(found: Floats | sparse.csr_array, path: Path) -> Floats:
@@ -60,14 +73,17 @@ def dense(found: Floats | sparse.csr_array, path: Path) -> Floats:
     return found.toarray()
 
 
-def read_any_matrix(path: Path, delimiter: str | None = None) -> Floats | sparse.csr_array:
+def read_any_matrix(path: Path, delimiter: str | None = None, shape: Shape = _UNKNOWN) -> Floats | sparse.csr_array:
     """Return what `read_matrix` does, but leave a sparse matrix sparse."""
     suffix = path.suffix.lower()
     if suffix == ".npy":
         return _read_npy(path)
     if suffix == ".npz":
         return _read_npz(path)
-    return _numbers(path, _rows(path, delimiter))
+    lines = list(_rows(path, delimiter))
+    found = _numbers(path, lines)
+    require_unnumbered(path, found, shape)
+    return found
 
 
 @withholding()
@@ -90,7 +106,9 @@ def read_only_array(path: Path) -> NDArray[Any] | None:
         raise InputError(str(path), f"is no archive of NumPy ({_reason(error)})") from None
 
 
-def read_chain_matrix(path: Path, delimiter: str | None = None) -> tuple[Floats | sparse.csr_array, str]:
+def read_chain_matrix(
+    path: Path, delimiter: str | None = None, shape: Shape = _UNKNOWN
+) -> tuple[Floats | sparse.csr_array, str]:
     """Return the matrix of a chain, and the word that stands in place of some of its rows, if any.
 
     In a text, a line may hold one of the words "stay", "mixture" and "any" in place of a row: nobody was seen to leave
@@ -116,7 +134,9 @@ def read_chain_matrix(path: Path, delimiter: str | None = None) -> tuple[Floats 
         if words and not lines:
             raise InputError(str(path), "has no row that is known", bound="some lines of numbers beside those of words")
 
-    found = _numbers(path, known())
+    found = _numbers(path, list(known()))
+    if not words:
+        require_unnumbered(path, found, shape)
     if len(set(words.values())) > 1:
         bound = "the same word in all lines that have one"
         raise InputError(
@@ -127,7 +147,10 @@ def read_chain_matrix(path: Path, delimiter: str | None = None) -> tuple[Floats 
         )
     zero = np.flatnonzero(~found.any(axis=1))
     if zero.size:
-        remedy = "write one of the words stay, mixture and any in its place"
+        remedy = (
+            "put a 1 on its diagonal if people stay, or write one of the words stay, mixture and any in its place; or "
+            "count with smoothing, or leave the state out"
+        )
         bound = "a row that sums to 1"
         raise InputError(f"{path}, line {lines[zero[0]]}", ROW_OF_ZEROS, bound=bound, remedy=remedy)
     if not words:
@@ -142,29 +165,46 @@ def read_chain_matrix(path: Path, delimiter: str | None = None) -> tuple[Floats 
     return rows, ""
 
 
-def _numbers(path: Path, lines: Iterable[tuple[int, list[str]]]) -> Floats:
+def _numbers(path: Path, lines: list[tuple[int, list[str]]]) -> Floats:
+    """Return the numbers in the rows of a text."""
     result: list[list[float]] = []
+    mark = mark_of([text for _, row in lines for text in row], str(path))
     for line, row in lines:
         where = f"{path}, line {line}"
         if result and len(row) != len(result[0]):
             bound = f"{len(result[0])} as in the first line"
             raise InputError(where, "has the wrong number of fields", value=len(row), bound=bound)
-        result.append([number(text, f"{where}, field {field}", _REMEDY) for field, text in enumerate(row, 1)])
+        result.append(
+            [number(mark.plain(text), f"{where}, field {field}", _REMEDY) for field, text in enumerate(row, 1)]
+        )
     if not result:
         raise InputError(str(path), "is empty", bound="at least one line of numbers")
     return np.array(result)
 
 
 def _rows(path: Path, delimiter: str | None) -> Iterator[tuple[int, list[str]]]:
-    return _free_rows(path) if delimiter is None else read_rows(path, delimiter)
+    """Yield the lines of a text and their fields, without a header and without names of rows where that is said."""
+    layout = said()
+    character = layout.delimiter if delimiter is None else delimiter
+    rows = _free_rows(path) if character is None else read_rows(path, character)
+    for place, (line, row) in enumerate(rows):
+        if place or not layout.header:
+            # A word in place of a row has nothing after it.
+            alone = layout.numbered and len(row) > 1
+            yield line, row[1:] if alone else row
 
 
 def _free_rows(path: Path) -> Iterator[tuple[int, list[str]]]:
-    for line, text in read_lines(path):
-        content = text.split("#", 1)[0].strip()
-        if content:
-            separator = ";" if ";" in content else "," if "," in content else None
-            yield line, [field.strip() for field in content.split(separator)]
+    lines = ((line, text.split("#", 1)[0].rstrip("\r\n")) for line, text in read_lines(path))
+    filled = [(line, content) for line, content in lines if content.strip()]
+    # With decimal commas, blanks separate as well as commas do elsewhere.
+    signs = [sign for sign in ("\t", ";", ",") if all(sign in content for _, content in filled)]
+    commas = said().decimal != "," and not any(_DECIMAL_COMMAS.fullmatch(content) for _, content in filled)
+    for line, content in filled:
+        separator = next((sign for sign in signs if sign != "," or commas), None)
+        separator = separator or next((sign for sign in ";," if sign in content and (sign != "," or commas)), None)
+        # Quotes shield names from spreadsheets, and numbers need none.
+        yield line, [field.strip().strip('"') for field in content.split(separator)]
 
 
 @withholding()
@@ -201,6 +241,44 @@ def _read_npz(path: Path) -> sparse.csr_array:
     if found.ndim != 2 or found.dtype.kind not in "biuf":
         raise InputError(str(path), "does not hold a matrix of numbers", bound="a sparse matrix of numbers")
     return found.astype(np.float64)
+
+
+def require_unnumbered(path: Path, matrix: Floats, shape: Shape = _UNKNOWN) -> None:
+    """Raise `InputError` where the first line, or column, of a text may number the others and nothing says whether.
+
+    Of the `shape`, what is known: a matrix with as many rows, or columns, as are wanted has nothing more.
+
+    A first line 0, 1, 2, … or 1, 2, 3, … may, as may such a column; but not in the distances along a line, nor, of two
+    columns, among whole numbers: places and edges look so.
+    """
+    layout = said()
+    if _is_line(matrix):
+        return
+    whole = bool((matrix == np.floor(matrix)).all())
+    for key, what, others, line, asked in (
+        ("header", "line", "columns", matrix[0], layout.header),
+        ("numbered", "column", "rows", matrix[:, 0], layout.numbered),
+    ):
+        few = len(line) < _FEWEST_NUMBERED or (min(matrix.shape) < _FEWEST_NUMBERED and whole)
+        wanted = matrix.shape[key == "numbered"] == shape[key == "numbered"]
+        if asked is None and not few and not wanted and _counts(line):
+            raise InputError(
+                str(path),
+                f"has a first {what} that may number its {others}",
+                value=Shown(f"{line[0]:g}, {line[1]:g}, …, {line[-1]:g}"),
+                bound="what is said to be, or not to be, a number of the matrix",
+                remedy=f"say {key} = true if it numbers them, and false if not (--{key}, --no-{key} of the command)",
+            )
+
+
+def _counts(line: Floats) -> bool:
+    """Tell whether numbers are 0, 1, 2, … or 1, 2, 3, …."""
+    return bool((line == np.arange(len(line)) + line[0]).all()) and line[0] in (0, 1)
+
+
+def _is_line(matrix: Floats) -> bool:
+    """Tell whether a matrix holds the distances |i - j| along a line, which begin with 0, 1, 2, … both ways."""
+    return np.array_equal(matrix, np.abs(np.subtract.outer(*map(np.arange, matrix.shape))))
 
 
 class _ClaimError(ValueError):

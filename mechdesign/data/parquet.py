@@ -11,10 +11,12 @@ import pyarrow.compute as compute
 import pyarrow.csv as csv
 import pyarrow.parquet as parquet
 
+from mechdesign.certify.texts import escape
 from mechdesign.data.bounds import require_unpacked
+from mechdesign.data.layout import say_recognised, shortened
 from mechdesign.errors import InputError
 
-__all__ = ["csv_of"]
+__all__ = ["columns_left_out", "csv_of"]
 
 _ROWS = 2**16
 _TEXTS = (arrow.types.is_string, arrow.types.is_binary, arrow.types.is_large_string, arrow.types.is_large_binary)
@@ -23,30 +25,61 @@ _TEXTS = (arrow.types.is_string, arrow.types.is_binary, arrow.types.is_large_str
 def csv_of(path: Path) -> io.BytesIO:
     """Return a table of Parquet as CSV with commas, in UTF-8.
 
-    Raises `InputError` where it holds lists or structures, or unpacks to too much, and what PyArrow raises for a file
-    that is damaged.
+    Columns of lists, structures and bytes are left out, with a `RecognisedWarning`. Raises `InputError` where nothing
+    else is there, or it unpacks to too much, and what PyArrow raises for a file that is damaged.
     """
     size = path.stat().st_size
     text = io.BytesIO()
+    left_out = columns_left_out(path)
     with parquet.ParquetFile(path) as file:
-        schema = file.schema_arrow
-        for field in schema:
-            kind = field.type.value_type if arrow.types.is_dictionary(field.type) else field.type
-            if not (_is_text(kind) or arrow.types.is_null(kind) or _width(kind)):
-                raise InputError(f"{path}, column {field.name!r}", "holds lists or structures", bound="plain values")
+        kept = [field for field in file.schema_arrow if field.name not in left_out]
+        if not kept:
+            raise InputError(str(path), "holds lists, structures and bytes only", bound="columns of plain values")
+        # Lists and structures have a column for each of their parts, which are not read.
+        places = {file.schema.column(place).path: place for place in range(len(file.schema))}
         groups = [file.metadata.row_group(place) for place in range(file.metadata.num_row_groups)]
-        require_unpacked(path, size, sum(group.total_byte_size for group in groups))
+        sizes = [group.column(places[field.name]).total_uncompressed_size for group in groups for field in kept]
+        require_unpacked(path, size, sum(sizes))
         # At least a comma, or the end of the line, for each value.
-        require_unpacked(path, size, file.metadata.num_rows * sum(max(1, _width(field.type)) for field in schema))
-        texts = [field.name for field in schema if _is_text(field.type)]
+        require_unpacked(path, size, file.metadata.num_rows * sum(max(1, _width(field.type)) for field in kept))
+    if left_out:
+        names = shortened(", ".join(map(escape, left_out)))
+        say_recognised(path, f"columns that hold lists, structures or bytes are left out: {names}")
+    texts = [field.name for field in kept if _is_text(field.type)]
     unpacked = 0
-    with parquet.ParquetFile(path, read_dictionary=texts) as file, csv.CSVWriter(text, file.schema_arrow) as writer:
-        for batch in file.iter_batches(batch_size=_ROWS, use_threads=False):
+    with (
+        parquet.ParquetFile(path, read_dictionary=texts) as file,
+        csv.CSVWriter(text, arrow.schema([field for field in file.schema_arrow if field.name not in left_out])) as to,
+    ):
+        for batch in file.iter_batches(batch_size=_ROWS, use_threads=False, columns=[field.name for field in kept]):
             unpacked += sum(_length(column) for column in batch.columns)
             require_unpacked(path, size, unpacked)
-            writer.write(batch)
+            to.write(batch)
     text.seek(0)
     return text
+
+
+def columns_left_out(path: Path) -> tuple[str, ...]:
+    """Return the names of the columns that `csv_of` leaves out: of lists, structures, and bytes that are no text."""
+    with parquet.ParquetFile(path) as file:
+        return tuple(field.name for field in file.schema_arrow if not _is_plain(file, field))
+
+
+def _is_plain(file: Any, field: Any) -> bool:
+    """Tell whether the values of a column can be written as text."""
+    kind = field.type.value_type if arrow.types.is_dictionary(field.type) else field.type
+    if arrow.types.is_binary(kind) or arrow.types.is_large_binary(kind) or arrow.types.is_fixed_size_binary(kind):
+        batches = file.iter_batches(batch_size=_ROWS, use_threads=False, columns=[field.name])
+        return all(_is_utf8(batch.column(0)) for batch in batches)
+    return bool(_is_text(kind) or arrow.types.is_null(kind) or _width(kind))
+
+
+def _is_utf8(column: Any) -> bool:
+    try:
+        column.cast(arrow.string())
+    except arrow.ArrowException:
+        return False
+    return True
 
 
 def _is_text(kind: Any) -> bool:

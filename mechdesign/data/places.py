@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import math
 import os
 from pathlib import Path
 
 import numpy as np
 
+from mechdesign.data import left_out as reasons
+from mechdesign.data.degrees import place_in, refused, within_180
 from mechdesign.data.forms import cell
-from mechdesign.data.text import columns_text, number, read_columns, read_rows
+from mechdesign.data.layout import names_of
+from mechdesign.data.left_out import MOST_LEFT_OUT, LeftOut, RowError
+from mechdesign.data.text import as_float, columns_text, plain_numbers, read_columns, read_rows
 from mechdesign.errors import InputError, Shown
-from mechdesign.model.places import DEGREES, PLANE, Axes
+from mechdesign.model.places import DEGREES, Axes
 from mechdesign.validation import Floats
 
-__all__ = ["COLUMNS", "read_places"]
+__all__ = ["COLUMNS", "count_places", "read_places"]
 
 COLUMNS = {
     "latitude": ("latitude", "lat"),
@@ -24,36 +29,85 @@ COLUMNS = {
 """Names of columns that are understood, in capital or small letters."""
 
 
-def read_places(path: str | os.PathLike[str], axes: Axes, delimiter: str = ",") -> tuple[Floats, Floats]:
+def read_places(path: str | os.PathLike[str], axes: Axes, delimiter: str | None = None) -> tuple[Floats, Floats]:
     """Return the coordinates in a file with a header line, a float64 array for each axis.
 
-    Other columns are left alone, and blank lines skipped.
+    Other columns are left alone. Longitudes beyond 180 degrees are taken as 360 degrees less.
 
     Raises:
         InputError: The file cannot be read, has no such columns, or has an entry that is no finite number in range.
     """
-    source = Path(path)
-    header = next((fields for _, fields in read_rows(source, delimiter)), [])
+    first, second, rows = _coordinates(Path(path), axes, delimiter, None)
+    assert not rows.counts
+    return first, second
+
+
+def count_places(
+    path: str | os.PathLike[str], axes: Axes, delimiter: str | None = None, missing: float = MOST_LEFT_OUT
+) -> tuple[Floats, Floats, LeftOut]:
+    """Return what `read_places` does of a file in which places are counted, and what was left out.
+
+    A row without a place, or with a latitude beyond 90 degrees, is left out: at most the share `missing` of all.
+    """
+    left_out = LeftOut(missing)
+    found = _coordinates(Path(path), axes, delimiter, left_out)
+    left_out.check()
+    return found
+
+
+def _coordinates(
+    source: Path, axes: Axes, delimiter: str | None, left_out: LeftOut | None
+) -> tuple[Floats, Floats, LeftOut]:
+    def suits(header: list[str]) -> bool:
+        return all(len(_named(header, axis)) == 1 for axis in axes)
+
+    header = next((fields for _, fields in read_rows(source, delimiter, suits=suits)), [])
     chosen = [_column(source, header, axis) for axis in axes]
     columns = read_columns(source, chosen, delimiter)
-    found = []
-    for axis, column in zip(axes, chosen, strict=True):
-        where = f"{source}, row {{}}, column {column}"
-        values = np.array([number(text, where.format(row)) for row, text in enumerate(columns[column], 1)])
-        limit = {DEGREES[0]: 90.0, DEGREES[1]: 180.0}.get(axis, np.inf)
-        good = np.isfinite(values) & (np.abs(values) <= limit)
-        if not good.all():
-            row = int(np.argmin(good))
-            bound = "a finite number" if axes == PLANE else f"between -{limit:g} and {limit:g} degrees"
-            raise InputError(where.format(row + 1), "is not accepted", value=cell(columns[column][row]), bound=bound)
-        found.append(values)
-    return found[0], found[1]
+    limits = (90, 360) if axes == DEGREES else (math.inf, math.inf)
+    columns |= {
+        name: plain_numbers(columns[name], source, name, limit) for name, limit in zip(chosen, limits, strict=True)
+    }
+    found: list[tuple[float, float]] = []
+    rows = LeftOut() if left_out is None else left_out
+    for row, texts in enumerate(zip(columns[chosen[0]], columns[chosen[1]], strict=True), 1):
+        try:
+            found.append(_point(texts, axes, (chosen[0], chosen[1]), f"{source}, row {row}"))
+        except RowError as fault:
+            if left_out is None:
+                raise refused(fault) from None
+            rows.add(fault)
+    rows.kept = len(found)
+    both = np.array(found, dtype=np.float64).reshape(-1, 2)
+    return both[:, 0], within_180(both[:, 1]) if axes == DEGREES else both[:, 1], rows
+
+
+def _point(texts: tuple[str, str], axes: Axes, names: tuple[str, str], where: str) -> tuple[float, float]:
+    """Return the place in two cells; raise `RowError` where there is none."""
+    if axes == DEGREES:
+        return place_in(
+            texts, names, lambda problem, value, bound: InputError(where, problem, value=value, bound=bound)
+        )
+    values = [as_float(text) for text in texts]
+    for text, name, value in zip(texts, names, values, strict=True):
+        if value is None or not math.isfinite(value):
+            problem = "is not a number" if value is None else "is not finite"
+            fault = InputError(f"{where}, column {name}", problem, value=cell(text), bound="a finite number")
+            raise RowError(reasons.NO_PLACE, fault)
+    return float(values[0] or 0.0), float(values[1] or 0.0)
 
 
 def _column(source: Path, header: list[str], axis: str) -> str:
-    found = [name for name in header if name.strip().lower() in COLUMNS[axis]]
+    found = _named(header, axis)
     if len(found) != 1:
         problem = f"has no column of the {axis}" if not found else f"has more than one column of the {axis}"
-        bound = f"a header line with a column {' or '.join(COLUMNS[axis])}"
-        raise InputError(str(source), problem, value=Shown(columns_text(header, COLUMNS[axis])), bound=bound)
+        bound = f"a header line with a column {' or '.join(names_of(axis, COLUMNS[axis]))}"
+        remedy = f"name it: {axis}, or --{axis} of the command" if axis in DEGREES else ""
+        shown = Shown(columns_text(header, COLUMNS[axis]))
+        raise InputError(str(source), problem, value=shown, bound=bound, remedy=remedy)
     return found[0]
+
+
+def _named(header: list[str], axis: str) -> list[str]:
+    """Return the columns of a header that are called as the coordinate on an axis is."""
+    return [name for name in header if name.strip().lower() in names_of(axis, COLUMNS[axis])]

@@ -1,9 +1,9 @@
-"""Read the trace that is to be released: the true state of each step, by index, by label or by place."""
+"""Read the trace that is to be released: the true state of each step, by label, by position or by place."""
 
 from __future__ import annotations
 
+import math
 import os
-import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,17 +12,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.data import left_out as reasons
+from mechdesign.data.degrees import Error, errors_at, place_in
 from mechdesign.data.forms import cell, withholding
+from mechdesign.data.layout import composed, mark_of, names_of
+from mechdesign.data.left_out import MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
+from mechdesign.data.names import Names
 from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
-from mechdesign.data.text import check_column, columns_text, number, read_rows
+from mechdesign.data.text import as_float, check_column, columns_text, number, read_rows
 from mechdesign.data.time_columns import TimeColumns, find_times
-from mechdesign.data.times import Clock, order_of
+from mechdesign.data.times import Clock, Moment, SetClockError, is_missing, order_of, read_with
 from mechdesign.errors import InputError, Shown
 from mechdesign.model.domain import Domain
 from mechdesign.model.places import DEGREES, PLANE, locate
-from mechdesign.validation import as_array
+from mechdesign.validation import as_array, as_list
 
-__all__ = ["Names", "States", "Steps", "as_states", "as_steps", "read_states"]
+__all__ = ["States", "Steps", "as_states", "as_steps", "read_states"]
 
 
 def __dir__() -> list[str]:
@@ -36,13 +41,9 @@ States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[obje
 
 _Locate = Callable[[str, list[float]], int]
 
-# Numbers with as many digits as coordinates have: two of them in a text may be a place.
-_COORDINATE = re.compile(r"[0-9]{1,4}[.,][0-9]{2,}|[0-9]{5,}")
-_LONGEST = 40
-
 _LATITUDES, _LONGITUDES = ("latitude", "lat"), ("longitude", "lon", "lng")
 _FORMS = (
-    "a state a line (an index or a label), or a header line with the column state, the columns x and y, or latitude "
+    "a state a line (a label or an index), or a header line with the column state, the columns x and y, or latitude "
     "and longitude"
 )
 
@@ -99,78 +100,191 @@ class Steps:
 def as_steps(
     trace: States,
     domain: Domain,
-    delimiter: str = ",",
+    delimiter: str | None = None,
     *,
     time: str | None = None,
     date: str | None = None,
     time_format: str | None = None,
+    time_zone: str | None = None,
+    missing: float = MOST_LEFT_OUT,
 ) -> Steps:
     """Return the states of a trace, see `as_states`, with their times, where it has some.
 
     The times of a file are in the column `time`, or else in one with a usual name; `date` names the column with the
-    date, where `time` holds the time of day only, and `time_format` says how times are written, as
-    `mechdesign.data.traces.read_checkins` takes it. Those of a mapping are in ``time``. A step whose time is missing is
-    left out. Raises `InputError` for a time that cannot be read, or may be two, and for times that descend.
+    date, where `time` holds the time of day only, and `time_format` and `time_zone` say how times are written, as
+    `mechdesign.data.traces.read_checkins` takes them. Those of a mapping are in ``time``. A step of a trace with times
+    is left out, and counted by reason in `Steps.notes`, where its time or its state is missing or its latitude is
+    beyond 90 degrees, say; at most the share `missing` of all steps. Raises `InputError` beyond it, for times that may
+    be two, and for times that descend; the parts of seconds count there.
     """
-    form = Clock(time_format)
+    clock, share = Clock(time_format, zone=time_zone), as_share(missing)
     if isinstance(trace, str | os.PathLike):
-        steps = _steps_in_file(Path(trace), domain, delimiter, (time, date), time_format)
+        steps = _steps_in_file(Path(trace), domain, delimiter, (time, date), (time_format, time_zone), share)
     else:
-        times, states = None, as_states(trace, domain, delimiter)
-        if isinstance(trace, Mapping):
-            given = {str(name).strip().lower(): column for name, column in trace.items()}.get("time")
-            times = None if given is None else _moments(given, form)
-        if times is not None and len(times) != len(states):
-            raise InputError("trace.time", "differs in length", value=len(times), bound=f"{len(states)} times")
-        known = np.ones(len(states), dtype=np.bool_) if times is None else ~np.isnat(times)
-        steps = Steps(states[known], None if times is None else times[known])
-    times = steps.times
-    if times is not None and not len(times):
+        steps = _steps_in_memory(trace, domain, delimiter, clock, share)
+    if steps.times is not None and not len(steps.times):
         raise InputError("trace", "has no step with a time", remedy="leave the times out: the order is the file's")
-    if times is not None and (early := np.flatnonzero(np.diff(times) < np.timedelta64(0, "s"))).size:
-        where = int(early[0]) + 1
-        raise InputError(f"trace, step {where}", "is before the step that precedes it", value=cell(str(times[where])))
     return steps
 
 
+def _steps_in_memory(
+    trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any],
+    domain: Domain,
+    delimiter: str | None,
+    clock: Clock,
+    missing: float,
+) -> Steps:
+    given = None
+    if isinstance(trace, Mapping):
+        given = {str(name).strip().lower(): column for name, column in trace.items()}.get("time")
+    if not isinstance(trace, Mapping) or given is None:
+        return Steps(as_states(trace, domain, delimiter))
+    form, rows = _given(trace)
+    column = as_array(given, "times")
+    if len(column) != len(rows):
+        raise InputError("trace.time", "differs in length", value=len(column), bound=f"{len(rows)} times")
+    texts = [_text_of(value) for value in (column.astype("datetime64[ns]") if column.dtype.kind == "M" else given)]
+    names = Names.of(domain.labels)
+
+    def read(clock: Clock) -> tuple[list[int], list[Moment], LeftOut, tuple[str, ...]]:
+        kept: list[int] = []
+        moments: list[Moment] = []
+        left_out = LeftOut(missing)
+        for step, (text, row) in enumerate(zip(texts, rows, strict=True)):
+            try:
+                moment = _moment(clock, text, None, f"trace.time[{step}]".__str__)
+                _check_state(form, [_text_of(value) for value in row], names, errors_at(f"trace[{step}]"))
+            except RowError as fault:
+                left_out.add(fault)
+            else:
+                kept.append(step)
+                moments.append(moment)
+        return kept, moments, left_out, clock.notes
+
+    kept, moments, left_out, notes = read_with(clock, read)
+    _check_share(left_out, len(kept))
+    if not kept:
+        return Steps(np.zeros(0, dtype=np.int64), np.zeros(0, dtype="datetime64[s]"))
+    chosen = {name: [column[step] for step in kept] for name, column in trace.items()}
+    return Steps(as_states(chosen, domain, delimiter), _ascending(moments), (*notes, *_said(left_out)))
+
+
+def _text_of(value: object) -> str:
+    """Return a value in memory as a file would hold it; nothing where it is missing."""
+    if value is None or value != value:
+        return ""
+    return value.isoformat() if hasattr(value, "isoformat") else str(value)
+
+
+def _said(left_out: LeftOut) -> tuple[str, ...]:
+    return (left_out_text(left_out.counts),) if left_out.counts else ()
+
+
+def _check_share(left_out: LeftOut, kept: int) -> None:
+    """Raise `InputError` where too many steps are left out; not where none has a time, which is said otherwise."""
+    left_out.kept = kept
+    if left_out.kept or set(left_out.counts) != {reasons.NO_TIME}:
+        left_out.check()
+
+
+def _moment(clock: Clock, text: str, day: str | None, where: Callable[[], str]) -> Moment:
+    """Return the moment of a step; raise `RowError` where it has none."""
+    try:
+        moment = clock.moment(text, where, day)
+    except InputError as error:
+        reason = reasons.SET_CLOCK if isinstance(error, SetClockError) else reasons.UNREADABLE_TIME
+        raise RowError(reason, error) from None
+    if moment is None:
+        raise RowError(reasons.NO_TIME, InputError(where(), "has no time", value=cell(text), bound="a date and time"))
+    return moment
+
+
+def _check_state(form: str, texts: Sequence[str], names: Names, error: Error) -> None:
+    """Raise `RowError` where the state of a step is missing, or no place; an unknown state is none of these."""
+    if form == "degrees":
+        place_in((texts[0], texts[1]), DEGREES, error)
+    elif form == "plane":
+        for text, axis in zip(texts, PLANE, strict=False):
+            if not math.isfinite(as_float(text) or 0.0) or as_float(text) is None:
+                raise RowError(reasons.NO_PLACE, error(f"{axis} is no finite number", cell(text), "a finite number"))
+    elif texts[0] not in names.places and is_missing(texts[0]):
+        raise RowError(reasons.NO_STATE, error("has no state", cell(texts[0]), "an index or a label"))
+
+
+def _ascending(moments: Sequence[Moment]) -> NDArray[np.datetime64]:
+    """Return moments as datetime64[s]; raise `InputError` where one is before the one that precedes it."""
+    early = next((step for step in range(1, len(moments)) if moments[step] < moments[step - 1]), None)
+    times = np.array([moment.seconds for moment in moments], dtype=np.int64).astype("datetime64[s]")
+    if early is not None:
+        remedy = "sort the steps by their times"
+        problem = "is before the step that precedes it"
+        raise InputError(f"trace, step {early}", problem, value=cell(str(times[early])), remedy=remedy)
+    return times
+
+
 def _steps_in_file(
-    source: Path, domain: Domain, delimiter: str, named: tuple[str | None, str | None], form: str | None
+    source: Path,
+    domain: Domain,
+    delimiter: str | None,
+    named: tuple[str | None, str | None],
+    written: tuple[str | None, str | None],
+    missing: float,
 ) -> Steps:
     """Return the states and times in a file; `named` are the columns with the time and the date, where they are known.
 
-    A column called time must be one; others are told of where they cannot be read.
+    `written` are the form and the zone of times. A column called time must be one; others are told of where they cannot
+    be read.
     """
-    rows = list(read_rows(source, delimiter, blanks=True))
+    rows = _rows_of(source, domain, delimiter)
     filled = [row for row in rows if row[1]]
     header = [field.strip() for field in filled[0][1]] if filled else []
-    time, date = named
+    time, date = (None if name is None else composed(name) for name in named)
     for column in filter(None, named):
         check_column(column, header, source)
     own = [name for name in header if name.lower() == "time"]
     time = own[0] if time is None and len(own) == 1 else time
     found = TimeColumns()
     if len(header) > 1:
-        _check_lengths(filled, source)
-        found = find_times(header, filled[1:], form, time, date)
+        whole = [row for row in filled[1:] if len(row[1]) == len(header)]
+        found = find_times(header, whole, written[0], time, date, missing=missing)
     if found.time is None:
-        for key, value in (("time_format", form), ("date", date)):
+        for key, value in (("time_format", written[0]), ("date", date), ("time_zone", written[1])):
             if value is not None:
                 raise InputError(key, "does not go without a column of times", value=value, remedy="name it: time")
         return Steps(_states_of(rows, source, domain), None, (*found.notes, order_of([None], what="steps")))
-    clock = Clock(form, " and ".join(filter(None, (found.date, found.time))))
+    clock = Clock(written[0], " and ".join(filter(None, (found.date, found.time))), zone=written[1])
     at_time, at_date = header.index(found.time), None if found.date is None else header.index(found.date)
-    kept, seconds = filled[:1], []
-    for line, row in filled[1:]:
-        day = None if at_date is None else row[at_date]
-        moment = clock.seconds(row[at_time], f"{source}, line {line}".__str__, day)
-        if moment is not None:
-            kept.append((line, row))
-            seconds.append(moment)
-    clock.check()
-    times = np.array(seconds, dtype=np.int64).astype("datetime64[s]")
-    if not seconds and len(filled) > 1:
-        return Steps(np.zeros(0, dtype=np.int64), times)
-    notes = (*found.notes, order_of([times], len(filled) - len(kept), "steps"))
+    form, columns = _columns([name.lower() for name in header])
+    body = rows[rows.index(filled[0]) + 1 : len(rows) - next(k for k, row in enumerate(reversed(rows)) if row[1])]
+    names = Names.of(domain.labels)
+
+    def read(clock: Clock) -> tuple[list[tuple[int, list[str]]], list[Moment], LeftOut, tuple[str, ...]]:
+        kept, left_out = filled[:1], LeftOut(missing)
+        moments: list[Moment] = []
+        for line, row in body:
+            where = f"{source}, line {line}"
+            error = errors_at(where)
+            try:
+                if not row:
+                    raise RowError(reasons.BLANK, error("is blank", None, "a step in every line"))
+                if len(row) != len(header):
+                    fault = error("has the wrong number of fields", len(row), f"{len(header)} as in the first line")
+                    raise RowError(reasons.FIELDS, fault)
+                moment = _moment(clock, row[at_time], None if at_date is None else row[at_date], where.__str__)
+                _check_state(form, [row[column].strip() for column in columns], names, error)
+            except RowError as fault:
+                left_out.add(fault)
+            else:
+                kept.append((line, row))
+                moments.append(moment)
+        return kept, moments, left_out, clock.notes
+
+    kept, moments, left_out, notes = read_with(clock, read)
+    _check_share(left_out, len(moments))
+    if not moments and len(filled) > 1:
+        return Steps(np.zeros(0, dtype=np.int64), np.zeros(0, dtype="datetime64[s]"))
+    times = _ascending(moments)
+    notes = (*found.notes, *notes, *_said(left_out), order_of([times], "steps"))
     return Steps(_states_of(kept, source, domain), times, notes)
 
 
@@ -185,28 +299,14 @@ def _check_lengths(rows: Sequence[tuple[int, Sequence[str]]], source: Path) -> N
             )
 
 
-def _moments(given: Any, clock: Clock) -> NDArray[np.datetime64]:
-    """Return the moments in a column in memory, NaT where they are missing: dates, or what a file may hold."""
-    column = as_array(given, "times")
-    if column.dtype.kind == "M":
-        return column.astype("datetime64[s]")
-    moments = []
-    for step, value in enumerate(given):
-        text = value.isoformat() if hasattr(value, "isoformat") else str(value)
-        seconds = clock.seconds(text, f"trace.time[{step}]".__str__)
-        moments.append(np.datetime64("NaT") if seconds is None else np.datetime64(seconds, "s"))
-    clock.check()
-    return np.array(moments, dtype="datetime64[s]")
-
-
-def as_states(trace: States, domain: Domain, delimiter: str = ",") -> Integers:
+def as_states(trace: States, domain: Domain, delimiter: str | None = None) -> Integers:
     """Return the state of each step, int64 of shape (steps,): indices into `domain`.
 
     Args:
-        trace: A file, see `read_states`; indices or labels; places, an array (steps, 2) of x and y in the unit of the
-            domain; or a mapping with the columns that a file may have.
+        trace: A file, see `read_states`; positions (integers) or labels (texts); places, an array (steps, 2) of x and y
+            in the unit of the domain; or a mapping with the columns that a file may have.
         domain: The states.
-        delimiter: The character between columns of a file.
+        delimiter: The character between columns of a file; recognised unless given.
 
     Raises:
         InputError: A state is not known, or a place is outside the grid; the path names the step.
@@ -219,22 +319,47 @@ def as_states(trace: States, domain: Domain, delimiter: str = ",") -> Integers:
     named = [(f"trace[{step}]", row) for step, row in enumerate(rows)]
     if form == "state":
         names = Names.of(domain.labels)
-        return np.array([names.index(_name(row[0]), path) for path, row in named], dtype=np.int64)
+        return np.array([names.find_given(_name(row[0], path), path) for path, row in named], dtype=np.int64)
     locate = _locator(domain, form, "trace")
     return np.array([locate(path, _place(row, path)) for path, row in named], dtype=np.int64)
 
 
-def read_states(path: str | os.PathLike[str], domain: Domain, delimiter: str = ",") -> Integers:
+def read_states(path: str | os.PathLike[str], domain: Domain, delimiter: str | None = None) -> Integers:
     """Return the state of each step, int64 of shape (steps,): indices into `domain`.
 
-    A file without a header has a state a line, its label or its index. With a header, the column ``state`` is read
-    likewise; or ``x`` and ``y``, in the unit of the domain; or ``latitude`` and ``longitude`` (also ``lat``, ``lon``,
-    ``lng``), in degrees. Other columns are left alone. A place is the cell of a grid that it lies in, and the nearest
-    member of any other domain, the first of equals. Raises `InputError` naming the line and the value: for an unknown
-    state, for a place outside the grid, for a blank line before the last state, and for a file without steps.
+    A file without a header has a state a line: its label, or its position, unless labels are whole numbers. With a
+    header, the column ``state`` is read likewise, or ``label`` beside it where it holds labels; or ``x`` and ``y``, in
+    the unit of the domain; or ``latitude`` and ``longitude`` (also ``lat``, ``lon``, ``lng``), in degrees. A place is
+    the cell of a grid that it lies in, and the nearest member of any other domain, the first of equals.
+
+    Raises:
+        InputError: An unknown state, a place outside as `Domain.cell_of` has it, a blank line before the last state,
+            with its line, or a file without steps.
     """
     source = Path(path)
-    return _states_of(list(read_rows(source, delimiter, blanks=True)), source, domain)
+    return _states_of(_rows_of(source, domain, delimiter), source, domain)
+
+
+def _rows_of(source: Path, domain: Domain, delimiter: str | None) -> list[tuple[int, list[str]]]:
+    """Return the lines of a file, by number and fields, with points before the decimals of places."""
+    known = {composed(label) for label in domain.labels}
+
+    def suits(row: list[str]) -> bool:
+        one = row[0].strip() if len(row) == 1 else ""
+        return bool(_columns([field.strip().lower() for field in row])[0]) or one in known or one.isdecimal()
+
+    rows = list(read_rows(source, delimiter, blanks=True, suits=suits))
+    header = next((row for _, row in rows if row), [])
+    form, columns = _columns([field.strip().lower() for field in header])
+    if form not in ("degrees", "plane"):
+        return rows
+    limits = (90.0, 360.0) if form == "degrees" else (np.inf, np.inf)
+    body = [row for _, row in rows if len(row) == len(header)][1:]
+    for column, limit in zip(columns, limits, strict=True):
+        mark = mark_of([row[column] for row in body], f"{source}, column {header[column].strip()}", limit)
+        for row in body:
+            row[column] = mark.plain(row[column])
+    return rows
 
 
 def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) -> Integers:
@@ -251,6 +376,11 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
     head = [field.strip().lower() for field in rows[0][1]]
     form, columns = _columns(head) if head[0] not in names.places or len(head) > 1 else ("", ())
     body = rows[1:] if form else rows
+    if form == "state" and head.count("label") == 1 and body:
+        # A released trace holds both: its labels tell, where they may be numbers, too.
+        label = head.index("label")
+        if len(body[0][1]) > label and body[0][1][label].strip() in names.places:
+            columns += (label,)
     if not form:
         if len(head) > 1:
             shown = Shown(columns_text(rows[0][1], ["state", *_LATITUDES, *_LONGITUDES]))
@@ -262,7 +392,7 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
     fields = [(f"{source}, line {line}", [row[column].strip() for column in columns]) for line, row in body]
     with withholding():
         if form == "state":
-            return np.array([names.index(texts[0], where) for where, texts in fields], dtype=np.int64)
+            return np.array([_state(names, texts, where) for where, texts in fields], dtype=np.int64)
         locate = _locator(domain, form, f"{source}, line {rows[0][0]}")
         named = [rows[0][1][column].strip() for column in columns]
         places = [
@@ -270,49 +400,6 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
             for where, texts in fields
         ]
         return np.array([locate(where, place) for (where, _), place in zip(fields, places, strict=True)])
-
-
-@dataclass(frozen=True)
-class Names:
-    """The names of members: their labels, and their indices.
-
-    Attributes:
-        places: the index of every label.
-        numbers: whether all labels are numbers. A text that is no label is then not taken for an index.
-    """
-
-    places: Mapping[str, int]
-    numbers: bool
-
-    @classmethod
-    def of(cls, labels: Sequence[str]) -> Names:
-        """Return the names of members with these labels, in order."""
-        return cls(
-            {label: index for index, label in enumerate(labels)}, bool(labels) and all(map(str.isdecimal, labels))
-        )
-
-    def index(self, name: int | str, path: str) -> int:
-        """Return the index of a member: a text is its label or, unless all labels are numbers, its index.
-
-        Raises InputError, naming `path`, for any other text, and for an integer that is not an index.
-        """
-        if isinstance(name, str) and name in self.places:
-            return self.places[name]
-        digits = isinstance(name, str) and name.isascii() and name.isdecimal() and len(name) < 20
-        index = int(name) if digits or isinstance(name, int) else -1
-        if not 0 <= index < len(self.places):
-            bound = f"a label, or an index from 0 to {len(self.places) - 1}"
-            raise InputError(path, "is not a secret", value=_shown(name), bound=bound)
-        if digits and self.numbers:
-            problem = "is no label; it is not taken for an index, since all labels are numbers"
-            raise InputError(path, problem, value=_shown(name), bound="a label")
-        return index
-
-
-def _shown(name: int | str) -> int | str:
-    """Return what an error shows of an argument or a key: the form of a text that may hold true places."""
-    places = isinstance(name, str) and (len(name) > _LONGEST or len(_COORDINATE.findall(name)) > 1)
-    return cell(str(name)) if places else name
 
 
 def _given(trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]) -> tuple[str, list[list[object]]]:
@@ -328,16 +415,26 @@ def _given(trace: Mapping[str, Sequence[object]] | Sequence[object] | NDArray[An
             raise InputError("trace", "has columns of different lengths", value=lengths)
         return form, [list(row) for row in zip(*(every[place] for place in places), strict=True)]
     rows: list[list[object]] = []
-    for each in trace:
-        rows.append([each] if isinstance(each, str) or np.ndim(each) == 0 else list(each))  # type: ignore[arg-type]
+    for each in as_list(trace, "trace", "states, coordinates or labels, one for each step"):
+        rows.append([each] if isinstance(each, str) or np.ndim(each) == 0 else list(each))
     return ("state" if all(len(row) == 1 for row in rows) else "plane"), rows
 
 
-def _name(state: object) -> int | str:
-    """Return a state as `Names.index` takes it: an index, or a label."""
+def _name(state: object, path: str) -> int | str:
+    """Return a state as `Names.find_given` takes it: a position, or a label."""
     if isinstance(state, np.integer) or (isinstance(state, int) and not isinstance(state, bool)):
         return int(state)
-    return str(state)
+    if isinstance(state, str):
+        return str(state)
+    raise InputError(path, "is not a secret", value=cell(str(state)), bound="a label, or an index, an integer")
+
+
+def _state(names: Names, texts: Sequence[str], where: str) -> int:
+    """Return the state in a line of a file: its label or position, or both, which must then agree."""
+    found = names.find_written(texts[-1], where)
+    if len(texts) > 1 and texts[0] not in (texts[-1], str(found)):
+        raise InputError(where, "names two states", value=cell(", ".join(texts)), bound="a label, and its position")
+    return found
 
 
 def _place(row: Sequence[object], path: str) -> list[float]:
@@ -353,7 +450,8 @@ def _columns(head: Sequence[str]) -> tuple[str, tuple[int, ...]]:
         found = [index for index, name in enumerate(head) if name in names]
         return found[0] if len(found) == 1 else None
 
-    for form, wanted in (("state", [("state",)]), ("degrees", [_LATITUDES, _LONGITUDES]), ("plane", [("x",), ("y",)])):
+    degrees = [names_of("latitude", _LATITUDES), names_of("longitude", _LONGITUDES)]
+    for form, wanted in (("state", [("state",)]), ("degrees", degrees), ("plane", [("x",), ("y",)])):
         columns = [place(names) for names in wanted]
         if None not in columns:
             return form, tuple(column for column in columns if column is not None)
@@ -363,20 +461,23 @@ def _columns(head: Sequence[str]) -> tuple[str, tuple[int, ...]]:
 def _locator(domain: Domain, form: str, path: str) -> _Locate:
     """Return the function that finds the member at a place: (x, y), or (latitude, longitude) in the form "degrees"."""
     axes = DEGREES if form == "degrees" else PLANE
-    known, borders = domain.places(axes), domain.borders(axes)
-    if known is None:
+    area = domain.area(axes)
+    if area is None:
         raise InputError(
             path,
             "gives places, and the domain has none of this kind",
             value=Shown("latitude and longitude" if form == "degrees" else "x and y"),
-            bound="states by index or label, or a domain with such places",
+            bound="states by label or position, or a domain with such places",
         )
+    if area.is_scattered and area.reach is None:
+        problem = "gives places, and the domain has no two places apart that tell how far they may be"
+        raise InputError(path, problem, bound="states by index or label")
 
     def found(path: str, place: list[float]) -> int:
         try:
-            return int(locate(known, borders, axes, (np.array(place[0]), np.array(place[1])))[0])
+            return int(locate(area, (np.array(place[0]), np.array(place[1])))[0])
         except InputError as error:
-            remedy = "leave such steps out, or use a larger grid"
+            remedy = error.remedy if "swapped" in error.remedy else "leave such steps out, or use a larger domain"
             raise InputError(path, error.problem, value=error.value, bound=error.bound, remedy=remedy) from None
 
     return found

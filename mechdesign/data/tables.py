@@ -73,7 +73,9 @@ class PlacesFile(Table, frozen=True):
         latitude: the column with the latitude in degrees, beside `longitude`, instead of `x` and `y`.
         longitude: the column with the longitude in degrees.
         label: the column with the names of the places; they are numbered where there is none.
-        delimiter: the character between columns.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
     """
 
     path: str
@@ -82,7 +84,9 @@ class PlacesFile(Table, frozen=True):
     latitude: str | None = None
     longitude: str | None = None
     label: str | None = None
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
 
 
 class PlacesByKey(Table, frozen=True):
@@ -93,28 +97,39 @@ class PlacesByKey(Table, frozen=True):
         key: the column with the key.
         latitude: the column with the latitude in degrees.
         longitude: the column with the longitude in degrees.
-        delimiter: the character between columns.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
     """
 
     path: str
     key: str
     latitude: str = "latitude"
     longitude: str = "longitude"
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
 
 
 class CountsFile(Table, frozen=True):
-    """A file with a header and a line for each secret, in order.
+    """A file with a header and a line for each secret.
 
     Attributes:
         path: the file.
         column: the column with the counts.
-        delimiter: the character between columns.
+        label: the column with the labels of the secrets, by which lines are matched; "" takes them in order. Unless it
+            is given a column that holds labels is found, and where there is none lines are taken in order.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
     """
 
     path: str
     column: str
-    delimiter: str = ","
+    label: str | None = None
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
 
 
 class Checkins(Table, frozen=True):
@@ -129,8 +144,13 @@ class Checkins(Table, frozen=True):
         date: the column with the date, where `time` holds the time of day only.
         time_format: how times are written, date first: a pattern such as "%Y%m%d", or "unix", "unix-ms", "unix-us" or
             "unix-ns" since 1970; needed where digits may be a date, or a day may be a month.
+        time_zone: the zone of times that say none, such as "Europe/Zurich" or "+02:00"; UTC unless given.
+        longitudes: "360" where they go from 0 to 360 degrees, "180" where not; told by the data unless given.
+        missing: the share of rows that may be left out, such as 0.2; 0.05 unless given.
         trace: the column that tells the traces of a user apart.
-        delimiter: the character between columns.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
         only: the one user to take; everybody unless given.
         place: the column with the key of the place, instead of `latitude` and `longitude`, beside `places`.
         places: a table of places, joined by their key.
@@ -145,8 +165,13 @@ class Checkins(Table, frozen=True):
     time: str | None = None
     date: str | None = None
     time_format: str | None = None
+    time_zone: str | None = None
+    longitudes: Literal["180", "360"] | None = None
+    missing: float | None = None
     trace: str | None = None
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
     only: int | str | None = None
     place: str | None = None
     places: Annotated[Raw, holds(PlacesByKey)] | None = None
@@ -160,12 +185,14 @@ class Trajectories(Table, frozen=True):
     Attributes:
         path: the folder.
         only: the one user to take; everybody unless given.
+        missing: the share of rows that may be left out, such as 0.2; 0.05 unless given.
         every: traces are brought to even steps of this length, such as "5 min".
         gap: traces are cut where nothing was seen for longer, such as "15 min"; three steps unless given.
     """
 
     path: str
     only: int | str | None = None
+    missing: float | None = None
     every: str | None = None
     gap: str | None = None
 
@@ -175,11 +202,19 @@ class MatrixFile(Table, frozen=True):
 
     Attributes:
         path: the file, .csv without a header, .npy, or .npz (SciPy sparse); rows are secrets.
-        delimiter: the character between columns.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
+        header: true: the first line names or numbers the columns; asked for where that may be.
+        numbered: true: the first column names or numbers the rows; asked for likewise.
     """
 
     path: str
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
+    header: bool | None = None
+    numbered: bool | None = None
 
 
 class EdgesFile(Table, frozen=True):
@@ -187,31 +222,41 @@ class EdgesFile(Table, frozen=True):
 
     Attributes:
         path: the file.
-        source: the column with one end of each edge, an index or a label.
+        source: the column with one end of each edge, a label or a position.
         target: the column with the other end.
-        delimiter: the character between columns.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
     """
 
     path: str
     source: str = "source"
     target: str = "target"
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
 
 
 class CategoriesFile(Table, frozen=True):
-    """A file with a header and a line for each secret, in order.
+    """A file with a header and a line for each secret.
 
     Attributes:
         path: the file.
         column: the column with the categories; secrets of the same category are joined, those without one are not.
+        label: the column with the labels of the secrets, as for counts.
         region: what keeps equal categories apart: another column, or, on a grid, the size of blocks of cells.
-        delimiter: the character between columns.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
     """
 
     path: str
     column: str
+    label: str | None = None
     region: str | int | tuple[int, int] | None = None
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
 
 
 class BudgetsFile(Table, frozen=True):
@@ -232,7 +277,7 @@ class GraphTable(Table, frozen=True):
     """A graph on the secrets, whose shortest paths are a distance: every edge is one step long.
 
     Attributes:
-        edges: pairs of secrets, by index or label.
+        edges: pairs of secrets: texts are labels, integers positions from 0 on.
         edges_csv: a file of edges.
         neighbours: 4 or 8: each cell of a grid and so many neighbours.
     """
@@ -256,7 +301,11 @@ class ChainTable(Table, frozen=True):
         neighbours: 4 or 8: stay, or step to one of so many neighbouring cells, all with the same probability.
         paths: files with such matrices, one after the other in time; `by` says of what.
         smoothing: what is added to each count of steps; with `estimated`, `checkins` and `plt`.
-        delimiter: the character between columns of `path`.
+        delimiter: the character between columns of `path`; recognised unless given, as the next four are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
+        header: true: the first line of `path` names or numbers its columns.
+        numbered: true: the first column of `path` names or numbers its rows.
         every: how long a step is, such as "5 min": that of the matrix in `path`, or what data are brought to before
             their steps are counted. A trace with times must have the same steps.
         gap: data are cut where nothing was seen for longer, such as "15 min"; three steps unless given.
@@ -278,7 +327,11 @@ class ChainTable(Table, frozen=True):
     plt: Annotated[Raw, holds(Trajectories)] | None = None
     neighbours: int | None = None
     smoothing: float | None = None
-    delimiter: str = ","
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
+    header: bool | None = None
+    numbered: bool | None = None
     every: str | None = None
     gap: str | None = None
     by: Literal["hour", "step"] | None = None

@@ -7,7 +7,7 @@ import gzip
 import io
 import re
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
 from pathlib import Path
@@ -19,17 +19,41 @@ from numpy.typing import NDArray
 from mechdesign.certify.texts import escape, from_cell
 from mechdesign.data.bounds import LimitedReader
 from mechdesign.data.forms import cell, form_of, withholding
+from mechdesign.data.layout import (
+    Dialect,
+    Lines,
+    composed,
+    dialect_of,
+    encoding_of,
+    mark_of,
+    require_delimiter,
+    said,
+    shortened,
+    wide_fields,
+)
 from mechdesign.errors import InputError, MissingDependencyError, values_are_shown
 
 Floats = NDArray[np.float64]
+Rows = Sequence[tuple[int, Sequence[str]]]
 
 
 _GZIP, _ZIP, _PARQUET = b"\x1f\x8b", b"PK\x03\x04", b"PAR1"
-# What names of columns may take in an error.
-_LONGEST_LIST = 200
+# How files begin that are no texts, and what they are.
+_BINARY = {
+    b"\xd0\xcf\x11\xe0": "an old spreadsheet or document of Office",
+    b"BZh": "compressed by bzip2",
+    b"\xfd7zXZ": "compressed by xz",
+    b"\x28\xb5\x2f\xfd": "compressed by Zstandard",
+    b"7z\xbc\xaf": "an archive of 7-Zip",
+    b"ARROW1": "a file of Arrow, or Feather",
+    b"\x89HDF": "a file of HDF5",
+    b"\x93NUMPY": "an array of NumPy",
+    b"%PDF": "a PDF",
+}
 # What names of columns do not hold, and data do: decimals, long numbers, dates, degrees, and many digits in one line.
 _DECIMALS = re.compile(r"[0-9][.,][0-9]{2}|[0-9]{5}|[0-9]{1,4}[-/:][0-9]{1,2}(?![0-9])|°")
 _MOST_DIGITS, _LONGEST_NAME = 20, 80
+_NUMBERS_BELOW = 2
 # What columns are usually called, in small letters: a first line with one of these names is no line of data.
 _USUAL = frozenset(
     (
@@ -68,6 +92,17 @@ _USUAL = frozenset(
     )
 )
 _ALIKE = 0.75
+# The fields of a blank line of a table with one column.
+_BLANK = [""]
+
+_CSV = Dialect(",")
+_COMMAS = 'leave out what parts thousands; say decimal = "," (--decimal of the command) where it stands before decimals'
+_ENCODING = (
+    "say its encoding (encoding, or --encoding of the command), such as windows-1252 in Western Europe or gb18030 in "
+    "China; or save it as UTF-8"
+)
+_UTF_16 = 'say its encoding: "utf-16-le" or "utf-16-be" (encoding, or --encoding of the command)'
+_NESTED = "it holds lists, structures or bytes: write what is needed into a column of its own"
 
 # How files of other formats begin, and what they are; the first that fits is taken.
 _BEGINNING = 1000
@@ -89,47 +124,78 @@ _OTHERS = {
 
 
 def read_columns(
-    path: Path, names: Sequence[str], delimiter: str = ",", *, may_be_empty: bool = False
+    path: Path, names: Sequence[str], delimiter: str | None = None, *, may_be_empty: bool = False
 ) -> dict[str, list[str]]:
-    """Return the texts in the columns `names` of a file with a header line; blank lines are skipped.
+    """Return the texts in the columns `names` of a file with a header line.
 
-    A file with nothing below its header is refused unless it `may_be_empty`.
+    A blank line is a row where the file has one column, as far as the last line break; with more columns it is refused,
+    but before the header and at the end of the file. A file with nothing below its header is refused unless it
+    `may_be_empty`.
     """
-    rows = read_rows(path, delimiter)
-    try:
-        _, header = next(rows)
-    except StopIteration:
-        raise InputError(str(path), "is empty", bound="a header line and at least one line more") from None
-    for name in names:
-        check_column(name, header, path)
-    places = {name: header.index(name) for name in names}
+    rows = read_rows(path, delimiter, blanks=True, suits=has_columns(names))
+    header = next((row for _, row in rows if row), None)
+    if header is None:
+        raise InputError(str(path), "is empty", bound="a header line and at least one line more")
+    places = {name: check_column(name, header, path) for name in names}
     columns: dict[str, list[str]] = {name: [] for name in names}
+    blank = 0
     for line, row in rows:
-        if len(row) != len(header):
+        if not row and len(header) > 1:
+            blank = blank or line
+            continue
+        if blank:
+            raise _blank_line(path, blank)
+        if len(row or _BLANK) != len(header):
             raise InputError(
                 f"{path}, line {line}",
                 "has the wrong number of fields",
                 value=len(row),
                 bound=f"{len(header)} as in the header",
+                remedy='say delimiter = ";" if the comma stands before decimals' if len(header) == 1 else "",
             )
         for name, place in places.items():
-            columns[name].append(row[place])
+            columns[name].append((row or _BLANK)[place])
     if not may_be_empty and not all(columns.values()):
         raise InputError(str(path), "has no lines below its header", bound="at least one line")
     return columns
 
 
-def check_column(name: str, header: Sequence[str], path: Path) -> None:
-    """Raise `InputError` unless a header has one column of this name."""
-    if header.count(name) != 1:
-        problem = "has no column" if name not in header else "has more than one column"
-        raise InputError(str(path), f"{problem} {name!r}", bound=f"one of {columns_text(header, [name])}")
+def _blank_line(path: Path, line: int) -> InputError:
+    """Return the error for a blank line between the rows of a table of several columns."""
+    remedy = "delete the line if no row is missing there, or fill in its fields"
+    return InputError(f"{path}, line {line}", "is blank", bound="a row of the table in every line", remedy=remedy)
 
 
-def columns_text(header: Sequence[str], wanted: Sequence[str] = ()) -> str:
+def has_columns(names: Sequence[str]) -> Callable[[list[str]], bool]:
+    """Return what tells whether a header has these columns."""
+    return lambda header: all(composed(name) in header for name in names)
+
+
+def check_column(name: str, header: Sequence[str], path: Path) -> int:
+    """Return where the column of this name is in a header; raise `InputError` unless there is exactly one."""
+    plain = composed(name)
+    if header.count(plain) == 1:
+        return header.index(plain)
+    problem = "has no column" if plain not in header else "has more than one column"
+    if plain not in header and plain in unread_columns(path):
+        raise InputError(str(path), f"has nothing to read in the column {name!r}", bound="plain values", remedy=_NESTED)
+    raise InputError(str(path), f"{problem} {name!r}", bound=f"one of {columns_text(header, [name])}")
+
+
+def unread_columns(path: Path) -> tuple[str, ...]:
+    """Return the names of the columns of a Parquet file that hold no plain values; none of other files."""
+    if not path.is_file() or not _start(path).startswith(_PARQUET):
+        return ()
+    from mechdesign.data.parquet import columns_left_out
+
+    return columns_left_out(path)
+
+
+def columns_text(header: Sequence[str], wanted: Sequence[str] = (), below: Rows = ()) -> str:
     """Return the names of columns for an error, as many as are short; only their forms where the line may hold data.
 
-    It is taken for a line of names where one of them is usual, or like one that is `wanted`.
+    It is taken for a line of names where one of them is usual, or like one that is `wanted`; or where two numbers stand
+    in each row `below` it, and none in it.
 
     >>> columns_text(["user", "lat", "lon"])
     'the columns user, lat, lon'
@@ -137,18 +203,22 @@ def columns_text(header: Sequence[str], wanted: Sequence[str] = ()) -> str:
     'the columns in its first line, of which the form alone is shown, as it may hold data: aaa, 99.9999'
     """
     names = shortened(", ".join(map(escape, header)))
-    if values_are_shown() or (_names_columns(header, wanted) and sum(map(str.isdigit, names)) <= _MOST_DIGITS):
+    if values_are_shown() or (_names_columns(header, wanted, below) and sum(map(str.isdigit, names)) <= _MOST_DIGITS):
         return f"the columns {names}"
     forms = shortened(", ".join(map(form_of, header)))
     return f"the columns in its first line, of which the form alone is shown, as it may hold data: {forms}"
 
 
-def _names_columns(header: Sequence[str], wanted: Sequence[str]) -> bool:
+def _names_columns(header: Sequence[str], wanted: Sequence[str], below: Rows) -> bool:
     """Tell whether a first line names columns, as far as it tells itself."""
     if any(map(_may_be_data, header)):
         return False
     names = [name.strip().lower() for name in header]
     known = [name.lower() for name in wanted]
+    if below and not any(map(str.isdigit, "".join(names))):
+        numbers = sum(all(is_number(row[place]) for _, row in below) for place in range(len(names)))
+        if numbers >= _NUMBERS_BELOW:
+            return True
     return not _USUAL.isdisjoint(names) or any(get_close_matches(name, known, 1, _ALIKE) for name in names)
 
 
@@ -162,30 +232,41 @@ def column_text(name: str) -> str:
     return str(form_of(name)) if _may_be_data(name) and not values_are_shown() else shortened(escape(name))
 
 
-def shortened(text: str) -> str:
-    """Return a list of names for an error, cut where it is long."""
-    return text if len(text) <= _LONGEST_LIST else f"{text[: _LONGEST_LIST - 1]}…"
-
-
 def is_number(text: str) -> bool:
     """Tell whether a text is a number."""
     try:
-        float(text)
+        # Also one with a decimal comma.
+        float(text.replace(",", ".", 1))
     except ValueError:
         return False
     return True
 
 
-def read_numbers(path: Path, name: str, delimiter: str = ",") -> Floats:
+def read_numbers(path: Path, name: str, delimiter: str | None = None) -> Floats:
     """Return the numbers in column `name`, float64 of shape (lines,)."""
-    texts = read_columns(path, [name], delimiter)[name]
-    return np.array([number(text, f"{path}, row {row}, column {name}") for row, text in enumerate(texts, 1)])
+    return numbers_in(read_columns(path, [name], delimiter)[name], path, name)
+
+
+def numbers_in(texts: Sequence[str], path: Path, column: str, largest: float = float("inf")) -> Floats:
+    """Return the numbers in the texts of a column, float64 of shape (lines,); infinities and NaN pass.
+
+    None is above `largest`, where a comma may stand before decimals.
+    """
+    plain = plain_numbers(texts, path, column, largest)
+    return np.array([number(text, f"{path}, row {row}, column {column}") for row, text in enumerate(plain, 1)])
+
+
+def plain_numbers(texts: Sequence[str], path: Path, column: str, largest: float = float("inf")) -> list[str]:
+    """Return the texts of a column of numbers with points before decimals, see `mechdesign.data.layout.mark_of`."""
+    mark = mark_of(texts, f"{path}, column {column}", largest)
+    return [mark.plain(text) for text in texts]
 
 
 def number(text: str, path: str, remedy: str = "") -> float:
     """Return the number in `text`, which stands in a file; infinities and NaN pass."""
     value = as_float(text)
     if value is None:
+        remedy = remedy or (_COMMAS if "," in text else "")
         raise InputError(path, "is not a number", value=cell(text), bound="a number", remedy=remedy)
     return value
 
@@ -204,23 +285,33 @@ def unreadable(path: Path, error: OSError) -> InputError:
     return InputError(str(path), f"cannot be opened ({error.strerror or error})", bound="a file that exists")
 
 
-def read_rows(path: Path, delimiter: str, blanks: bool = False) -> Iterator[tuple[int, list[str]]]:
-    """Yield the number of each line, and its fields; blank lines, without fields, only where `blanks` says so."""
-    if len(delimiter) != 1 or delimiter in '\r\n"':
-        raise InputError("delimiter", "cannot separate fields", value=delimiter, bound='one character, such as ","')
+def read_rows(
+    path: Path,
+    delimiter: str | None = None,
+    blanks: bool = False,
+    suits: Callable[[list[str]], bool] | None = None,
+) -> Iterator[tuple[int, list[str]]]:
+    """Yield the number of each line, and its fields; blank lines, without fields, only where `blanks` says so.
+
+    `suits` tells the first row that is looked for, see `mechdesign.data.layout.dialect_of`.
+    """
+    require_delimiter(delimiter)
     with opened(path) as lines:
-        reader = csv.reader(lines, delimiter=delimiter, strict=True)
+        dialect = dialect_of(lines, delimiter, suits)
+        reader = csv.reader(lines, delimiter=dialect.delimiter, skipinitialspace=dialect.padded, strict=True)
         try:
             for row in reader:
                 if row or blanks:
-                    yield reader.line_num, fields_of(row)
+                    yield reader.line_num, fields_of(row, dialect)
         except csv.Error as error:
             bound = "a line of CSV, its quotes closed"
             raise InputError(f"{path}, line {reader.line_num}", f"cannot be read ({error})", bound=bound) from error
 
 
-def fields_of(row: list[str]) -> list[str]:
+def fields_of(row: list[str], dialect: Dialect = _CSV) -> list[str]:
     """Return the texts that stand in a row of CSV, without the apostrophes that shield some from spreadsheets."""
+    if dialect.padded:
+        row = [field.strip() for field in row]
     return list(map(from_cell, row)) if any(field.startswith("'") for field in row) else row
 
 
@@ -231,19 +322,24 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 
 @contextmanager
-def opened(path: Path) -> Iterator[TextIO]:
-    """Open a text in UTF-8, also one that gzip compressed, or a Parquet file as if it were one, with commas.
+def opened(path: Path) -> Iterator[Lines]:
+    """Open the lines of a text, also one that gzip compressed, or of a Parquet file as if it were one, with commas.
 
-    Raises `InputError` for what is neither.
+    It is UTF-8 unless its byte order mark, or `mechdesign.data.layout.reading_as`, says otherwise. Raises `InputError`
+    for what is neither.
     """
     # What other libraries raise may hold what stands in the file.
-    with withholding():
+    with withholding(), wide_fields():
         try:
             start = _start(path)
             if start.startswith(_ZIP):
                 remedy = "unpack it, or save the table as CSV"
-                bound = "a text in UTF-8, also compressed by gzip, or Parquet"
+                bound = "a text, also compressed by gzip, or Parquet"
                 raise InputError(str(path), "is a ZIP archive, or a spreadsheet", bound=bound, remedy=remedy)
+            for mark, name in _BINARY.items():
+                if start.startswith(mark):
+                    remedy = "unpack it, or save the table as CSV"
+                    raise InputError(str(path), f"is {name}", bound="a text, or Parquet", remedy=remedy)
             # A byte order mark is not part of the first field.
             with _text(path, start) as lines:
                 beginning = _first_signs(lines)
@@ -251,11 +347,15 @@ def opened(path: Path) -> Iterator[TextIO]:
                     if pattern.match(beginning):
                         remedy = "export the data as CSV, with a header line and a row for each line"
                         raise InputError(str(path), f"is {name}", bound="a table such as CSV or Parquet", remedy=remedy)
+                if 1 / 4 < beginning.count("\0") / max(1, len(beginning)) < 3 / 4:
+                    raise InputError(str(path), "has bytes of zero, as UTF-16 has", bound="a text", remedy=_UTF_16)
                 lines.seek(0)
-                yield lines
-        except UnicodeDecodeError as error:
-            remedy = 'save it as UTF-8: iconv -f LATIN1 -t UTF-8, or encoding="utf-8" where it is written'
-            raise InputError(str(path), f"is not a text in UTF-8 ({error.reason})", remedy=remedy) from None
+                yield Lines(path, lines, not start.startswith(_PARQUET))
+        except UnicodeError as error:
+            encoding = said().encoding or "UTF-8"
+            reason = error.reason if isinstance(error, UnicodeDecodeError) else "it has no byte order mark"
+            problem = f"is not a text in {encoding} ({reason})"
+            raise InputError(str(path), problem, bound="a text in UTF-8", remedy=_ENCODING) from None
         except (gzip.BadGzipFile, EOFError, zlib.error) as error:
             raise InputError(str(path), f"is compressed by gzip and damaged ({error})") from error
         except OSError as error:
@@ -287,16 +387,17 @@ def _first_signs(lines: TextIO) -> str:
 
 def _start(path: Path) -> bytes:
     with path.open("rb") as file:
-        return file.read(4)
+        return file.read(8)
 
 
 def _text(path: Path, start: bytes) -> TextIO:
-    if start.startswith(_GZIP):
-        return _lines_of(LimitedReader(path, packed=True))
     if start.startswith(_PARQUET):
         return _parquet(path)
-    return _lines_of(LimitedReader(path, packed=False))
-
-
-def _lines_of(content: io.RawIOBase) -> TextIO:
+    content = LimitedReader(path, packed=start.startswith(_GZIP))
+    try:
+        encoding = encoding_of(path, content.read(4) or b"")
+        content.decode("" if encoding == "utf-8-sig" else encoding)
+    except BaseException:
+        content.close()
+        raise
     return io.TextIOWrapper(io.BufferedReader(content, _BUFFER_BYTES), encoding="utf-8-sig", newline="")

@@ -6,8 +6,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechdesign.data.text import column_text, shortened
-from mechdesign.data.times import Clock
+from mechdesign.data.layout import shortened
+from mechdesign.data.left_out import MOST_LEFT_OUT
+from mechdesign.data.text import column_text
+from mechdesign.data.times import Clock, read_with
 from mechdesign.errors import InputError
 
 __all__ = ["TimeColumns", "find_times"]
@@ -63,11 +65,13 @@ def find_times(
     time: str | None = None,
     date: str | None = None,
     taken: Sequence[str] = (),
+    missing: float = MOST_LEFT_OUT,
 ) -> TimeColumns:
     """Return the columns that hold the times, as far as some `rows`, line and fields, tell.
 
     `form` says how times are written, as `Clock` takes it; `time` and `date` are columns that are known already, and
-    those in `taken` hold something else. A `time` that is given is taken whatever it holds.
+    those in `taken` hold something else. A `time` that is given is taken whatever it holds. At most the share `missing`
+    of the texts in a column may be unreadable.
     """
     free = [column for column in dict.fromkeys(header) if column not in taken]
     dates = _named(free, _DATE_NAMES) if date is None else [date]
@@ -76,7 +80,7 @@ def find_times(
         days: list[str | None] = [day for day in dates if day != column]
         problem = ""
         for day in (None, *days) if date is None else days:
-            said = _problem(header, rows, column, day, form)
+            said = _problem(header, rows, column, day, form, missing)
             if not said:
                 return TimeColumns(column, day, tuple(unread))
             problem = problem or said
@@ -84,7 +88,7 @@ def find_times(
     if time is not None:
         return TimeColumns(time, date)
     candidates = {*_named(free, _TIME_NAMES), *dates}
-    others = [name for name in free if name not in candidates and not _problem(header, rows, name, None, form)]
+    others = [name for name in free if name not in candidates and not _problem(header, rows, name, None, form, missing)]
     return TimeColumns(None, None, tuple(unread), tuple(others), any(_NO_TIMES in said for said in unread))
 
 
@@ -99,16 +103,25 @@ def _plain(column: str) -> str:
     return re.sub(r"[^a-z]", "", column.lower())
 
 
-def _problem(header: Sequence[str], rows: Rows, column: str, day: str | None, form: str | None) -> str:
-    """Say why the texts in a column cannot be read as times; return nothing where they can."""
-    clock = Clock(form, column if day is None else f"{day} and {column}")
+def _problem(header: Sequence[str], rows: Rows, column: str, day: str | None, form: str | None, missing: float) -> str:
+    """Say why the texts in a column cannot be read as times; return nothing where all but a few can."""
     place, at_day = header.index(column), None if day is None else header.index(day)
-    known = False
-    try:
+
+    def read(clock: Clock) -> int:
+        known, errors = 0, []
         for line, row in rows:
             text = None if at_day is None else row[at_day]
-            known |= clock.seconds(row[place], f"line {line}".__str__, text) is not None
-        clock.check()
+            try:
+                known += clock.moment(row[place], f"line {line}".__str__, text) is not None
+            except InputError as error:
+                errors.append(error)
+        if len(errors) > missing * (known + len(errors)):
+            raise errors[0]
+        return known
+
+    clock = Clock(form, column if day is None else f"{day} and {column}")
+    try:
+        known = read_with(clock, read)
     except InputError as error:
         return f"{error.path}: {error.problem}; found {error.value}" + (f"; {error.remedy}" if error.remedy else "")
     return "" if known else f"{_NO_TIMES} in the first {len(rows)} lines"

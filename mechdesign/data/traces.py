@@ -6,26 +6,67 @@ All coordinates are WGS84 degrees, all times UTC; a time of day without a zone i
 from __future__ import annotations
 
 import csv
-import warnings
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os import PathLike
 from pathlib import Path
-from typing import Literal, NamedTuple, TextIO
+from typing import Literal, NamedTuple, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.data import left_out as reasons
+from mechdesign.data.degrees import (
+    Error,
+    Longitudes,
+    longitudes_note,
+    place_in,
+    possible_longitudes,
+    refused,
+    within_180,
+)
 from mechdesign.data.forms import cell, form_of
-from mechdesign.data.text import as_float, check_column, fields_of, opened, read_columns
-from mechdesign.data.times import Clock, rows_without_time
-from mechdesign.errors import InputError, MissingTimeWarning, Shown, values_are_shown
+from mechdesign.data.layout import Dialect, Lines, Mark, dialect_of, mark_of, require_delimiter
+from mechdesign.data.left_out import INTERCHANGED, MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
+from mechdesign.data.text import check_column, fields_of, has_columns, opened, plain_numbers, read_columns
+from mechdesign.data.times import Clock, Moment, SetClockError, read_with
+from mechdesign.errors import (
+    InputError,
+    LeftOutWarning,
+    MissingTimeWarning,
+    RecognisedWarning,
+    Shown,
+    values_are_shown,
+)
 from mechdesign.model.domain import BoundingBox, Domain
-from mechdesign.model.places import interval
-from mechdesign.validation import Floats, Integers, as_array, as_floats, as_indices, read_only, require
+from mechdesign.model.places import interval, turned
+from mechdesign.validation import (
+    Floats,
+    Integers,
+    as_array,
+    as_floats,
+    as_indices,
+    as_list,
+    as_path,
+    read_only,
+    require,
+    require_kind,
+)
+from mechdesign.warned import warn
 
-__all__ = ["Points", "Trace", "Visits", "read_checkins", "read_places", "read_plt", "read_points", "to_grid"]
+__all__ = [
+    "Points",
+    "Trace",
+    "Visits",
+    "Written",
+    "read_checkins",
+    "read_places",
+    "read_plt",
+    "read_points",
+    "read_trajectories",
+    "to_grid",
+]
 
 
 def __dir__() -> list[str]:
@@ -104,6 +145,9 @@ class Visits:
 
     def __post_init__(self) -> None:
         """Check and freeze the cells, and index the stretches by user."""
+        require_kind(self.domain, Domain, "domain", "a Domain")
+        as_list(self.cells, "cells", "a list of traces, each of indices of cells")
+        as_list(self.users, "users", "a list of names")
         # Copies, not views: a view would keep a whole trace in memory, and writable.
         cells = tuple(
             as_indices(stretch, f"cells[{index}]", self.domain.size) for index, stretch in enumerate(self.cells)
@@ -139,28 +183,39 @@ class Visits:
         return total
 
 
-def read_plt(folder: str | PathLike[str]) -> tuple[Trace, ...]:
+def read_plt(folder: str | PathLike[str], *, missing: float = MOST_LEFT_OUT) -> tuple[Trace, ...]:
     """Read GeoLife trajectories: a trace for each ``<user>/Trajectory/*.plt`` below `folder`, sorted by name.
 
     A `folder` that holds .plt files itself is read as one user, named after it (or, if it is called ``Trajectory``,
     after the folder it is in). A file has six header lines, then lines of latitude, longitude, 0, altitude, days, date
-    and time; points are put in order of time. Nothing deeper is searched. Raises `InputError` naming file and line.
+    and time; points are put in order of time. Nothing deeper is searched, and hidden files are not read. Lines that
+    cannot be read, and files without points, are left out, with a `LeftOutWarning`; at most the share `missing` of all.
+    Raises `InputError` naming file and line.
     """
+    found = read_trajectories(folder, missing)
+    _warn_of(found, str(folder))
+    return found.traces
+
+
+def read_trajectories(folder: str | PathLike[str], missing: float = MOST_LEFT_OUT) -> Points:
+    """Return what `read_plt` reads, and count what is left out in place of a warning."""
+    folder = as_path(folder, "folder")
     root = Path(folder)
     if not root.is_dir():
         raise InputError("folder", "is not a folder", value=str(root))
     own = _plt_files(root)
-    if own:
-        absolute = root.resolve()
-        owner = absolute.parent if absolute.name == "Trajectory" else absolute
-        return tuple(_read_plt_file(path, owner.name or "0") for path in own)
-    traces = [
-        _read_plt_file(path, user.name)
+    absolute = root.resolve()
+    owner = absolute.parent if absolute.name == "Trajectory" else absolute
+    files = [(path, owner.name or "0") for path in own] or [
+        (path, user.name)
         for user in sorted(root.iterdir())
-        if user.is_dir()
+        if user.is_dir() and not user.name.startswith(".")
         for path in _plt_files(user / "Trajectory")
     ]
-    if not traces:
+    left_out = LeftOut(missing)
+    read = [_read_plt_file(path, user, left_out) for path, user in files]
+    traces = tuple(trace for trace in read if trace is not None)
+    if not files:
         raise InputError(
             "folder",
             "holds no trajectories",
@@ -168,7 +223,22 @@ def read_plt(folder: str | PathLike[str]) -> tuple[Trace, ...]:
             bound="a folder with <user>/Trajectory/*.plt or *.plt",
             remedy="name the folder in which the users' folders are",
         )
-    return tuple(traces)
+    left_out.check()
+    if not traces:
+        raise InputError(str(files[0][0]), "holds no points", bound=f"{_PLT_HEADER_LINES} header lines, then points")
+    empty = len(read) - len(traces)
+    notes = (f"{empty} file{'s' * (empty != 1)} without points {'is' if empty == 1 else 'are'} left out",)
+    return Points(traces, left_out, notes if empty else ())
+
+
+def _warn_of(found: Points, name: str) -> None:
+    """Warn of rows that are left out, and of what was recognised."""
+    counts = found.left_out.counts
+    if counts:
+        kind = MissingTimeWarning if set(counts) == {reasons.NO_TIME} else LeftOutWarning
+        warn(f"{name}: {left_out_text(counts)}", kind, stacklevel=3)
+    for note in found.notes:
+        warn(f"{name}: {note}", RecognisedWarning, stacklevel=3)
 
 
 def read_checkins(
@@ -184,42 +254,81 @@ def read_checkins(
     places: Mapping[str, tuple[float, float]] | None = None,
     date: str | None = None,
     time_format: str | None = None,
+    time_zone: str | None = None,
+    longitudes: Longitudes | None = None,
+    missing: float = MOST_LEFT_OUT,
 ) -> tuple[Trace, ...]:
     """Read a text file with one check-in a line and a header line with the names of the columns.
 
     `user`, `latitude`, `longitude`, `time` and `trace` name columns; without `user` all are one user's. There is one
     trace for each user, or, if `trace` is given, for each user and value in that column, in the order in which they
-    first occur. Points are put in order of time if there is one, and else keep the order of the file; a row whose time
-    is missing (blank, NaT, NULL, NaN, NA) is left out, with a `MissingTimeWarning`. The file may be compressed by gzip,
-    or be Parquet. With `places`, which gives latitude and longitude by key, `place` names the column of the key, and
-    `latitude` and `longitude` are not looked at.
+    first occur. Points are put in order of time if there is one, and else keep the order of the file. The file may be
+    compressed by gzip, or be Parquet. Where commas separate no such columns, other delimiters are recognised; decimal
+    commas and encodings are by `mechdesign.data.layout.reading_as`, too. With `places`, which gives latitude and
+    longitude by key, `place` names the column of the key, and `latitude` and `longitude` are not looked at.
+
+    A row that cannot be counted is left out, with a `LeftOutWarning` that counts them by reason: its time is missing
+    (blank, NaT, NULL, NaN, NA; where there is no other reason the warning is a `MissingTimeWarning`) or cannot be read,
+    its user or place is missing, or its latitude is beyond 90 degrees, say. Where that is more than the share `missing`
+    of all rows, the file is refused. Blank lines are no rows.
 
     Times are ISO 8601 or another date with the year first or the month by name, such as "2022/5/2 7:05 PM" or "Tue Apr
-    03 18:00:09 +0000 2012", or seconds since 1970 between 1980 and the end of next year; parts of a second are dropped.
-    `date` names the column with the date, where `time` has the time of day. `time_format` says how both together are
-    written: a pattern of `datetime.strptime`, such as "%Y%m%d", or "unix", "unix-ms", "unix-us" or "unix-ns" since
-    1970. It is needed for numbers that may be dates as well as seconds, and for days and months in digits.
+    03 18:00:09 +0000 2012"; days and months in digits where a column tells which stands first, or between points the
+    day; or seconds since 1970, or thousandths, millionths or billionths, between 1980 and the end of next year. Points
+    are in the order of the parts of seconds, too, which `Trace.time` does not keep. A time without a zone is one of
+    `time_zone`, such as "Europe/Zurich", and else UTC. `date` names the column with the date, where `time` has the time
+    of day. `time_format` says how both together are written: a pattern of `datetime.strptime`, such as "%Y%m%d", or
+    "unix", "unix-ms", "unix-us" or "unix-ns" since 1970. It is needed for what may mean two moments.
+
+    `longitudes` says whether they go to "180" or to "360" degrees: to 360 where some are beyond 180 and none is
+    negative, unless it is given. What was recognised so is said by a `RecognisedWarning`.
 
     Raises:
         InputError: The file cannot be read so; the path names the line.
     """
     found = read_points(
-        *(path, user, latitude, longitude, time, trace, delimiter),
+        # Commas are what is tried first.
+        *(path, user, latitude, longitude, time, trace, None if delimiter == "," else delimiter),
         place=place,
         places=places,
         date=date,
-        time_format=time_format,
+        said=Written(time_format, time_zone, longitudes, missing),
     )
-    if left_out := sum(found.without_time.values()):
-        warnings.warn(f"{path}: {rows_without_time(left_out)}", MissingTimeWarning, stacklevel=2)
+    _warn_of(found, str(path))
     return found.traces
 
 
+class Written(NamedTuple):
+    """How a table of check-ins is written, as far as it is given: see `read_checkins`.
+
+    `missing` is the share of rows that may be left out.
+    """
+
+    time_format: str | None = None
+    time_zone: str | None = None
+    longitudes: Longitudes | None = None
+    missing: float | None = None
+
+    @property
+    def share(self) -> float:
+        """The share of rows that may be left out."""
+        return MOST_LEFT_OUT if self.missing is None else as_share(self.missing)
+
+
 class Points(NamedTuple):
-    """The traces of a table, and of each user how many rows were left out because their time is missing."""
+    """The traces of a table, the rows that were left out, what was recognised, and how many lines are blank."""
 
     traces: tuple[Trace, ...]
-    without_time: Mapping[str, int]
+    left_out: LeftOut
+    notes: tuple[str, ...] = ()
+    blank: int = 0
+
+    def said(self, user: str | None = None) -> tuple[str, ...]:
+        """Say what was recognised, and which rows are left out: all, or those of one user."""
+        counts = self.left_out.counts if user is None else self.left_out.of(user)
+        many = self.blank != 1
+        blank = f"{self.blank} blank line{'s' * many} between rows {'are' if many else 'is'} skipped"
+        return (*self.notes, *([blank] if self.blank else []), *([left_out_text(counts)] if counts else []))
 
 
 def read_points(
@@ -229,70 +338,203 @@ def read_points(
     longitude: str,
     time: str | None,
     trace: str | None,
-    delimiter: str,
+    delimiter: str | None,
     *,
     place: str | None = None,
     places: Mapping[str, tuple[float, float]] | None = None,
     date: str | None = None,
-    time_format: str | None = None,
+    said: Written | None = None,
 ) -> Points:
-    """Return what `read_checkins` reads, and count the rows whose time is missing in place of a warning."""
-    source, character = Path(path), _checked_delimiter(delimiter)
-    for name, value in (("date", date), ("time_format", time_format)):
+    """Return what `read_checkins` reads, and count the rows that are left out in place of a warning."""
+    source, said = as_path(path, "path"), said or Written()
+    share = said.share
+    require_delimiter(delimiter)
+    if said.longitudes not in (None, *get_args(Longitudes)):
+        raise InputError("longitudes", "is not known", value=said.longitudes, bound='"180" or "360"')
+    for name, value in (("date", date), ("time_format", said.time_format), ("time_zone", said.time_zone)):
         if value is not None and time is None:
             raise InputError(name, "does not go without a column of times", value=value, remedy="name it: time")
-    # For each trace: latitudes, longitudes and seconds, as compact arrays of numbers rather than of objects.
-    points: dict[tuple[str, str], tuple[array[float], array[float], array[int]]] = {}
-    without_time: dict[str, int] = {}
-    clock = Clock(time_format, " and ".join(filter(None, (date, time))))
-    where = (latitude, longitude) if places is None else (place or "place",)
-    wanted = [name for name in (user, *where, date, time, trace) if name is not None]
+    named = _Named(user, (latitude, longitude) if places is None else (place or "place",), date, time, trace)
+    clock = Clock(said.time_format, " and ".join(filter(None, (date, time))), zone=said.time_zone)
+
+    def read(clock: Clock) -> Points:
+        return _points(source, delimiter, named, places, clock, said.longitudes, LeftOut(share))
+
+    return read_with(clock, read)
+
+
+class _Named(NamedTuple):
+    """The names of the columns of a table of check-ins: `where` are those of the place, or that of its key."""
+
+    user: str | None
+    where: tuple[str, ...]
+    date: str | None
+    time: str | None
+    trace: str | None
+
+
+class _Found:
+    """The points of a trace: latitudes, longitudes, seconds and nanoseconds, as compact arrays of numbers."""
+
+    def __init__(self) -> None:
+        self.latitude, self.longitude = array("d"), array("d")
+        self.seconds, self.nanoseconds = array("q"), array("l")
+
+    def add(self, point: tuple[float, float], moment: Moment | None) -> None:
+        self.latitude.append(point[0])
+        self.longitude.append(point[1])
+        if moment is not None:
+            self.seconds.append(moment.seconds)
+            self.nanoseconds.append(moment.nanoseconds)
+
+    def trace(self, user: str, kept: NDArray[np.bool_] | None = None) -> Trace | None:
+        """Return the trace of the points that are `kept`, in the order of their times; None where there is none."""
+        chosen = slice(None) if kept is None else kept
+        latitudes, longitudes = np.array(self.latitude)[chosen], within_180(np.array(self.longitude)[chosen])
+        if not len(latitudes):
+            return None
+        if not self.seconds:
+            return Trace(user, latitudes, longitudes)
+        seconds = np.array(self.seconds, dtype=np.int64)[chosen]
+        # Stable: equal moments keep the order of the file.
+        order = np.lexsort((np.array(self.nanoseconds, dtype=np.int64)[chosen], seconds))
+        return Trace(user, latitudes[order], longitudes[order], seconds[order].astype("datetime64[s]"))
+
+
+def _points(
+    source: Path,
+    delimiter: str | None,
+    columns: _Named,
+    places: Mapping[str, tuple[float, float]] | None,
+    clock: Clock,
+    longitudes: Longitudes | None,
+    left_out: LeftOut,
+) -> Points:
+    points: dict[tuple[str, str], _Found] = {}
+    beyond = _Beyond()
     with opened(source) as lines:
-        rows = _Rows(source, lines, character, csv.QUOTE_MINIMAL)
+        wanted = [name for each in columns for name in (each if isinstance(each, tuple) else (each,)) if name]
+        dialect = dialect_of(lines, delimiter, has_columns(wanted))
+        rows = _Rows(source, lines, dialect, csv.QUOTE_MINIMAL)
         remaining = iter(rows)
         header = next(remaining, None)
         if header is None:
             raise InputError(str(source), "is empty", bound="a header line and at least one check-in")
-        column = _columns(header, wanted, source)
+        at = _columns(header, wanted, source)
         at_user, at_date, at_time, at_trace = (
-            None if name is None else column[name] for name in (user, date, time, trace)
+            None if name is None else at[name] for name in (columns.user, columns.date, columns.time, columns.trace)
         )
-        at_where = [column[name] for name in where]
+        at_where = [at[name] for name in columns.where]
+        first = [row for row in lines.first_rows(dialect)[1:] if len(row) == len(header)]
+        marks = [
+            Mark() if places is not None else mark_of([row[place] for row in first], f"{source}, column {name}", limit)
+            for place, name, limit in zip(at_where, columns.where, (90, 360), strict=False)
+        ]
+        who = ""
         for row in remaining:
-            if len(row) != len(header):
-                raise rows.error("has the wrong number of fields", len(row), f"{len(header)} as in the header")
-            who = _EVERYBODY if at_user is None else row[at_user]
-            if not who:
-                raise rows.error(f"has no {user}", cell(who), "a text that is not empty")
-            seconds = None
-            if at_time is not None:
-                seconds = clock.seconds(row[at_time], rows.where, None if at_date is None else row[at_date])
-                if seconds is None:
-                    without_time[who] = without_time.get(who, 0) + 1
-                    continue
+            try:
+                who = _EVERYBODY if at_user is None else _user(row, at_user, len(header), rows.error, str(columns.user))
+                if len(row) != len(header):
+                    raise RowError(reasons.FIELDS, _wrong_fields(rows.error, row, header))
+                day = None if at_date is None else row[at_date]
+                moment = None if at_time is None else _moment(clock, row[at_time], day, rows)
+                if places is None:
+                    texts = [mark.plain(row[place]) for mark, place in zip(marks, at_where, strict=True)]
+                    point = place_in((texts[0], texts[1]), columns.where, rows.error)  # type: ignore[arg-type]
+                else:
+                    point = _place(places, row[at_where[0]], columns.where[0], rows.error)
+            except RowError as error:
+                left_out.add(error, who)
+                continue
+            left_out.kept += 1
+            beyond.note(point[1], who, rows, columns.where[-1])
             key = (who, "" if at_trace is None else row[at_trace])
-            found = points.get(key)
-            if found is None:
-                found = points[key] = (array("d"), array("d"), array("q"))
-            if places is not None:
-                point = places.get(row[at_where[0]])
-                if point is None:
-                    raise rows.error(f"{where[0]} is not in the table of places", cell(row[at_where[0]]), "a key")
-                found[0].append(point[0])
-                found[1].append(point[1])
-            else:
-                given = [row[index] for index in at_where]
-                found[0].append(_latitude(given[0], given[1], latitude, rows.error))
-                found[1].append(_degrees(given[1], 180, longitude, rows.error))
-            if seconds is not None:
-                found[2].append(seconds)
-    clock.check()
-    if not points:
+            (points.get(key) or points.setdefault(key, _Found())).add(point, moment)
+    return _of_traces(source, points, left_out, beyond, clock, columns, longitudes, rows.blank)
+
+
+def _of_traces(
+    source: Path,
+    points: Mapping[tuple[str, str], _Found],
+    left_out: LeftOut,
+    beyond: _Beyond,
+    clock: Clock,
+    columns: _Named,
+    longitudes: Longitudes | None,
+    blank: int,
+) -> Points:
+    """Return the traces, after longitudes were taken to be between -180 and 180 degrees."""
+    notes = clock.notes
+    kept: dict[tuple[str, str], NDArray[np.bool_]] = {}
+    if beyond.errors and points:
+        every = np.concatenate([found.longitude for found in points.values()])
+        if possible_longitudes(every, longitudes).all():
+            notes += longitudes_note(every, columns.where[-1]) if longitudes is None else ()
+        else:
+            as_they_are = "180" if longitudes is None else longitudes
+            for key, found in points.items():
+                kept[key] = good = possible_longitudes(np.array(found.longitude), as_they_are)
+                for _ in range(int((~good).sum())):
+                    left_out.kept -= 1
+                    left_out.add(RowError(reasons.LONGITUDE, beyond.errors[key[0]]), key[0])
+    traces = [found.trace(key[0], kept.get(key)) for key, found in points.items()]
+    if not any(traces) and (not left_out.counts or set(left_out.counts) == {reasons.NO_TIME}):
         problem, remedy = "holds no check-ins", ""
-        if without_time:
-            problem, remedy = f"{problem} with a time in the column {time}", "leave time out: the order is the file's"
+        if left_out.counts:
+            problem = f"{problem} with a time in the column {columns.time}"
+            remedy = "leave time out: the order is the file's"
         raise InputError(str(source), problem, bound="at least one line after the header", remedy=remedy)
-    return Points(tuple(_trace(name, *found) for (name, _), found in points.items()), without_time)
+    left_out.check()
+    return Points(tuple(trace for trace in traces if trace is not None), left_out, notes, blank)
+
+
+class _Beyond:
+    """The first longitude of each user that may be beyond what longitudes may be, by an error about it."""
+
+    def __init__(self) -> None:
+        self.errors: dict[str, InputError] = {}
+
+    def note(self, longitude: float, user: str, rows: _Rows, name: str) -> None:
+        if longitude > 180 and user not in self.errors:
+            remedy = 'say longitudes = "360" if they go from 0 to 360 degrees'
+            self.errors[user] = InputError(
+                rows.where(),
+                f"{name} is out of range",
+                value=cell(f"{longitude:g}"),
+                bound="between -180 and 180 degrees",
+                remedy=remedy,
+            )
+
+
+def _user(row: Sequence[str], place: int, fields: int, error: Error, name: str) -> str:
+    user = row[place] if place < len(row) else ""
+    if not user.strip() and len(row) == fields:
+        raise RowError(reasons.USER, error(f"has no {name}", cell(user), "a text that is not empty"))
+    return user
+
+
+def _wrong_fields(error: Error, row: Sequence[str], header: Sequence[str]) -> InputError:
+    return error("has the wrong number of fields", len(row), f"{len(header)} as in the header")
+
+
+def _moment(clock: Clock, text: str, day: str | None, rows: _Rows) -> Moment:
+    """Return the moment of a row; raise `RowError` where it has none."""
+    try:
+        moment = clock.moment(text, rows.where, day)
+    except SetClockError as error:
+        raise RowError(reasons.SET_CLOCK, error) from None
+    except InputError as error:
+        raise RowError(reasons.UNREADABLE_TIME, error) from None
+    if moment is None:
+        raise RowError(reasons.NO_TIME, rows.error("has no time", cell(text), "a date and time"))
+    return moment
+
+
+def _place(places: Mapping[str, tuple[float, float]], key: str, name: str, error: Error) -> tuple[float, float]:
+    point = places.get(key)
+    if point is None:
+        raise RowError(reasons.UNKNOWN_PLACE, error(f"{name} is not in the table of places", cell(key), "a key"))
+    return point
 
 
 def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
@@ -304,6 +546,7 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
     so that no step of the user is invented. `Visits.exits` marks the stretches before. Raises `InputError` when no
     point is inside.
     """
+    require_kind(domain, Domain, "domain", "a Domain")
     if domain.cells is None or domain.geographic is None:
         raise InputError("domain", "is not a geographic grid", value=Shown(domain), remedy="use Domain.geographic_grid")
     given = tuple(traces)
@@ -316,7 +559,7 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
     exits: list[bool] = []
     inside = outside = 0
     for trace in given:
-        column = interval(trace.longitude, meridians)
+        column = interval(turned(trace.longitude, box.west, box.east), meridians)
         row = interval(trace.latitude, parallels)
         kept = np.flatnonzero((column >= 0) & (row >= 0))
         inside += len(kept)
@@ -336,7 +579,7 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
 
 
 def _all_outside(traces: Sequence[Trace], box: BoundingBox) -> InputError:
-    """Return an error that says where the points are, and whether latitude and longitude are swapped."""
+    """Return an error that says where the points are, and whether latitude and longitude look interchanged."""
     points = sum(map(len, traces))
     if not points:
         return InputError("traces", "none of the 0 points is inside the box", bound="at least one trace")
@@ -345,7 +588,7 @@ def _all_outside(traces: Sequence[Trace], box: BoundingBox) -> InputError:
     extent = BoundingBox.text(latitude.min(), latitude.max(), longitude.min(), longitude.max())
     swapped = (latitude >= box.west) & (latitude <= box.east) & (longitude >= box.south) & (longitude <= box.north)
     if swapped.mean() > 0.5:
-        problem = f"none of the {points} points is inside the box: latitude and longitude are swapped"
+        problem = f"none of the {points} points is inside the box: {INTERCHANGED}"
         remedy = "exchange the names of the two columns"
     else:
         problem, remedy = (
@@ -357,56 +600,59 @@ def _all_outside(traces: Sequence[Trace], box: BoundingBox) -> InputError:
     return InputError("traces", problem, value=shown, bound=f"within {box}", remedy=remedy)
 
 
-def _trace(user: str, latitude: array[float], longitude: array[float], seconds: array[int]) -> Trace:
-    latitudes, longitudes = np.array(latitude), np.array(longitude)
-    if not seconds:
-        return Trace(user, latitudes, longitudes)
-    times = np.array(seconds, dtype=np.int64).astype("datetime64[s]")
-    order = np.argsort(times, kind="stable")
-    return Trace(user, latitudes[order], longitudes[order], times[order])
-
-
 def _plt_files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.plt") if path.is_file())
+    return sorted(path for path in folder.glob("*.plt") if path.is_file() and not path.name.startswith("."))
 
 
-def _read_plt_file(path: Path, user: str) -> Trace:
-    latitudes, longitudes, seconds = array("d"), array("d"), array("q")
+def _read_plt_file(path: Path, user: str, left_out: LeftOut) -> Trace | None:
+    """Return the points of a file, None where it has none; rows that cannot be read are counted."""
+    found, clock = _Found(), Clock(name="date and time")
     with opened(path) as lines:
-        rows = _Rows(path, lines, ",", csv.QUOTE_NONE, header_lines=_PLT_HEADER_LINES)
-        clock = Clock(name="date and time")
+        rows = _Rows(path, lines, Dialect(","), csv.QUOTE_NONE, header_lines=_PLT_HEADER_LINES)
         for row in rows:
-            if len(row) != _PLT_FIELDS:
-                raise rows.error("has the wrong number of fields", len(row), str(_PLT_FIELDS))
-            latitudes.append(_degrees(row[0], 90, "latitude", rows.error))
-            longitudes.append(_degrees(row[1], 180, "longitude", rows.error))
-            moment = clock.seconds(f"{row[5]}T{row[6]}", rows.where)
-            # A text with a T is never a missing one.
-            assert moment is not None
-            seconds.append(moment)
-    if not latitudes:
-        raise InputError(str(path), "holds no points", bound=f"{_PLT_HEADER_LINES} header lines, then points")
-    return _trace(user, latitudes, longitudes, seconds)
-
-
-_Error = Callable[[str, object, str], InputError]
+            try:
+                if len(row) != _PLT_FIELDS:
+                    fault = rows.error("has the wrong number of fields", len(row), str(_PLT_FIELDS))
+                    raise RowError(reasons.FIELDS, fault)
+                point = place_in((row[0], row[1]), ("latitude", "longitude"), rows.error)
+                if point[1] > 180:
+                    fault = rows.error("longitude is out of range", cell(row[1]), "between -180 and 180 degrees")
+                    raise RowError(reasons.LONGITUDE, fault)
+                moment = _moment(clock, f"{row[5]}T{row[6]}", None, rows)
+            except RowError as error:
+                left_out.add(error, user)
+                continue
+            left_out.kept += 1
+            found.add(point, moment)
+    return found.trace(user)
 
 
 class _Rows:
     """Rows of fields from a text file, after the header lines and without blank ones; errors name the line."""
 
     def __init__(
-        self, path: Path, lines: TextIO, delimiter: str, quoting: Literal[0, 3], header_lines: int = 0
+        self, path: Path, lines: Lines, dialect: Dialect, quoting: Literal[0, 3], header_lines: int = 0
     ) -> None:
         self._path = path
         self._header_lines = header_lines
-        self._reader = csv.reader(lines, delimiter=delimiter, quoting=quoting, strict=True)
+        # Blank lines with a row after them.
+        self.blank = 0
+        self._dialect = dialect
+        self._reader = csv.reader(
+            lines, delimiter=dialect.delimiter, skipinitialspace=dialect.padded, quoting=quoting, strict=True
+        )
 
     def __iter__(self) -> Iterator[list[str]]:
         try:
             for _ in range(self._header_lines):
                 next(self._reader, None)
-            yield from map(fields_of, filter(None, self._reader))
+            first, blank = True, 0
+            for row in self._reader:
+                if not row:
+                    blank += not first
+                    continue
+                self.blank, blank, first = self.blank + blank, 0, False
+                yield fields_of(row, self._dialect)
         except csv.Error as error:
             raise self.error(f"cannot be read ({error})", None, "a line of CSV, its quotes closed") from error
 
@@ -419,49 +665,34 @@ class _Rows:
         return InputError(self.where(), problem, value=value, bound=bound)
 
 
-def _checked_delimiter(delimiter: str) -> str:
-    if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '\r\n"':
-        raise InputError("delimiter", "cannot separate fields", value=delimiter, bound='one character, such as ","')
-    return delimiter
-
-
 def _columns(header: list[str], wanted: list[str], path: Path) -> dict[str, int]:
-    for name in wanted:
-        check_column(name, header, path)
-    return {name: header.index(name) for name in wanted}
+    return {name: check_column(name, header, path) for name in wanted}
 
 
 def read_places(
-    path: str | PathLike[str], key: str, latitude: str = "latitude", longitude: str = "longitude", delimiter: str = ","
+    path: str | PathLike[str],
+    key: str,
+    latitude: str = "latitude",
+    longitude: str = "longitude",
+    delimiter: str | None = None,
 ) -> dict[str, tuple[float, float]]:
     """Read latitude and longitude of places by their key from a table with a header; raise `InputError` for others."""
+    path = as_path(path, "path")
     found: dict[str, tuple[float, float]] = {}
     rows = read_columns(Path(path), [key, latitude, longitude], delimiter)
+    rows |= {
+        name: plain_numbers(rows[name], Path(path), name, limit) for name, limit in ((latitude, 90), (longitude, 360))
+    }
     for row, texts in enumerate(zip(rows[key], rows[latitude], rows[longitude], strict=True), 1):
 
         def error(problem: str, value: object, bound: str, row: int = row) -> InputError:
             return InputError(f"{path}, row {row}", problem, value=value, bound=bound)
 
-        point = _latitude(texts[1], texts[2], latitude, error), _degrees(texts[2], 180, longitude, error)
+        try:
+            latitude_, longitude_ = place_in((texts[1], texts[2]), (latitude, longitude), error)
+        except RowError as fault:
+            raise refused(fault) from None
+        point = latitude_, float(within_180(np.array(longitude_)))
         if found.setdefault(texts[0], point) != point:
             raise error(f"{key} has another place in an earlier row", cell(texts[0]), "one place for each key")
     return found
-
-
-def _latitude(text: str, longitude: str, name: str, error: _Error) -> float:
-    value, other = as_float(text), as_float(longitude)
-    if value is not None and other is not None and 90 < abs(value) <= 180 and abs(other) <= 90:
-        problem = f"{name} is out of range, as if latitude and longitude were swapped"
-        bound = "between -90 and 90 degrees: exchange the names of the two columns"
-        raise error(problem, cell(text), bound)
-    return _degrees(text, 90, name, error)
-
-
-def _degrees(text: str, limit: int, name: str, error: _Error) -> float:
-    value = as_float(text)
-    if value is None:
-        raise error(f"{name} is not a number", cell(text), "decimal degrees")
-    # NaN compares false, so it is refused as well.
-    if not -limit <= value <= limit:
-        raise error(f"{name} is out of range", cell(text), f"between -{limit} and {limit} degrees")
-    return value

@@ -13,7 +13,7 @@ from mechdesign.certify.bundle import Bundle
 from mechdesign.certify.texts import require_plain, require_plain_texts
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.model.channel import Channel
-from mechdesign.model.domain import BoundingBox, Domain, Grid
+from mechdesign.model.domain import BoundingBox, Domain, Grid, GridPart
 from mechdesign.model.lattice import Lattice
 from mechdesign.model.plane import Plane
 from mechdesign.model.problem import Problem
@@ -76,12 +76,25 @@ def _description(domain: Domain) -> dict[str, Any]:
     }
     if domain.lattice is not None:
         described["lattice"] = asdict(domain.lattice)
+    if domain.within is not None:
+        part = domain.within
+        described["within"] = {
+            "cells": asdict(part.cells),
+            "members": part.members.tolist(),
+            "geographic": None if part.geographic is None else asdict(part.geographic),
+        }
     return described
 
 
 def _lattice(described: Mapping[str, Any]) -> Lattice:
     box = described["box"]
     return Lattice(**{**described, "box": None if box is None else tuple(box)})
+
+
+def _within(described: Mapping[str, Any]) -> GridPart:
+    box = described["geographic"]
+    geographic = None if box is None else BoundingBox(**box)
+    return GridPart(Grid(**described["cells"]), described["members"], geographic)
 
 
 def labels_of(found: Bundle, name: str) -> tuple[str, ...]:
@@ -109,6 +122,8 @@ def domain_of(found: Bundle, name: str, described: object) -> Domain | None:
             # Older sets were measured by their points, in a projection true to scale at the middle latitude.
             None if described.get("plane") is None else Plane(**described["plane"]),
             None if described.get("lattice") is None else _lattice(described["lattice"]),
+            # Older sets do not say which cells of a grid their places are: a reach about each one is inside.
+            None if described.get("within") is None else _within(described["within"]),
         )
     except (KeyError, TypeError) as error:
         raise CertificateError(f"the files do not describe the domain of the {name}: {error}") from error

@@ -9,17 +9,32 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, TABLE
 from mechdesign.errors import ExportError, InputError
 from mechdesign.model.origin import Origin
+from mechdesign.outputs import find_output
 
-__all__ = ["SET", "check_folder", "check_room", "check_target", "check_writable"]
+__all__ = [
+    "ADD_UP",
+    "SET",
+    "check_folder",
+    "check_no_input",
+    "check_no_input_in",
+    "check_output",
+    "check_room",
+    "check_target",
+    "check_writable",
+    "refusal_of_second",
+]
 
 SET = (CHANNEL, DUAL, TABLE, "report.html", CERTIFICATE)
 """The files of an exported set."""
+
+ADD_UP = "both releases add up: whoever has seen the first learns from both, and the sum of their budgets is spent"
+"""What a second release of the same data means, whether or not it replaces the files of the first."""
 
 _PARTIAL = re.compile(r"\.(?P<name>.+)\.(?:partial|previous)")
 
@@ -74,6 +89,38 @@ def check_folder(folder: Path, ours: Callable[[Path], bool], what: str, force: b
     check_writable(folder)
 
 
+def check_no_input(target: Path, inputs: Mapping[str, Path | None]) -> None:
+    """Raise `ExportError` where a file that is to be written is one of the inputs, by whatever name or link.
+
+    `inputs` are files by what a command calls them; those that are None were not given.
+    """
+    for name, source in inputs.items():
+        if source is not None and _is_same(target, source):
+            raise ExportError(f"{target} is the file of {name}, which must not be overwritten; choose another name")
+
+
+def check_no_input_in(folder: Path, files: Iterable[str], inputs: Mapping[str, Path | None]) -> None:
+    """Raise `ExportError` where one of the `files` that are to be written into a folder is one of the inputs."""
+    for file in files:
+        check_no_input(folder / file, inputs)
+
+
+def _is_same(one: Path, other: Path) -> bool:
+    """Whether two names are names of one file; a terminal or a device may well be both read and written."""
+    try:
+        return one.is_file() and os.path.samefile(one, other)
+    except (OSError, ValueError):
+        # One of them is not there.
+        return False
+
+
+def refusal_of_second(folder: Path, what: str) -> ExportError:
+    """Return the error for a folder that holds a release already, which `what` names."""
+    return ExportError(
+        f"{folder} holds {what}, and {ADD_UP}; choose another folder, or say --overwrite (overwrite=True) to replace it"
+    )
+
+
 def check_writable(folder: Path) -> None:
     """Raise `ExportError` unless files can be made in `folder`, or `folder` itself in the nearest folder there is."""
     there = folder.absolute()
@@ -86,6 +133,21 @@ def check_writable(folder: Path) -> None:
             pass
     except OSError as error:
         raise ExportError(f"{folder} cannot be written: {error.strerror or error}; choose another folder") from error
+
+
+def check_output(target: Path, overwrite: bool = True) -> None:
+    """Raise `ExportError` unless a user may name `target` as output: a file, a link to one, a device, or a pipe.
+
+    Without `overwrite`, no file may stand there.
+    """
+    file = find_output(target)
+    if file is None:
+        if not os.access(target, os.W_OK):
+            raise ExportError(f"{target} cannot be written: it is closed to this user; choose another name")
+        return
+    if not overwrite and file.exists():
+        raise ExportError(f"{target} is there already: choose another name, or say --overwrite")
+    check_writable(file.parent)
 
 
 def check_room(folder: Path, size: int, files: Iterable[str] = ()) -> None:

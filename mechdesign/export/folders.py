@@ -20,6 +20,14 @@ Scheduled = dict[str, tuple[Fraction, list[int]]]
 """The folders of a schedule, in order, each with its ε and the releases that use it."""
 
 _SOME = 3
+# What else this package writes into a folder, by a file that it holds.
+_RELEASED = {
+    "answers.csv": ("a release from a table", "`mechdesign inspect {}` shows what was released and what it spent"),
+    "released.csv": (
+        "a released trace",
+        "`mechdesign release` with --channels writes a design of each step, channels/step-0 and so on",
+    ),
+}
 
 
 def require_design(directory: Path) -> None:
@@ -48,6 +56,11 @@ def require_design(directory: Path) -> None:
     if found:
         some = ", ".join(map(str, found[:_SOME])) + (", …" if len(found) > _SOME else "")
         raise InputError(str(directory), f"holds {len(found)} designs, not one", bound=f"one of {some}")
+    for name, (what, remedy) in _RELEASED.items():
+        if (directory / name).is_file():
+            raise InputError(
+                str(directory), f"holds {what}, not a design", bound=bound, remedy=remedy.format(directory)
+            )
 
 
 def is_schedule(directory: Path) -> bool:
@@ -56,7 +69,10 @@ def is_schedule(directory: Path) -> bool:
 
 
 def read_scheduled(directory: Path) -> Scheduled:
-    """Return the folders that ``schedule.csv`` names; raise `InputError` naming the line where it is malformed."""
+    """Return the folders that ``schedule.csv`` names; raise `InputError` naming the line where it is malformed.
+
+    Releases that are left out, with an ε of 0, name none.
+    """
     path = directory / SCHEDULE
     found: Scheduled = {}
     try:
@@ -72,6 +88,8 @@ def read_scheduled(directory: Path) -> Scheduled:
 
 def _add(found: Scheduled, row: dict[str, str], line: str, place: int) -> None:
     name, step, epsilon = row.get("folder"), row.get("step"), row.get("epsilon")
+    if (name, step, epsilon) == ("", str(place), "0"):
+        return
     if not name or "/" in name or "\\" in name or name.startswith(".") or step != str(place) or not epsilon:
         raise InputError(
             line, "is no release", value=withheld(dict(row)), bound=f"step {place}, its epsilon and its folder"

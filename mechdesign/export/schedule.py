@@ -1,8 +1,8 @@
 """Write the designs of a schedule: a folder with a certified set for each ε, and ``schedule.csv``, which says when.
 
-``schedule.csv`` has a line for each release: ``step`` (from 0), ``epsilon`` (the exact decimal) and ``folder``. It is
-written last, as a whole, and an older one is removed first: where it stands, all folders that it names are complete and
-of one run.
+``schedule.csv`` has a line for each release: ``step`` (from 0), ``epsilon`` (the exact decimal) and ``folder``. A
+release that is left out has the ε 0 and no folder. The file is written last, as a whole, and an older one is removed
+first: where it stands, all folders that it names are complete and of one run.
 """
 
 from __future__ import annotations
@@ -102,7 +102,7 @@ def _write_schedule(directory: str | os.PathLike[str], schedule: Schedule) -> No
     """Write ``schedule.csv``, when all folders are there; raise `ExportError` when that fails."""
     lines = ["step,epsilon,folder"]
     for step, epsilon in enumerate(schedule.epsilons):
-        lines.append(f"{step},{exact_text(epsilon)},{folder_name(epsilon)}")
+        lines.append(f"{step},{exact_text(epsilon)},{folder_name(epsilon) if epsilon else ''}")
     write_file(Path(directory) / SCHEDULE, ["".join(f"{line}\n" for line in lines).encode()])
 
 

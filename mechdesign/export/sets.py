@@ -25,7 +25,7 @@ from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.stated import Stated
 from mechdesign.data.bounds import allowed_gib
-from mechdesign.errors import CertificateError, InputError
+from mechdesign.errors import CertificateError, InputError, ReportError
 from mechdesign.export.description import described, domain_of, require_plain_names
 from mechdesign.export.table import exact_csv
 from mechdesign.model.channel import Channel
@@ -49,9 +49,19 @@ def save(
     """Write ``channel.npz``, ``dual.npz``, ``channel.csv``, ``report.html`` and, last, ``certificate.json``.
 
     Everything is computed before the first file is touched. An older set in the directory is replaced, without its
-    report when `report` is false. Raises `ExportError` when the files cannot be written.
+    report when `report` is false. Raises `ExportError` when the files cannot be written, and `ReportError` when the
+    report alone cannot be made: the set is then written without it.
     """
-    bundle.write(directory, encode(problem, channel, certificate, evidence, report, origin))
+    try:
+        files = encode(problem, channel, certificate, evidence, report, origin)
+    except Exception as error:  # Whatever drawing raises, what was solved is not to be lost.
+        if not report:
+            raise
+        bundle.write(directory, encode(problem, channel, certificate, evidence, False, origin))
+        raise ReportError(
+            f"the design is in {directory}, and complete. Only report.html is missing ({error})"
+        ) from error
+    bundle.write(directory, files)
 
 
 def encode(

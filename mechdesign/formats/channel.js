@@ -12,6 +12,9 @@ const TEXT = @TEXT@;
 const SHA256 = "@SHA256@";
 
 const DATA = JSON.parse(TEXT);
+const EARTH_KM = 6371.0088; // the mean radius
+const TWO_49 = 562949953421312;
+const TWO_64 = 18446744073709551616;
 const SHIFT = 128n; // lower bounds of factors are multiples of 2^-128
 let opened = null;
 const remembered = new Map();
@@ -42,11 +45,11 @@ export const about = Object.freeze({
 /** Draw an answer for a place, {lat, lon} or {x, y}, or for a secret, {secret: index or label}.
  *
  * Options: random, a function that fills a Uint8Array with uniform random bytes (crypto.getRandomValues unless given,
- * and nothing else should ever be given outside of tests); outside: "refuse" or "nearest", see cellOf; remember: true
- * returns the answer that was remembered for the same cell or secret, or draws one and remembers it, until forget().
+ * and nothing else should ever be given outside of tests); outside: "refuse" or "nearest", and reach, see cellOf;
+ * remember: true returns the answer that was remembered for the same cell or secret, or draws one and remembers it, until forget().
  * Equal answers then tell that the cell is the same. Between anchors one of the four around the place is drawn, with
- * exactly its bilinear weight, and nothing can be remembered; places outside go to the border first, unless they are
- * refused. */
+ * exactly its bilinear weight, and nothing can be remembered; places outside are refused, or, with outside: "nearest",
+ * go to the border first. */
 export function sample(place, options = {}) {
   const random = options.random ?? systemBytes;
   const remember = options.remember ?? false;
@@ -71,21 +74,33 @@ export function forget() {
 
 /** Return the index of the secret that a place belongs to: its cell, or the nearest secret where there are no cells.
  *
- * A place outside the grid is an error, or, with outside: "nearest", goes to the cell nearest along each axis. */
-export function cellOf(place, { outside = "refuse" } = {}) {
+ * A place outside is an error, or, with outside: "nearest", goes to the nearest cell or secret. Outside is what is beyond
+ * the grid or in a cell that is no secret; without cells, what is farther from the nearest secret than `reach`, in the
+ * unit of the places (km for lat and lon). Unless given, that is the largest distance between nearest neighbours. */
+export function cellOf(place, { outside = "refuse", reach = null } = {}) {
   if (DATA.axes === null) throw new RangeError("secrets have no places: give {secret: index}");
   if (DATA.lattice !== null) throw new RangeError("a place between anchors belongs to none of them: use sample");
-  if (outside !== "refuse" && outside !== "nearest") throw new RangeError('outside must be "refuse" or "nearest"');
-  const at = coordinates(place, DATA.axes);
-  if (DATA.borders === null) return nearest(at);
+  const refuse = refuses(outside);
+  const at = coordinates(place, DATA.axes).map((value, axis) => value + 360 * turns(value, axis));
+  if (DATA.borders === null) return nearest(at, limitOf(reach, refuse));
+  noReach(reach);
+  let beyond = false;
   const [row, column] = at.map((value, axis) => {
     const side = DATA.borders[axis];
     const last = side.length - 1;
-    if (outside === "refuse" && !(side[0] <= value && value <= side[last]))
+    if (side[0] <= value && value <= side[last]) return interval(value, side);
+    if (refuse)
       throw new RangeError(`${DATA.axes[axis]} ${value} is outside the grid, from ${side[0]} to ${side[last]}`);
+    beyond = true;
     return interval(value, side);
   });
-  return DATA.degrees ? row * (DATA.borders[1].length - 1) + column : column * (DATA.borders[0].length - 1) + row;
+  const cell = DATA.degrees
+    ? row * (DATA.borders[1].length - 1) + column
+    : column * (DATA.borders[0].length - 1) + row;
+  if (DATA.members === null) return cell;
+  if (!beyond && DATA.members[cell] >= 0) return DATA.members[cell];
+  if (refuse) throw new RangeError(`${DATA.axes.join(", ")} ${at.join(", ")} is in a cell that is no secret`);
+  return nearest(at, Infinity);
 }
 
 /** Check that nothing was changed, that rows are distributions, and every bound p(o|s) <= g p(o|t), in exact integers.
@@ -96,12 +111,9 @@ export function cellOf(place, { outside = "refuse" } = {}) {
  * is no bound between pairs of secrets, which only `mechdesign verify` checks. `revealed` lists the secrets that have
  * an answer which no other secret is ever given: whoever sees it knows the secret. */
 export function verify() {
-  let channel;
-  try {
-    channel = open();
-  } catch (error) {
-    return { holds: false, reason: error.message, requirements: [], revealed: [] };
-  }
+  const reason = damage();
+  if (reason !== "") return { holds: false, reason, requirements: [], revealed: [] };
+  const channel = opened;
   const requirements = DATA.requirements.map((each) => {
     const reason = each.bound === null ? "" : (each.bound.norm === undefined ? violation : slope)(channel, each.bound);
     return { name: each.name, claim: each.claim, holds: each.bound === null ? null : reason === "", reason };
@@ -149,19 +161,32 @@ export function expBelow(numerator, denominator, weight) {
 }
 
 function open() {
-  if (opened !== null) return opened;
-  if (sha256(TEXT) !== SHA256) throw new Error("the module was changed: its digest is not that of its data");
+  const reason = damage();
+  if (reason !== "") throw new Error(reason);
+  return opened;
+}
+
+// What is wrong with the data of the module, "" if nothing is. The channel is opened. A feature that is missing here is
+// no damage: it stays an exception.
+function damage() {
+  if (opened !== null) return "";
+  if (sha256(TEXT) !== SHA256) return "the module was changed: its digest is not that of its data";
   const n = DATA.secrets;
   const m = DATA.observables;
   const numerators = integers(DATA.numerators, 8);
-  if (numerators.length !== n * m) throw new Error("the channel has another size than it says");
+  if (numerators.length !== n * m) return "the channel has another size than it says";
   for (let s = 0; s < n; s++) {
     let sum = 0n;
     for (let o = 0; o < m; o++) sum += numerators[s * m + o];
-    if (sum !== 1n << 62n) throw new Error(`row ${s} of the channel does not sum to 1`);
+    if (sum !== 1n << 62n) return `row ${s} of the channel does not sum to 1`;
   }
   opened = numerators;
-  return opened;
+  return "";
+}
+
+// Without the operator of powers, which compilers for older engines turn into Math.pow: that takes no BigInt.
+function square(value) {
+  return value * value;
 }
 
 function draw(secret, random) {
@@ -186,19 +211,22 @@ function bits(random) {
 
 // An anchor around a place, with exactly its bilinear weight: along each axis the next one is taken with the share of
 // the way to it as probability.
-function dither(place, outside, random) {
+function dither(place, { outside = "refuse", reach = null }, random) {
+  noReach(reach);
+  const refuse = refuses(outside);
   const values = coordinates(place, DATA.axes);
   const [column, row] = (DATA.degrees ? [1, 0] : [0, 1]).map((axis) => {
-    const value = values[axis];
-    const { start, length, count } = DATA.lattice[axis];
-    const [top, bottom] = fraction(value);
+    const { start, length, count, ends } = DATA.lattice[axis];
+    const turn = turns(values[axis], axis);
+    const value = values[axis] + 360 * turn;
+    const [exact, bottom] = fraction(values[axis]);
+    const top = exact + 360n * BigInt(turn) * bottom;
     // (value - start) / length · (count - 1) = numerator / denominator
     const from = top * BigInt(start[1]) - BigInt(start[0]) * bottom;
     const steps = BigInt(count - 1);
     let numerator = from * BigInt(length[1]) * steps;
     const denominator = bottom * BigInt(start[1]) * BigInt(length[0]);
-    const beyond = numerator < 0n || numerator > denominator * steps;
-    if (beyond && outside === "refuse") throw new RangeError(`${DATA.axes[axis]} ${value} is outside the anchors`);
+    if (refuse && !(ends[0] <= value && value <= ends[1])) throw new RangeError(`${DATA.axes[axis]} ${value} is outside the anchors`);
     if (numerator < 0n) numerator = 0n;
     if (numerator > denominator * steps) numerator = denominator * steps;
     let cell = numerator / denominator;
@@ -220,9 +248,9 @@ function chance(top, bottom, random) {
 }
 
 function systemBytes(bytes) {
-  if (globalThis.crypto?.getRandomValues === undefined)
+  if (typeof crypto === "undefined" || crypto.getRandomValues === undefined)
     throw new Error("there is no crypto.getRandomValues here: hand over options.random, from a secure source");
-  globalThis.crypto.getRandomValues(bytes);
+  crypto.getRandomValues(bytes);
 }
 
 function answer(index) {
@@ -234,7 +262,7 @@ function answer(index) {
 function secretOf(place, options, random) {
   if (place === null || typeof place !== "object") throw new TypeError("give {lat, lon}, {x, y} or {secret}");
   if (!("secret" in place))
-    return DATA.lattice === null ? cellOf(place, options) : dither(place, options.outside, random);
+    return DATA.lattice === null ? cellOf(place, options) : dither(place, options, random);
   const index = typeof place.secret === "string" ? DATA.labels.secrets.indexOf(place.secret) : place.secret;
   if (!Number.isInteger(index) || index < 0 || index >= DATA.secrets)
     throw new RangeError(`the secret ${String(place.secret)} is not known`);
@@ -251,19 +279,52 @@ function coordinates(place, axes) {
   });
 }
 
+// How often 360 degrees are added to a coordinate, where the secrets lie across 180 degrees.
+function turns(value, axis) {
+  return DATA.degrees && axis === 1 && DATA.turn !== null && value < DATA.turn ? 1 : 0;
+}
+
 function interval(value, borders) {
   let index = 0;
   while (index < borders.length - 2 && borders[index + 1] <= value) index++;
   return index;
 }
 
-function nearest([first, second]) {
+function refuses(outside) {
+  if (outside !== "refuse" && outside !== "nearest") throw new RangeError('outside must be "refuse" or "nearest"');
+  return outside === "refuse";
+}
+
+function noReach(reach) {
+  if (reach !== null) throw new RangeError("reach belongs to places that are no grid and no anchors: leave it out");
+}
+
+// How far from the nearest secret a place may be, as spread measures it.
+function limitOf(reach, refuse) {
+  if (reach !== null && !(typeof reach === "number" && reach >= 0 && reach < Infinity))
+    throw new RangeError("reach must be a finite number >= 0");
+  if (!refuse) return Infinity;
+  if (reach !== null) return DATA.degrees ? square(Math.sin(Math.min(reach / (2 * EARTH_KM), Math.PI / 2))) : square(reach);
+  if (DATA.reach === null) throw new RangeError("reach must be given: no two secrets lie apart");
+  return DATA.reach;
+}
+
+// The square of the distance; in degrees sin²(d / 2R) of the distance d on the globe.
+function spread([first, second], [a, b]) {
+  if (!DATA.degrees) return square(a - first) + square(b - second);
+  const radians = (degrees) => degrees * (Math.PI / 180);
+  const across = square(Math.sin(radians(b - second) / 2));
+  return square(Math.sin(radians(a - first) / 2)) + Math.cos(radians(a)) * Math.cos(radians(first)) * across;
+}
+
+function nearest(at, limit) {
   let best = 0;
   let least = Infinity;
-  DATA.places.forEach(([a, b], index) => {
-    const distance = (a - first) ** 2 + ((b - second) * DATA.scale) ** 2;
-    if (distance < least) [best, least] = [index, distance];
+  DATA.places.forEach((place, index) => {
+    const apart = spread(at, place);
+    if (apart < least) [best, least] = [index, apart];
   });
+  if (least > limit) throw new RangeError(`${DATA.axes.join(", ")} ${at.join(", ")} is far from every secret`);
   return best;
 }
 
@@ -281,7 +342,7 @@ function violation(channel, bound) {
   );
   // Five roundings by at most 2^-53 each cannot make up for the factor 1 - 2^-49: what floats settle holds. Integers
   // decide the rest, and alone find that a bound is broken.
-  const sure = tops.map((top, i) => (Number((top << 64n) / bottoms[i]) / 2 ** 64) * (1 - 2 ** -49));
+  const sure = tops.map((top, i) => (Number((top << 64n) / bottoms[i]) / TWO_64) * (1 - 1 / TWO_49));
   const floats = Float64Array.from(channel, Number);
   const places = integers(bound.places, bound.width);
   const pairs = bound.pairs === null ? null : integers(bound.pairs, 4);
@@ -320,7 +381,7 @@ function slope(channel, { norm, epsilon, steps, columns, rows }) {
       // Slopes times a·c·own: differences over the steps a/b and c/d.
       const [x, y] = [largest(along) * b * c, largest(up) * d * a];
       const dual = norm === 1 ? (x > y ? x : y) : x + y;
-      const kept = norm === 2 ? f ** 2n * (x ** 2n + y ** 2n) <= (e * a * c * own) ** 2n : f * dual <= e * a * c * own;
+      const kept = norm === 2 ? square(f) * (square(x) + square(y)) <= square(e * a * c * own) : f * dual <= e * a * c * own;
       if (!kept) return `p(${o} | x) changes too fast at anchor ${place}`;
     }
   }
@@ -342,7 +403,11 @@ function integers(text, width) {
   const bytes = base64(text);
   const view = new DataView(bytes.buffer);
   const count = bytes.length / width;
-  if (width === 8) return BigUint64Array.from({ length: count }, (_, i) => view.getBigUint64(8 * i, true));
+  if (width === 8)
+    return Array.from(
+      { length: count },
+      (_, i) => (BigInt(view.getUint32(8 * i + 4, true)) << 32n) | BigInt(view.getUint32(8 * i, true)),
+    );
   const read = { 1: "getUint8", 2: "getUint16", 4: "getUint32" }[width];
   return Uint32Array.from({ length: count }, (_, i) => view[read](width * i, true));
 }
@@ -370,7 +435,9 @@ function sha256(text) {
   for (let i = 0; i < text.length; i++) padded[i] = text.charCodeAt(i);
   padded[text.length] = 128;
   const view = new DataView(padded.buffer);
-  view.setBigUint64(size - 8, BigInt(text.length) * 8n);
+  // The length in bits, 64 bits long.
+  view.setUint32(size - 8, Math.floor(text.length / 0x20000000));
+  view.setUint32(size - 4, (text.length << 3) >>> 0);
   const turn = (x, by) => (x >>> by) | (x << (32 - by));
   const w = new Uint32Array(64);
   for (let start = 0; start < size; start += 64) {
@@ -399,11 +466,13 @@ function tables() {
     let [low, high] = [0n, 1n << 40n];
     while (high - low > 1n) {
       const middle = (low + high) >> 1n;
-      if (middle ** degree <= value) low = middle;
+      let power = 1n;
+      for (let i = 0; i < degree; i++) power *= middle;
+      if (power <= value) low = middle;
       else high = middle;
     }
     return Number(low & 0xffffffffn);
   };
-  const constants = Uint32Array.from(primes, (p) => root(p << 96n, 3n));
-  return [constants, Uint32Array.from(primes.slice(0, 8), (p) => root(p << 64n, 2n))];
+  const constants = Uint32Array.from(primes, (p) => root(p << 96n, 3));
+  return [constants, Uint32Array.from(primes.slice(0, 8), (p) => root(p << 64n, 2))];
 }

@@ -9,13 +9,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
-from mechdesign.atomic import write_file
 from mechdesign.certify.certificate import Certificate
 from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.export.description import require_plain_names
 from mechdesign.export.sets import load
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
+from mechdesign.outputs import write_output
 
 __all__ = ["Exported", "Format"]
 
@@ -78,5 +78,8 @@ class Format:
         return iter(self.contents(exported, **options))
 
     def write(self, exported: Exported, path: str | Path, options: Mapping[str, object] = _NOTHING) -> None:
-        """Write a file as a whole or not at all; raise `ExportError` when that fails, and what `parts` raises."""
-        write_file(path, self.parts(exported, options))
+        """Write a file as a whole or not at all, and a device or a pipe in place.
+
+        Raises `ExportError` when that fails, and what `parts` raises.
+        """
+        write_output(path, self.parts(exported, options))

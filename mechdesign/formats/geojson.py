@@ -45,7 +45,7 @@ def _contents(exported: Exported) -> Iterator[bytes]:
 def _features(
     domain: Domain | None, labels: tuple[str, ...], path: str, role: str = "", **columns: Floats
 ) -> list[dict[str, Any]]:
-    known = None if domain is None else domain.places(DEGREES)
+    known = None if domain is None else domain.degrees
     if domain is None or known is None:
         raise InputError(
             path,
@@ -74,8 +74,16 @@ def _cell(index: int, parallels: list[float], meridians: list[float]) -> dict[st
     row, column = divmod(index, len(meridians) - 1)
     south, north = parallels[row : row + 2]
     west, east = meridians[column : column + 2]
-    ring = [[west, south], [east, south], [east, north], [west, north], [west, south]]
-    return {"type": "Polygon", "coordinates": [ring]}
+    if west < 180 < east:
+        # A cell across 180 degrees is cut there, see RFC 7946, 3.1.9.
+        rings = [[_ring(south, north, west, 180.0)], [_ring(south, north, -180.0, east - 360)]]
+        return {"type": "MultiPolygon", "coordinates": rings}
+    west, east = (west - 360, east - 360) if west >= 180 else (west, east)
+    return {"type": "Polygon", "coordinates": [_ring(south, north, west, east)]}
+
+
+def _ring(south: float, north: float, west: float, east: float) -> list[list[float]]:
+    return [[west, south], [east, south], [east, north], [west, north], [west, south]]
 
 
 GEOJSON = Format("geojson", "domain, prior and answers, for maps", (".geojson",), _contents)

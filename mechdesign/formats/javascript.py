@@ -21,7 +21,7 @@ from mechdesign.export.table import names
 from mechdesign.formats.format import Exported, Format
 from mechdesign.model.domain import Domain
 from mechdesign.model.lattice import Lattice
-from mechdesign.model.places import DEGREES, nearest_scale
+from mechdesign.model.places import DEGREES
 from mechdesign.report.names import claim_names
 from mechdesign.version import __version__
 
@@ -77,22 +77,44 @@ def _payload(exported: Exported) -> dict[str, Any]:
 
 
 def _map(domain: Domain | None) -> dict[str, Any]:
-    """Return how a place becomes a secret: by borders between cells, by anchors around it, or by the nearest place."""
-    nothing = {"axes": None, "degrees": False, "borders": None, "places": None, "scale": 1.0, "lattice": None}
+    """Return how a place becomes a secret: by borders between cells, by anchors around it, or by the nearest place.
+
+    `members` says which secret each cell is, where some are none, and `reach` how far from the nearest place is inside,
+    as `Area.spread` measures it; `turn` is the longitude below which a place is 360 degrees more.
+    """
+    nothing: dict[str, Any] = {"axes": None, "degrees": False, "unit": "", "lattice": None, "turn": None}
+    nothing |= {"borders": None, "members": None, "places": None, "reach": None}
     if domain is None:
         return nothing
     try:
         axes = domain.axes
     except InputError:
         return nothing
-    known, borders = domain.places(axes), domain.borders(axes)
-    assert known is not None
-    found: dict[str, Any] = {"axes": [_SHORT[axis] for axis in axes], "degrees": axes == DEGREES}
+    area = domain.area(axes)
+    assert area is not None
+    unit = "km" if axes == DEGREES else domain.unit
+    found: dict[str, Any] = {"axes": [_SHORT[axis] for axis in axes], "degrees": axes == DEGREES, "unit": unit}
+    if axes == DEGREES:
+        found["turn"] = _turn(domain)
     if domain.lattice is not None:
         return nothing | found | {"lattice": _lattice(domain.lattice)}
-    if borders is not None:
-        return nothing | found | {"borders": [side.tolist() for side in borders]}
-    return nothing | found | {"places": known.tolist(), "scale": nearest_scale(known, axes)}
+    if area.borders is not None:
+        found["borders"] = [side.tolist() for side in area.borders]
+        if area.members is None:
+            return nothing | found
+        return nothing | found | {"members": area.members.tolist(), "places": area.known.tolist()}
+    return nothing | found | {"places": area.known.tolist(), "reach": area.reach}
+
+
+def _turn(domain: Domain) -> float | None:
+    """Return the longitude below which a place is 360 degrees more, where secrets lie across 180 degrees."""
+    known = domain.places(DEGREES)
+    assert known is not None
+    if domain.geographic is not None:
+        west, east = domain.geographic.west, domain.geographic.east
+    else:
+        west, east = (float(end) for end in (known[:, 1].min(), known[:, 1].max()))
+    return None if east <= 180 else (west + east) / 2 - 180
 
 
 def _lattice(lattice: Lattice) -> list[dict[str, Any]]:
@@ -105,14 +127,17 @@ def _lattice(lattice: Lattice) -> list[dict[str, Any]]:
     else:
         south, north, west, east = map(Fraction, lattice.box)
         sides = ((south, north - south, lattice.rows), (west, east - west, lattice.columns))
-    return [{"start": _ratio(start), "length": _ratio(length), "count": count} for start, length, count in sides]
+    return [
+        {"start": _ratio(start), "length": _ratio(length), "count": count, "ends": list(ends)}
+        for (start, length, count), ends in zip(sides, lattice.ends, strict=True)
+    ]
 
 
 def _answers(domain: Domain | None) -> dict[str, Any] | None:
     known = _map(domain)
     if domain is None or known["axes"] is None:
         return None
-    places = domain.places(domain.axes)
+    places = domain.degrees if domain.axes == DEGREES else domain.points
     assert places is not None
     return {"names": known["axes"], "places": places.tolist()}
 

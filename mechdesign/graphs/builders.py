@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import warnings
 from collections import defaultdict
 from collections.abc import Hashable, Iterable, Sequence
 
@@ -27,6 +26,7 @@ from mechdesign.model.domain import Domain, Grid
 from mechdesign.model.markov import MarkovChain
 from mechdesign.requirements.numbers import Number
 from mechdesign.validation import Integers, as_array, as_integer, as_labels, renamed, require_unmasked
+from mechdesign.warned import warn
 
 __all__ = [
     "as_grid",
@@ -283,7 +283,7 @@ def as_grid(domain: Domain | Grid) -> Grid:
 def _warned(graph: nx.Graph, reason: str) -> nx.Graph:
     """Return a graph; warn where it has several secrets and no edge."""
     if graph.number_of_nodes() > 1 and graph.number_of_edges() == 0:
-        warnings.warn(
+        warn(
             f"the policy graph of {graph.number_of_nodes()} secrets has no edge: {reason}. It protects nothing",
             GraphWarning,
             stacklevel=3,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 import secrets
-import warnings
 from contextlib import nullcontext
 from dataclasses import replace
 from os import PathLike
@@ -14,6 +13,7 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mechdesign.accounting.ledger import Ledger
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import (
     BudgetWarning,
     ExportError,
@@ -43,6 +43,7 @@ from mechdesign.sharing import (
     require_one_name,
 )
 from mechdesign.validation import as_truth
+from mechdesign.warned import warn
 
 __all__ = ["Accountant"]
 
@@ -173,6 +174,7 @@ class Accountant:
         """Return the largest budget that the next release may spend, rounded down; 0.0 if there is none."""
         return self._now().history.largest(self.alpha)
 
+    @in_own_arithmetic
     def release(self, epsilon: float) -> float:
         """Record a release with budget `epsilon` and return what it leaks by itself and through the past.
 
@@ -377,7 +379,7 @@ class Accountant:
         if self._kept.state.on_excess == "refuse":
             raise LeakageExceededError(*worst, self.alpha, _remedy(before, after.epsilons[-1], self.alpha))
         message = f"release {worst.step} now leaks {worst.leakage:.6g}, more than the promised {self.alpha:.6g}"
-        warnings.warn(message, BudgetWarning, stacklevel=3)
+        warn(message, BudgetWarning, stacklevel=3)
 
     def _charged(self, epsilon: float, index: int) -> Charged:
         """Charge the ledger and return the release that it holds."""
@@ -430,7 +432,7 @@ def _note_unsaid(path: Path, remedy: str, stacklevel: int = 3) -> None:
     said = f"{path} does not say which ledger it had, and goes on without one. {remedy}"
     if readers := readers_of(path):
         said += f"; {readers}"
-    warnings.warn(said, StateWarning, stacklevel=stacklevel)
+    warn(said, StateWarning, stacklevel=stacklevel)
 
 
 def _remedy(history: History, epsilon: float, alpha: float) -> str:

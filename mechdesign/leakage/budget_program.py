@@ -12,7 +12,7 @@ end does and leads where its lower end does: every sequence of budgets that keep
 that costs no more. Since the cap is cut to α − L_B(b), with b the lower end of its cell, the bound is never tested with
 a rounded cap.
 
-A window of two releases leaks b + f' after the first of them, one of three b + ε + f' about the one in the middle; both
+A window of two releases leaks b' + f' after the first of them, one of three b + ε + f' about that in the middle; both
 are bounds on f' in the same program. (Cao et al. 2019, Theorem 3, Equations (13) and (15).)
 """
 

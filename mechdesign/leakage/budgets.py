@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import math
-import warnings
 from fractions import Fraction
 
 import numpy as np
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify.exact import printed
 from mechdesign.errors import BudgetWarning
 from mechdesign.leakage.correlation import Correlation, candidate_functions
@@ -17,6 +17,7 @@ from mechdesign.leakage.numbers import as_target, rounded_down
 from mechdesign.leakage.pairing import check_directions
 from mechdesign.leakage.upwards import Step, ceiling, that_count, total
 from mechdesign.validation import as_integer
+from mechdesign.warned import warn
 
 __all__ = ["allocate_budget", "constant_budget"]
 
@@ -27,10 +28,13 @@ def __dir__() -> list[str]:
 
 # Budgets aim this far below α, so that rounding never carries the leakage above it.
 _MARGIN = 2.0**-47
+# So many units in the last place of α sums may be rounded up by.
+_ROUNDINGS = 64
 
 _Losses = list[LossFunction | None]
 
 
+@in_own_arithmetic
 def constant_budget(alpha: float, backward: Correlation = None, forward: Correlation = None) -> float:
     """Return the largest ε that may be spent at every release, for ever, with no release ever leaking more than α.
 
@@ -49,6 +53,7 @@ def constant_budget(alpha: float, backward: Correlation = None, forward: Correla
     return _constant(alpha, before, after)
 
 
+@in_own_arithmetic
 def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forward: Correlation = None) -> Floats:
     """Return budgets, shape (steps,), under which every one of `steps` releases leaks α, and none leaks more.
 
@@ -125,7 +130,7 @@ def _nearly(goal: float, before: _Losses, after: _Losses) -> float:
     low = high
     while excess(low) > 0:
         high, low = low, low * 2.0**-8
-        if low < math.ulp(0.0) * 2.0**60:
+        if low < 2.0**-1014:
             return 0.0
     while high - low > 2.0**-51 * high:
         middle = low + (high - low) / 2
@@ -151,9 +156,11 @@ def _outermost(alpha: float, middle: float, own: Step, other: Step) -> float:
     """
     most = rounded_down(max(printed(alpha) - Fraction(other.carried), Fraction(0)))
     most = min(most, math.nextafter(own.reached, 0.0))
-    while most > middle and total(0.0, other.carried, most) > alpha:
+    for _ in range(_ROUNDINGS):
+        if most <= middle or total(0.0, other.carried, most) <= alpha:
+            return max(most, middle)
         most -= math.ulp(alpha)
-    return max(most, middle)
+    return middle
 
 
 def _warn_of_zero(where: str, before: _Losses, after: _Losses) -> None:
@@ -169,4 +176,4 @@ def _warn_of_zero(where: str, before: _Losses, after: _Losses) -> None:
             f"two rows of the {' and the '.join(which)} matrix have disjoint supports, so that leakage adds up without "
             "loss; give Candidates of matrices that may be true, or spend a budget for a number of releases"
         )
-    warnings.warn(f"no positive budget is possible {where}: {reason}", BudgetWarning, stacklevel=3)
+    warn(f"no positive budget is possible {where}: {reason}", BudgetWarning, stacklevel=3)

@@ -253,7 +253,7 @@ def _candidates(q: Floats, d: Floats) -> tuple[Floats, Floats, Floats]:
     q (m, n) and d (n,) give (m, n) twice.
     """
     d = np.broadcast_to(d, q.shape)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         # (q − d)/d, not q/d: ratios of nearly equal numbers all round to 1.
         ratio = np.where(q > d, (q - d) / d, -1.0)
     order = np.argsort(-ratio, axis=1, kind="stable")
@@ -277,7 +277,7 @@ def _transition_points(q: Floats, d: Floats, G: Floats, D: Floats) -> Floats:
     before_D = np.concatenate([np.zeros((len(D), 1)), D[:, :-1]], axis=1)
     # q′d_i − d′q_i with q′ = G′ + d′ and q_i = g_i + d_i.
     slower = before_G * d - before_D * gain
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         until = np.where(slower > 0, np.log1p(gain / slower), np.inf)
     until[gain <= 0] = -1.0
     # Ties rounded out of order must not leave gaps.

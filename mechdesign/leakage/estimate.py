@@ -14,7 +14,7 @@ from mechdesign.leakage.lines import Floats, Integers
 from mechdesign.model.markov import MarkovChain, chain_of, reversed_rows, smooth
 from mechdesign.model.open_chain import Ends, OpenChain, as_ends
 from mechdesign.model.prior import Prior
-from mechdesign.validation import as_floats, as_indices, as_integer, as_smoothing, read_only
+from mechdesign.validation import as_floats, as_indices, as_integer, as_list, as_smoothing, read_only
 
 __all__ = ["Border", "Correlations", "correlations_from_traces", "smooth"]
 
@@ -151,7 +151,7 @@ def _count(traces: Any, n: int, border: Border) -> tuple[Floats, Floats, int]:
     size = n + (border == "state")
     counts, visited = np.zeros((size, size)), np.zeros(size)
     leaving = 0
-    given: Iterable[ArrayLike] = getattr(traces, "cells", traces)
+    given: Iterable[ArrayLike] = as_list(getattr(traces, "cells", traces), "traces", "a list of traces, or Visits")
     for index, trace in enumerate(given):
         cells = as_indices(trace, f"traces[{index}]", n)
         np.add.at(counts, (cells[:-1], cells[1:]), 1.0)

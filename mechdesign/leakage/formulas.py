@@ -30,7 +30,7 @@ def log_ratio(G: ArrayLike, D: ArrayLike, alpha: ArrayLike) -> Floats:
     G, D, alpha = np.broadcast_arrays(*(as_array(values, "values", np.float64) for values in (G, D, alpha)))
     u, e = np.exp(-alpha), -np.expm1(-alpha)
     below = D * e + u
-    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
         ratio = G * e / below
         loss = np.log1p(ratio)
         huge = ~(ratio < _HUGE) & (G > 0)
@@ -49,7 +49,7 @@ def breakpoint_between(G: Floats, D: Floats, next_G: Floats, next_D: Floats) -> 
     From (QA + 1)(D'A + 1) = (Q'A + 1)(DA + 1): A = (G − G')/(G'D − GD').
     """
     faster = next_G * D - G * next_D
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         A = (G - next_G) / faster
         # Where A overflows, its logarithm does not.
         apart = np.where(faster > 0, np.log(G - next_G) - np.log(faster), np.inf)
@@ -73,7 +73,7 @@ def limit_of(G: ArrayLike, D: ArrayLike, rest: ArrayLike, epsilon: float) -> Flo
     b = (rest + D) * inverse - E * Q
     b = np.where(np.abs(b) <= _INDISTINCT * ((rest + D) * inverse + E * Q), 0.0, b)
     root = np.sqrt(b * b + 4.0 * D * inverse * E)
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         # The two forms of the positive root; each avoids a difference of nearly equal numbers.
         A = np.where(b > 0, 2.0 * E / (b + root), (root - b) / (2.0 * D * inverse))
         limit = np.log1p(A)

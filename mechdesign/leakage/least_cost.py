@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import math
 import time
-import warnings
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError
 from mechdesign.leakage import recursion
 from mechdesign.leakage.budget_program import WIDEST, Grid, Path, Program, solve
@@ -23,6 +23,7 @@ from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_target
 from mechdesign.leakage.pairing import check_directions
 from mechdesign.validation import as_integer, as_number, read_only
+from mechdesign.warned import silenced
 
 __all__ = ["BestBudgets", "best_budgets"]
 
@@ -33,6 +34,8 @@ def __dir__() -> list[str]:
 
 # Budgets aim this far below α, as those of Algorithm 8 do, so that rounding never carries the leakage above it.
 _MARGIN = 2.0**-47
+# A budget is raised as far as it goes, up to this power of two of α.
+_HALVINGS = 20
 
 # What summing costs may lose to rounding, and more.
 _ROUNDING = 2.0**-44
@@ -73,6 +76,7 @@ class BestBudgets:
         return (self.cost - self.lower_bound) / self.cost if self.cost > 0 else 0.0
 
 
+@in_own_arithmetic
 def best_budgets(
     alpha: float,
     costs: Iterable[Sequence[ArrayLike]],
@@ -151,10 +155,8 @@ class _Search:
         if any(isinstance(each, Varying) for each in (backward, forward)):
             return None, None
         steps, alpha = len(self._program), self._program.alpha
-        with warnings.catch_warnings():
-            # Here a budget of 0 is an answer like any other, and directions that do not fit were warned of.
-            warnings.simplefilter("ignore", BudgetWarning)
-            warnings.simplefilter("ignore", CorrelationWarning)
+        # Here a budget of 0 is an answer like any other, and directions that do not fit were warned of.
+        with silenced(BudgetWarning, CorrelationWarning):
             both = (
                 np.full(steps, constant_budget(alpha, backward, forward)),
                 allocate_budget(alpha, steps, backward, forward),
@@ -220,7 +222,9 @@ class _Search:
             if savings[step] <= 0:
                 break
             low, high = float(filled[step]), self._program.alpha
-            while high - low > 2.0**-20 * self._program.alpha:
+            for _ in range(_HALVINGS):
+                if high - low <= 2.0**-_HALVINGS * self._program.alpha:
+                    break
                 filled[step] = (low + high) / 2
                 low, high = (float(filled[step]), high) if self._fits(filled) else (low, float(filled[step]))
             filled[step] = low

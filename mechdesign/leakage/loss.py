@@ -25,7 +25,7 @@ from mechdesign.leakage.sparse_support import SparseRows
 from mechdesign.leakage.support import DensePairs, Support
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.open_chain import OpenChain
-from mechdesign.validation import read_only
+from mechdesign.validation import as_floats, read_only
 
 __all__ = ["LossFunction", "Pieces"]
 
@@ -220,7 +220,7 @@ class LossFunction:
         u, e = np.exp(-alpha), -np.expm1(-alpha)
         ratio = np.zeros(alpha.shape)
         last = len(D) - 1
-        with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
             # A neighbour may be the better one where the breakpoint between was rounded.
             for neighbour in (-1, 0, 1):
                 piece = np.clip(index + neighbour, 0, last)
@@ -292,7 +292,7 @@ class LossFunction:
 
 def _columns(lines: list[Line]) -> tuple[Floats, Floats, Floats]:
     """Return G, D and rest, each of shape (k,)."""
-    G, D, rest = np.array(lines, dtype=np.float64).reshape(-1, 3).T.copy()
+    G, D, rest = as_floats(lines, "lines", "(k, 3)").reshape(-1, 3).T.copy()
     return G, D, rest
 
 

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import math
 from decimal import Decimal
 from fractions import Fraction
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact, printed
+from mechdesign.certify.exact import exact, float_down, float_up
 from mechdesign.errors import InputError
 from mechdesign.leakage.lines import Floats
 from mechdesign.validation import as_number, require_unmasked
@@ -66,21 +65,9 @@ def rounded_up(number: Fraction) -> float:
     >>> rounded_up(3 * Fraction("0.1"))
     0.3
     """
-    try:
-        nearest = float(number)
-    except OverflowError:
-        return math.inf
-    while math.isfinite(nearest) and printed(nearest) < number:
-        nearest = math.nextafter(nearest, math.inf)
-    return nearest
+    return float_up(Fraction(number))
 
 
 def rounded_down(number: Fraction) -> float:
     """Return the largest float whose decimal is at most a fraction ≥ 0."""
-    try:
-        nearest = float(number)
-    except OverflowError:
-        nearest = math.inf
-    while nearest == math.inf or printed(nearest) > number:
-        nearest = math.nextafter(nearest, -math.inf)
-    return nearest
+    return float_down(Fraction(number))

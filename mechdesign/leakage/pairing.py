@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import NamedTuple
 
@@ -16,6 +15,7 @@ from mechdesign.leakage.correlation import require_same_states
 from mechdesign.leakage.ends import end_states
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
+from mechdesign.warned import warn
 
 __all__ = ["check_directions", "mismatch"]
 
@@ -62,7 +62,7 @@ def check_directions(backward: Sequence[_Losses], forward: Sequence[_Losses], st
             found = before.misfits[after.digest] = mismatch(before.matrix, after.matrix)
         if found:
             which = f" at step {step}" if len(set(map(id, backward[0]))) > 1 else ""
-            warnings.warn(
+            warn(
                 f"backward and forward{which} cannot both be correlations of one chain: {found}. Leakage is computed "
                 "for both as given; the backward one of a chain is chain.reverse(chain.stationary())",
                 CorrelationWarning,

@@ -12,7 +12,7 @@ from mechdesign.errors import InputError
 from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.lines import Floats, Integers
 from mechdesign.leakage.recursion import temporal
-from mechdesign.validation import as_budgets, read_only
+from mechdesign.validation import as_budgets, as_list, read_only, require_kind
 
 __all__ = ["User", "UsersLeakage", "users"]
 
@@ -54,6 +54,9 @@ def users(epsilons: ArrayLike | None, population: Sequence[User]) -> UsersLeakag
     Equation (11) of the paper adds the largest backward leakage of one user to the largest forward leakage of another,
     and overstates. `epsilons` may be None if every user has budgets of their own.
     """
+    population = as_list(population, "users", "a list of User")
+    for index, user in enumerate(population):
+        require_kind(user, User, f"users[{index}]", "a User")
     if not population:
         raise InputError("users", "are empty", bound="at least one user")
     common = None if epsilons is None else as_budgets(epsilons)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.leakage.correlation import Correlation, candidate_functions, step_functions
 from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
@@ -20,12 +21,13 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
+@in_own_arithmetic
 def backward(epsilons: ArrayLike, P: Correlation) -> Floats:
     """Return the backward privacy leakage BPL_t = L(BPL_{t−1}) + ε_t, BPL_0 = ε_0, in nats, shape (T,).
 
     Equation (13). `P` is Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` (the
-    largest over all of them is returned), or None. An upper bound, tight when the worst pairs of rows of successive
-    steps agree, and rounded up; where L is 0 or the identity it is the sum of the decimals that budgets print.
+    largest over all of them is returned), or None. An upper bound, not always reached, and rounded up; where L is 0 or
+    the identity it is the sum of the decimals that budgets print.
 
     >>> backward([0.1, 0.1, 0.1], [[0.8, 0.2], [0.0, 1.0]]).round(4).tolist()
     [0.1, 0.1808, 0.2471]
@@ -37,6 +39,7 @@ def backward(epsilons: ArrayLike, P: Correlation) -> Floats:
     return _totals(carried, [0.0] * len(budgets), budgets)
 
 
+@in_own_arithmetic
 def forward(epsilons: ArrayLike, P: Correlation) -> Floats:
     """Return the forward privacy leakage FPL_t = L(FPL_{t+1}) + ε_t, ε_t at the last t, in nats, shape (T,).
 
@@ -47,6 +50,7 @@ def forward(epsilons: ArrayLike, P: Correlation) -> Floats:
     return _totals([0.0] * len(budgets), carried, budgets)
 
 
+@in_own_arithmetic
 def temporal(epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None) -> Floats:
     """Return the temporal privacy leakage TPL_t = BPL_t + FPL_t − ε_t of every release, in nats, shape (T,).
 
@@ -61,6 +65,7 @@ def temporal(epsilons: ArrayLike, backward: Correlation = None, forward: Correla
     return _totals(before, after, budgets)
 
 
+@in_own_arithmetic
 def supremum(epsilon: float, backward: Correlation = None, forward: Correlation = None) -> float:
     """Return what the leakage of a release tends to when ε is spent before and after it for ever, or `math.inf`.
 

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
-
 from mechdesign.errors import SmoothedChainWarning
+from mechdesign.warned import warn
 
 __all__ = ["warn_of_smoothing"]
 
@@ -20,7 +19,7 @@ def warn_of_smoothing(path: str, smoothing: float, loss: float, seen: float, ide
         identity: whether these carry on all that was leaked, so that no positive budget lasts for ever.
     """
     for_ever = ", by which no positive budget lasts for ever" if identity else ""
-    warnings.warn(
+    warn(
         f"{path} was counted with smoothing {smoothing:g}, which makes leakage smaller than what was seen: L(1) is "
         f"{loss:.6g}, and {seen:.6g} by the counts alone{for_ever}. Smoothing is for beliefs. For bounds count without "
         'it, with ends="stay" for states that nobody was seen to leave, or give chain.unsmoothed()',

@@ -66,7 +66,7 @@ class DensePairs:
         # Sums over what rows have beyond the least of each column keep nearly identical rows apart.
         self._excess = rows - bottom
         self._top = top - bottom
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             ratios = top / np.where(rows > 0, rows, np.inf).min(axis=0)
         self.largest = min(float(ratios.max()), LARGEST_SLOPE)
 

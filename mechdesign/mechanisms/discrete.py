@@ -17,6 +17,7 @@ from statistics import NormalDist
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify.exact import exact, nearest
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.enclosures import exp_minus
@@ -56,10 +57,12 @@ class DiscreteNoise(ABC):
 
     @property
     @abstractmethod
+    @in_own_arithmetic
     def variance(self) -> float:
         """Return the variance."""
 
     @abstractmethod
+    @in_own_arithmetic
     def half_width(self, confidence: object = 0.95) -> int:
         """Return an integer t with P(|X| <= t) >= confidence, the least one where the law says so.
 
@@ -136,11 +139,13 @@ class DiscreteLaplace(DiscreteNoise):
         return int(self.scale)
 
     @property
+    @in_own_arithmetic
     def variance(self) -> float:
         """Return 2q/(1 - q)² = 1/(2 sinh²(1/2b))."""
         half = nearest(1 / (2 * self.scale))
         return 0.0 if half > 350 else 0.5 / math.sinh(half) ** 2
 
+    @in_own_arithmetic
     def half_width(self, confidence: object = 0.95) -> int:
         """Return the least integer t with P(|X| > t) = 2q**(t + 1)/(1 + q) <= 1 - confidence."""
         outside = 1 - as_confidence(confidence)
@@ -186,6 +191,7 @@ class DiscreteGaussian(DiscreteNoise):
         return math.isqrt(int(self.sigma_squared))
 
     @property
+    @in_own_arithmetic
     def variance(self) -> float:
         """Return the variance, which is below σ² (by a part of exp(-2π²σ²) or so: nothing from σ = 2 on)."""
         if self.sigma_squared >= 4:
@@ -195,6 +201,7 @@ class DiscreteGaussian(DiscreteNoise):
         weights = np.exp(-(numbers**2) * min(nearest(1 / (2 * self.sigma_squared)), 700.0))
         return float(2 * (numbers**2 * weights).sum() / (2 * weights.sum() - 1))
 
+    @in_own_arithmetic
     def half_width(self, confidence: object = 0.95) -> int:
         """Return an integer t with P(|X| > t) <= 1 - confidence, the least one up to σ = 64.
 

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import shortest_path
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify.claims import ExponentBound, PairBound
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
@@ -60,6 +61,7 @@ class FiniteMechanism(Mechanism):
         """Return p(o|s) as floats, up to a few roundings: shape (n, n)."""
         return self._masses(float(self.epsilon))
 
+    @in_own_arithmetic
     def channel(self, observables: Domain | ArrayLike | None = None, within: Within = "component") -> Channel:
         """Return the mechanism as a channel of integers, certified in exact arithmetic.
 

@@ -22,7 +22,7 @@ class Geometric(FiniteMechanism):
 
     Two-sided geometric noise, Pr(z) = (1 − α)/(1 + α) α^|z| with α = e^−ε, is added and the result is clipped to the
     range: an end gets α^k/(1 + α) from k steps away. Neighbours are ε-indistinguishable. Followed by the Bayes-optimal
-    remap of its answers it is optimal for every monotone cost; as it is, it is not.
+    remap of its answers it is optimal for every cost that does not fall with the distance; as it is, it is not.
 
     >>> Geometric(1, 3).probabilities().round(4).tolist()[0]
     [0.7311, 0.17, 0.0989]

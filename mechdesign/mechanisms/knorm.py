@@ -15,6 +15,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify.claims import PairBound
 from mechdesign.certify.exact import exact, exact_text
 from mechdesign.errors import InputError
@@ -135,6 +136,7 @@ class KNormMechanism(Mechanism):
         shape = tuple(as_integer(one, "size", 0) for one in sizes)
         return np.asarray(place + self._noise(self.hull(node), shape, generator))
 
+    @in_own_arithmetic
     def density(self, z: ArrayLike, node: int) -> Floats:
         """Return the density at coordinates z, shape (…, d), of what is released for a node: shape (…).
 
@@ -146,6 +148,7 @@ class KNormMechanism(Mechanism):
         noise = self._coordinates(z) - self.points[self.nodes[row]]
         return np.asarray(np.exp(self._log_density(noise, self.hull(node))))
 
+    @in_own_arithmetic
     def likelihood(self, z: ArrayLike) -> Floats:
         """Return what coordinates z, shape (…, d), say about the node: shape (…, nodes), in the order of `nodes`.
 
@@ -154,6 +157,7 @@ class KNormMechanism(Mechanism):
         """
         return np.asarray(np.exp(self.log_likelihood(z)))
 
+    @in_own_arithmetic
     def log_likelihood(self, z: ArrayLike) -> Floats:
         """Return the natural logarithm of `likelihood`, finite also where that is too small for a float."""
         coordinates = self._coordinates(z)
@@ -176,6 +180,7 @@ class KNormMechanism(Mechanism):
         """
         return self._masses(float(self.epsilon), _observables(observables, self.points.shape[1]))
 
+    @in_own_arithmetic
     def channel(self, observables: Domain | ArrayLike, within: Within = "map") -> Channel:
         """Return the channel of the mechanism with its output snapped to the nearest observable, certified.
 
@@ -264,6 +269,7 @@ class KNormMechanism(Mechanism):
         scale = k * math.log(self.epsilon) - math.lgamma(k + 1) - math.log(body.volume) if k else 0.0
         return np.asarray(scale - float(self.epsilon) * body.norm(noise))
 
+    @in_own_arithmetic
     def _masses(self, rate: float, sites: Floats) -> Floats:
         """Return the masses of the cells; those of rows with the same hull are computed together."""
         unit = _SAME * max(max(body.radius for body in self._hulls), _TINY)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.geometry.diagrams import (
     PlaneDiagram,
@@ -41,6 +42,7 @@ _BLOCK = 2**17
 _SAME = 2.0**-46
 
 
+@in_own_arithmetic
 def cell_masses(hull: SensitivityHull, rate: float, places: Floats, sites: Floats) -> Floats:
     """Return Pr(the nearest site is o | place s), shape (n, m), for places (n, d) and distinct sites (m, d).
 

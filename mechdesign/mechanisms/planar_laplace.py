@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.spatial import Voronoi
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import InputError
 from mechdesign.validation import Floats, Integers, as_floats, as_number
 
@@ -26,6 +27,7 @@ _NODES = 40
 _NOTHING = 800.0
 
 
+@in_own_arithmetic
 def planar_laplace(epsilon: float, places: Floats, sites: Floats) -> Floats:
     """Return Pr(the nearest site is o | true place s), shape (n, m), up to rounding and quadrature.
 

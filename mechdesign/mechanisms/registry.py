@@ -18,6 +18,7 @@ from mechdesign.mechanisms.randomised_response import RandomisedResponse
 from mechdesign.model.domain import Domain
 from mechdesign.registry import Registry
 from mechdesign.requirements.numbers import Number
+from mechdesign.validation import require_kind
 
 __all__ = ["MECHANISMS", "MechanismKind", "available", "find", "register"]
 
@@ -48,6 +49,7 @@ MECHANISMS: Registry[MechanismKind] = Registry("mechanism")
 
 def register(kind: MechanismKind) -> None:
     """Add a mechanism, for specifications and traces to name; raise `InputError` where the name is taken."""
+    require_kind(kind, MechanismKind, "kind", "a MechanismKind")
     MECHANISMS.register(kind.name, kind)
 
 

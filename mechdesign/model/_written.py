@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import itertools
 import math
+import sys
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
@@ -18,10 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.exact import nearest, printed
+from mechdesign.certify.exact import is_flushing, nearest, printed
 from mechdesign.model import _expansions as expansions
 from mechdesign.model.domain import Domain
 from mechdesign.validation import Floats, Integers
+
+# A float is this near to where rounding leads to.
+_NEAR = 4
+_LEAST_NORMAL = Fraction(2) ** (sys.float_info.min_exp - 1)
 
 # Differences of whole numbers up to here are whole float64, and so are scales.
 _LARGEST_WHOLE = 2.0**51
@@ -221,7 +226,7 @@ class _Euclidean(Norm):
         total, rest = expansions.two_sum(total, rest)
         root = np.sqrt(total)
         square, error = expansions.two_product(root, root)
-        with np.errstate(invalid="ignore"):
+        with np.errstate(invalid="ignore", under="ignore"):
             return root, np.where(root > 0, ((total - square) - error + rest) / (2 * root), 0.0)
 
     def terms(self, differences: list[Floats]) -> list[Floats]:
@@ -290,9 +295,16 @@ def _is_above(near: float, length: int, scale: int, power: int) -> bool:
 def _floor(length: int, scale: int, power: int) -> float:
     """Return the largest float64 whose power is not above `length` / `scale` to that power."""
     limit = Fraction(length, scale**power)
+    if limit < _LEAST_NORMAL**power and is_flushing():
+        return 0.0
     found = nearest(limit) if power == 1 else math.sqrt(nearest(limit))
-    while Fraction(found) ** power > limit:
+    # One rounding, or two of them, lead to a neighbour at most.
+    for _ in range(_NEAR):
+        if Fraction(found) ** power <= limit:
+            break
         found = math.nextafter(found, 0)
-    while Fraction(above := math.nextafter(found, math.inf)) ** power <= limit:
+    for _ in range(_NEAR):
+        if Fraction(above := math.nextafter(found, math.inf)) ** power > limit:
+            break
         found = above
     return found

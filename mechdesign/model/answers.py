@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,9 +12,10 @@ from mechdesign.errors import InputError, OutsideWarning
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.drawing import dithered
-from mechdesign.model.places import Outside, given_places
+from mechdesign.model.places import Outside, count_outside, given_places
 from mechdesign.model.problem import Problem
 from mechdesign.validation import Floats, Integers, as_generator
+from mechdesign.warned import warn
 
 __all__ = ["Answers", "answers", "sample_at"]
 
@@ -51,7 +51,7 @@ def answers(channel: Channel, observables: Domain | None, drawn: Integers) -> An
     index = np.asarray(drawn, dtype=np.int64)
     known = None
     if observables is not None:
-        known = observables.points if observables.coordinates is None else observables.coordinates
+        known = observables.points if observables.coordinates is None else observables.degrees
     place = None if known is None or not known.shape[1] else known[index]
     if index.ndim:
         return Answers(index, labels[index], place)
@@ -68,7 +68,8 @@ def sample_at(
     *,
     x: ArrayLike | None = None,
     y: ArrayLike | None = None,
-    outside: Outside | None = None,
+    outside: Outside = "refuse",
+    reach: float | None = None,
 ) -> Answers:
     """Draw answers for places, exactly with the probabilities of the secrets that they belong to.
 
@@ -89,11 +90,13 @@ def sample_at(
         rng: A NumPy generator or a seed, for tests and simulations; else the bits are the operating system's.
         x: The name of the first argument on the plane.
         y: The name of the second argument on the plane.
-        outside: "refuse" places outside a grid, the default there, or take the "nearest" cell. Places outside anchors
-            are projected to their rectangle, unless they are refused; an `OutsideWarning` counts them.
+        outside: "refuse" places outside, see `Domain.cell_of`, or take the "nearest" secret. Places outside anchors are
+            projected to their rectangle, and an `OutsideWarning` counts them.
+        reach: How far from the nearest secret a place may be, in the unit of the secrets, where they are neither cells
+            nor anchors; else the largest distance of a secret from its nearest neighbour.
 
     Raises:
-        InputError: The secrets have no places, or coordinates are wrong, or outside the grid and refused.
+        InputError: The secrets have no places, or coordinates are wrong, or outside and refused.
     """
     if problem.secrets is None:
         raise InputError("secrets", "have no places", remedy="name a secret by its index, with channel.sample")
@@ -101,16 +104,20 @@ def sample_at(
     if lattice is not None:
         places = given_places(problem.secrets.axes, latitude, longitude, x, y)
         generator = None if rng is None else as_generator(rng)
-        anchors, missed = dithered(lattice, places, size, generator, outside)
+        area = problem.secrets.area(problem.secrets.axes)
+        assert area is not None
+        area.check_reach(reach)
+        count_outside(area, places, outside)
+        anchors, missed = dithered(lattice, places, size, generator)
         if missed:
-            warnings.warn(
+            warn(
                 f"place: {missed} of {anchors.size} draws are for places outside the anchors, and projected to their "
                 "border",
                 OutsideWarning,
                 stacklevel=3,
             )
         return answers(channel, problem.observables, channel.sample(anchors, rng=generator))
-    cells = problem.secrets.cell_of(latitude, longitude, x=x, y=y, outside=outside or "refuse")
+    cells = problem.secrets.cell_of(latitude, longitude, x=x, y=y, outside=outside, reach=reach)
     if not isinstance(cells, int) and size is not None:
         raise InputError("size", "cannot be combined with an array of places", value=size, remedy="leave it out")
     return answers(channel, problem.observables, channel.sample(cells, size, rng))

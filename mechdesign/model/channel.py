@@ -17,7 +17,7 @@ from mechdesign.certify import bundle
 from mechdesign.computed import cached_property
 from mechdesign.display import card, data_frame, heat_map
 from mechdesign.errors import CertificateError, InputError, Total
-from mechdesign.validation import as_array, as_generator, as_integer, as_nonnegative, read_only
+from mechdesign.validation import as_array, as_generator, as_integer, as_nonnegative, as_path, read_only
 
 __all__ = ["EXPONENT", "Channel", "uniform_bits"]
 
@@ -179,6 +179,7 @@ class Channel:
         that is incomplete, damaged or malformed, or would take more than `memory` GiB: without it more than 2, or than
         16 times what its files take on the disk.
         """
+        path = as_path(path, "path")
         place = Path(path)
         if place.is_dir():
             found = bundle.read(place, memory)

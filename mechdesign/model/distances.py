@@ -18,7 +18,6 @@ from __future__ import annotations
 
 import functools
 import math
-import warnings
 from collections.abc import Callable
 from decimal import Decimal
 from fractions import Fraction
@@ -45,7 +44,8 @@ from mechdesign.model._written import (
 )
 from mechdesign.model.domain import Domain
 from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
-from mechdesign.validation import Floats, Integers, as_floats, as_integer, as_number, read_only, require
+from mechdesign.validation import Floats, Integers, as_floats, as_integer, as_number, read_only, require, require_kind
+from mechdesign.warned import warn
 
 __all__ = [
     "chebyshev",
@@ -306,6 +306,7 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
     is not above the exact length, and below it by at most 3k + 3 units of 2⁻⁵³, where k is the largest number of edges
     that a path of that length can have.
     """
+    require_kind(graph, nx.Graph, "graph", "a NetworkX graph")
     n = graph.number_of_nodes()
     if n == 0:
         raise InputError("graph", "has no nodes", bound="at least one")
@@ -340,7 +341,7 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
     else:
         # Dijkstra's additions are monotone, so the result is at most the rounded length of the truly shortest path,
         # (1 + u)^(k - 1) times its exact length if it has k edges: the first addition, to zero, is exact.
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
             additions = np.minimum(np.floor(result / lengths.min() * (1 + 1e-9)), n - 1) - 1
         # Two more for rounding in the multiplication itself.
         shrunk = result * (1 - (np.nan_to_num(additions, nan=n) + 2) * _ROUNDOFF)
@@ -408,12 +409,12 @@ def check_metric(matrix: ArrayLike, path: str = "distances") -> None:
 
 def _warn(message: str) -> None:
     # The line to blame is the one that called check_metric.
-    warnings.warn(message, MetricWarning, stacklevel=3)
+    warn(message, MetricWarning, stacklevel=3)
 
 
 def _relative_excess(value: Floats, limit: Floats) -> Floats:
     """Return value / limit − 1 where positive, else 0; inf/inf and 0/0 are no excess."""
-    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
         return np.where(value > limit, value / limit - 1, 0.0)
 
 
@@ -429,7 +430,7 @@ def _worst_triple(distances: Floats) -> tuple[float, int, int, int]:
         ways = np.flatnonzero(np.isfinite(row))
         every = 2 * ways.size > size
         least = np.full(size, np.inf)
-        with np.errstate(over="ignore"):
+        with np.errstate(over="ignore", under="ignore"):
             for first in range(0, size if every else ways.size, height):
                 some: slice | Integers = slice(first, first + height) if every else ways[first : first + height]
                 onward = distances[some]
@@ -562,6 +563,12 @@ def _pair_of_points(domain: Domain | ArrayLike, other: Domain | ArrayLike | None
             "other", "has another number of dimensions", value=second.shape[1], bound=f"{first.shape[1]} as in domain"
         )
     if isinstance(domain, Domain) and isinstance(other, Domain) and domain is not other:
+        if (domain.coordinates is None) != (other.coordinates is None):
+            raise InputError(
+                "other",
+                "mixes places on a plane with places in degrees, whose origins are not known to agree",
+                bound="both on the plane, or both in latitude and longitude",
+            )
         if domain.unit != other.unit:
             raise InputError("other", "is in another unit", value=other.unit, bound=f"{domain.unit!r} as in domain")
         projected = domain.coordinates is not None and other.coordinates is not None

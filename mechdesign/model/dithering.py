@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
 
@@ -12,7 +11,9 @@ from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError, OutsideWarning
 from mechdesign.model.domain import EARTH_RADIUS_KM, Domain
-from mechdesign.validation import Floats, as_floats, require
+from mechdesign.model.places import turned
+from mechdesign.validation import Floats, as_floats, require, require_kind
+from mechdesign.warned import warn
 
 __all__ = ["MEASURES", "anchor_means", "between"]
 
@@ -74,7 +75,7 @@ def anchor_means(
     corners = anchors.lattice.corners(visits[:, 0], visits[:, 1])
     outside = int(corners.outside.sum())
     if outside and not quiet:
-        warnings.warn(
+        warn(
             f"points: {outside} of {len(visits)} lie outside the rectangle of the anchors and were projected onto it; "
             "costs are those of the points as they are",
             OutsideWarning,
@@ -104,6 +105,8 @@ def between(anchors: Domain, points: ArrayLike, places: Domain, measure: str) ->
     `measure` is "euclidean", "manhattan" or "chebyshev", in the plane of the anchors, or "haversine", where anchors and
     places have latitudes and longitudes. Raises InputError for anything else.
     """
+    require_kind(anchors, Domain, "anchors", "a Domain")
+    require_kind(places, Domain, "observables", "a Domain")
     visits, _ = _visits(anchors, points, None)
     if measure == "haversine":
         if anchors.coordinates is None or places.coordinates is None:
@@ -115,12 +118,13 @@ def between(anchors: Domain, points: ArrayLike, places: Domain, measure: str) ->
         raise InputError("cost", "is not known", value=measure, bound=f"{', '.join(MEASURES)} or haversine")
     if anchors.coordinates is not None and places.coordinates is not None:
         targets = _plane(anchors, places.coordinates)
-    elif anchors.coordinates is None and places.points.shape[1] == 2:
+    elif anchors.coordinates is None and places.coordinates is None and places.points.shape[1] == 2:
         if places.unit != anchors.unit:
             raise InputError("observables", "has another unit than the anchors", value=places.unit, bound=anchors.unit)
         targets = places.points
     else:
-        raise InputError("observables", "has no places beside those of the anchors", value=places)
+        bound = "latitudes and longitudes, as the anchors have" if anchors.coordinates is not None else "x and y alone"
+        raise InputError("observables", "has no places that the anchors have, too", value=places, bound=bound)
     shown = _plane(anchors, visits)
     found = np.empty((len(shown), len(targets)))
     for start in range(0, len(shown), _CHUNK):
@@ -138,7 +142,8 @@ def _visits(anchors: Domain, points: ArrayLike, weights: ArrayLike | None) -> tu
         raise InputError("points", "are not coordinates", value=visits.shape, bound="of shape (k, 2), with k >= 1")
     require(np.isfinite(visits), visits, "points", "a finite number")
     if anchors.lattice.box is not None:
-        require(np.abs(visits) <= np.array([90.0, 180.0]), visits, "points", "a latitude, then a longitude, in degrees")
+        good = (visits >= [-90.0, -180.0]) & (visits <= [90.0, 360.0])
+        require(good, visits, "points", "a latitude, then a longitude, in degrees")
     if weights is None:
         return visits, np.full(len(visits), 1 / len(visits))
     given = as_floats(weights, "weights", "(k,)")
@@ -157,7 +162,7 @@ def _plane(anchors: Domain, places: Floats) -> Floats:
     if lattice.box is None:
         return places
     south, north, west, east = lattice.box
-    x = (places[:, 1] - west) / (east - west) * lattice.width
+    x = (turned(places[:, 1], west, east) - west) / (east - west) * lattice.width
     y = (places[:, 0] - south) / (north - south) * lattice.height
     shown: Floats = np.column_stack((x, y))
     return shown

@@ -3,19 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import printed
+from mechdesign.certify.exact import nearest, printed
 from mechdesign.display import card, data_frame, points_plot
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, InterchangedWarning
 from mechdesign.model import _expansions as expansions
 from mechdesign.model.lattice import Lattice
-from mechdesign.model.places import DEGREES, PLANE, Axes, Borders, Outside, given_places, locate
+from mechdesign.model.places import (
+    DEGREES,
+    INTERCHANGED,
+    PLANE,
+    Area,
+    Axes,
+    Borders,
+    Outside,
+    given_places,
+    locate,
+    may_be_interchanged,
+    turned,
+)
 from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
 from mechdesign.validation import (
     LARGEST_GRID,
@@ -24,12 +36,14 @@ from mechdesign.validation import (
     as_floats,
     as_indices,
     as_integer,
+    as_list,
     as_number,
     read_only,
     require,
 )
+from mechdesign.warned import warn
 
-__all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid"]
+__all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid", "GridPart"]
 
 
 def __dir__() -> list[str]:
@@ -73,7 +87,11 @@ class Grid:
 
 @dataclass(frozen=True)
 class BoundingBox:
-    """A box in latitude and longitude (WGS84 degrees), closed on all sides, that does not cross the antimeridian."""
+    """A box in latitude and longitude (WGS84 degrees), closed on all sides.
+
+    Longitudes may be given between -180 and 360 degrees. A box across 180 degrees, narrower than 180 degrees and away
+    from the poles, has its `east` below its `west`, or beyond 180; it is kept as beyond 180.
+    """
 
     south: float
     north: float
@@ -82,21 +100,32 @@ class BoundingBox:
 
     def __post_init__(self) -> None:
         """Check the ranges and the order of the sides."""
-        for name, limit in (("south", 90), ("north", 90), ("west", 180), ("east", 180)):
-            value = as_number(getattr(self, name), name)
-            if abs(value) > limit:
-                raise InputError(name, "is out of range", value=value, bound=f"between -{limit} and {limit} degrees")
+        south, north, west, east = (as_number(getattr(self, name), name) for name in ("south", "north", "west", "east"))
+        swapped = may_be_interchanged(np.array([south, north]), np.array([west, east]))
+        for name, value, low, high in (
+            *(("south", south, -90, 90), ("north", north, -90, 90)),
+            *(("west", west, -180, 360), ("east", east, -180, 360)),
+        ):
+            if not low <= value <= high:
+                problem = f"is out of range: {INTERCHANGED}" if swapped else "is out of range"
+                remedy = "exchange south and north with west and east" if swapped else ""
+                bound = f"between {low} and {high} degrees"
+                raise InputError(name, problem, value=value, bound=bound, remedy=remedy)
+        if south >= north:
+            raise InputError("south", "is not below north", value=south, bound=f"less than {north}")
+        given = west, east
+        if 180 < west < east:
+            west, east = _less_360(west), _less_360(east)
+        elif east <= west <= 180:
+            east = nearest(printed(east) + 360)
+        across = east > 180
+        if not west < east or given[0] == given[1] or (across and not east - west < 180):
+            remedy = "a box across 180 degrees is narrower than 180 degrees"
+            raise InputError("west", "is not below east", value=given[0], bound=f"less than {given[1]}", remedy=remedy)
+        if across and not Plane.over(south, north, west, east).shorter:
+            raise InputError("north", "is a pole, in a box across 180 degrees", value=north, bound="a box beside it")
+        for name, value in (("south", south), ("north", north), ("west", west), ("east", east)):
             object.__setattr__(self, name, value)
-        if self.south >= self.north:
-            raise InputError("south", "is not below north", value=self.south, bound=f"less than {self.north}")
-        if self.west >= self.east:
-            raise InputError(
-                "west",
-                "is not below east",
-                value=self.west,
-                bound=f"less than {self.east}",
-                remedy="a box across the antimeridian (180 degrees) is not supported: use two boxes",
-            )
 
     def __str__(self) -> str:
         """Say where the box is."""
@@ -105,12 +134,36 @@ class BoundingBox:
     @staticmethod
     def text(south: float, north: float, west: float, east: float) -> str:
         """Say where something lies: "latitude 40.5 to 41, longitude -74.3 to -73.7"."""
+        east = east if east <= 180 else east - 360
         return f"latitude {south:.6g} to {north:.6g}, longitude {west:.6g} to {east:.6g}"
 
     @property
     def plane(self) -> Plane:
         """Return the plane over the box, with its origin in the south-west corner."""
         return Plane.over(self.south, self.north, self.west, self.east)
+
+
+@dataclass(frozen=True, eq=False)
+class GridPart:
+    """Some cells of a grid, in ascending order: the members of a domain that was made by `Domain.part`.
+
+    Attributes:
+        cells: the whole grid.
+        members: which of its cells the members are, int64 (n,).
+        geographic: the `BoundingBox` that the grid covers, or None.
+    """
+
+    cells: Grid
+    members: Integers
+    geographic: BoundingBox | None = None
+
+    def __post_init__(self) -> None:
+        """Check the members."""
+        chosen = as_indices(self.members, "members", self.cells.size)
+        if (np.diff(chosen) <= 0).any():
+            raise InputError("members", "are not in ascending order", value=chosen.tolist())
+        read_only(chosen)
+        object.__setattr__(self, "members", chosen)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -123,9 +176,11 @@ class Domain:
         unit: unit of `points`, such as ``"km"``; empty when there is none.
         cells: the `Grid` whose cell centres the points are, or None.
         geographic: the `BoundingBox` that the grid covers, or None.
-        coordinates: latitude and longitude of the points in degrees, float64 of shape (n, 2), read-only, or None.
+        coordinates: latitude and longitude of the points in degrees, float64 of shape (n, 2), read-only, or None;
+            longitudes go on beyond 180 where the domain lies across it, see `degrees`.
         plane: the `Plane` that the points are in, or None; `coordinates` are then measured, not their rounded points.
         lattice: the `Lattice` whose anchors the points are, or None.
+        within: the `GridPart` whose cell centres the points are, where they are some cells of a grid, or None.
 
     Two domains are equal only if they are the same object.
     """
@@ -138,6 +193,7 @@ class Domain:
     coordinates: Floats | None = None
     plane: Plane | None = None
     lattice: Lattice | None = None
+    within: GridPart | None = None
 
     def __post_init__(self) -> None:
         """Check that everything is finite and of one size, and freeze the arrays."""
@@ -157,6 +213,8 @@ class Domain:
             raise InputError("cells", f"does not have one cell for each of the {n} points", value=self.cells)
         if self.lattice is not None and self.lattice.size != n:
             raise InputError("lattice", f"does not have one anchor for each of the {n} points", value=self.lattice)
+        if self.within is not None and len(self.within.members) != n:
+            raise InputError("within", f"does not have one cell for each of the {n} points", value=self.within)
         if self.coordinates is not None:
             coordinates = as_floats(self.coordinates, "coordinates", "(n, 2)")
             if coordinates.shape != (n, 2):
@@ -204,7 +262,7 @@ class Domain:
         if self.geographic is not None:
             box = self.geographic
             facts.append(("latitude", f"{box.south:.6g} to {box.north:.6g}"))
-            facts.append(("longitude", f"{box.west:.6g} to {box.east:.6g}"))
+            facts.append(("longitude", f"{box.west:.6g} to {box.east - 360 * (box.east > 180):.6g}"))
         return facts
 
     def to_pandas(self) -> Any:
@@ -215,8 +273,8 @@ class Domain:
         axes = ("x", "y", "z") if self.points.shape[1] <= 3 else tuple(f"x{i}" for i in range(self.points.shape[1]))
         columns: dict[str, Any] = {"label": self.labels}
         columns |= dict(zip(axes, self.points.T, strict=False))
-        if self.coordinates is not None:
-            columns |= {"latitude": self.coordinates[:, 0], "longitude": self.coordinates[:, 1]}
+        if (degrees := self.degrees) is not None:
+            columns |= {"latitude": degrees[:, 0], "longitude": degrees[:, 1]}
         return data_frame(columns)
 
     def __str__(self) -> str:
@@ -241,7 +299,19 @@ class Domain:
             return self
         labels = tuple(self.labels[index] for index in chosen.tolist())
         coordinates = None if self.coordinates is None else self.coordinates[chosen]
-        return Domain(self.points[chosen], labels, self.unit, coordinates=coordinates, plane=self.plane)
+        within = None
+        if self.cells is not None:
+            within = GridPart(self.cells, chosen, self.geographic)
+        elif self.within is not None:
+            within = replace(self.within, members=self.within.members[chosen])
+        return Domain(self.points[chosen], labels, self.unit, coordinates=coordinates, plane=self.plane, within=within)
+
+    @property
+    def degrees(self) -> Floats | None:
+        """Return `coordinates` with longitudes between -180 and 180 degrees, as they are shown."""
+        if self.coordinates is None or self.coordinates[:, 1].max() <= 180:
+            return self.coordinates
+        return np.column_stack((self.coordinates[:, 0], turned(self.coordinates[:, 1], -180, 180)))
 
     @property
     def axes(self) -> Axes:
@@ -262,17 +332,31 @@ class Domain:
 
     def places(self, axes: Axes) -> Floats | None:
         """Return the members along `axes`, float64 of shape (n, 2), or None where they have no such places."""
+        _check_axes(axes)
         known = self.coordinates if axes == DEGREES else self.points
         return known if known is not None and known.shape[1] == 2 else None
 
     def borders(self, axes: Axes) -> Borders | None:
         """Return the borders between the cells of a grid along `axes`, ascending, or None where it has none."""
-        cells, box = self.cells, self.geographic
-        if cells is None or (axes == DEGREES and box is None):
+        return None if self.cells is None else _borders(self.cells, self.geographic, axes)
+
+    def area(self, axes: Axes) -> Area | None:
+        """Return where the members are along `axes`, and what is outside, or None where they have no such places."""
+        known = self.places(axes)
+        if known is None:
             return None
-        if axes == DEGREES and box is not None:
-            return np.linspace(box.south, box.north, cells.rows + 1), np.linspace(box.west, box.east, cells.columns + 1)
-        return np.linspace(0.0, cells.width, cells.columns + 1), np.linspace(0.0, cells.height, cells.rows + 1)
+        borders, members, corners = self.borders(axes), None, None
+        if borders is None and self.within is not None:
+            borders = _borders(self.within.cells, self.within.geographic, axes)
+            members = np.full(self.within.cells.size, -1, dtype=np.int64)
+            members[self.within.members] = np.arange(self.size)
+        if self.lattice is not None:
+            if axes == DEGREES or self.lattice.box is None:
+                ends = self.lattice.ends
+            else:
+                ends = (0.0, self.lattice.width), (0.0, self.lattice.height)
+            corners = np.array(ends[0]), np.array(ends[1])
+        return Area(known, axes, borders, members if borders is not None else None, corners, self.unit)
 
     def cell_of(
         self,
@@ -282,32 +366,39 @@ class Domain:
         x: ArrayLike | None = None,
         y: ArrayLike | None = None,
         outside: Outside = "refuse",
+        reach: float | None = None,
     ) -> int | Integers:
         """Return the index of the cell that a place lies in, or of the nearest member where there are no cells.
 
         A cell covers its southern and western border, and the last row and column the far one too. Where there are no
-        cells nothing is outside, and the first of equally near members is taken.
+        cells the first of equally near members is taken.
+
+        Outside is what is beyond the box of a grid, or in a cell of it that is no member; beyond the rectangle of
+        anchors; and of other places what is farther from the nearest one than `reach`.
 
         Args:
             latitude: In degrees; on the plane x. A number, or an array.
             longitude: In degrees; on the plane y.
             x: The name of the first argument on the plane.
             y: The name of the second argument on the plane.
-            outside: "refuse" places outside the grid, or take the "nearest" cell.
+            outside: "refuse" places outside, or take the "nearest" member.
+            reach: How far places may be from the nearest member, in the unit of the domain (km for places in degrees),
+                where there are neither cells nor anchors. Unless given, it is the largest distance of a member from its
+                nearest neighbour; where no two lie apart it must be given.
 
         Returns:
             An index, or an int64 array of the shape of the coordinates.
 
         Raises:
-            InputError: The members have no places, or a coordinate is wrong, or outside the grid and refused.
+            InputError: The members have no places, or a coordinate is wrong, or outside and refused.
 
         >>> Domain.grid(columns=4, rows=3, width=4.0, height=3.0).cell_of(2.5, 1.5)
         6
         """
         axes = self.axes
-        known, places = self.places(axes), given_places(axes, latitude, longitude, x, y)
-        assert known is not None
-        cells, _ = locate(known, self.borders(axes), axes, places, outside)
+        area, places = self.area(axes), given_places(axes, latitude, longitude, x, y)
+        assert area is not None
+        cells, _ = locate(area, places, outside, reach)
         return cells if cells.ndim else int(cells)
 
     @classmethod
@@ -344,6 +435,7 @@ class Domain:
         distances never exceed the great circle; the south-west corner is the origin.
         """
         box = BoundingBox(south, north, west, east)
+        _warn_of_interchange(box)
         plane = box.plane
         width = DEGREE_KM * plane.cosine * (box.east - box.west)
         cells = Grid(columns, rows, width, DEGREE_KM * (box.north - box.south))
@@ -366,6 +458,7 @@ class Domain:
             InputError: The box touches a pole or is half as wide as the globe, so that there is no such plane.
         """
         box = BoundingBox(south, north, west, east)
+        _warn_of_interchange(box)
         plane = box.plane
         if not plane.shorter:
             raise InputError(
@@ -403,8 +496,15 @@ class Domain:
             raise InputError("longitude", "differs in length", value=len(longitudes), bound=f"{len(latitudes)} values")
         if len(latitudes) == 0:
             raise InputError("latitude", "is empty", bound="at least one value")
-        require(np.abs(latitudes) <= 90, latitudes, "latitude", "between -90 and 90 degrees")
-        require(np.abs(longitudes) <= 180, longitudes, "longitude", "between -180 and 180 degrees")
+        swapped = may_be_interchanged(latitudes, longitudes)
+        remedy = f"{INTERCHANGED}: exchange them" if swapped else ""
+        require(np.abs(latitudes) <= 90, latitudes, "latitude", "between -90 and 90 degrees", remedy)
+        good = (longitudes >= -180) & (longitudes <= 360)
+        require(good, longitudes, "longitude", "between -180 and 360 degrees")
+        longitudes = turned(longitudes, -180, 180)
+        if np.ptp(longitudes) > 180:
+            # Across 180 degrees, where this is the shorter way.
+            longitudes = np.where(longitudes < 0, longitudes + 360, longitudes)
         south, north, west, east = latitudes.min(), latitudes.max(), longitudes.min(), longitudes.max()
         if east - west > 180:
             raise InputError(
@@ -412,8 +512,10 @@ class Domain:
                 "spans more than half the Earth, which no local projection can show",
                 value=float(east - west),
                 bound="at most 180 degrees",
-                remedy="split the places at the antimeridian, or project them yourself and use Domain.from_points",
+                remedy="split the places, or project them yourself and use Domain.from_points",
             )
+        if south < north and west < east:
+            _warn_of_interchange(BoundingBox(south, north, west, east))
         plane = Plane.over(south, north, west, east)
         coordinates = np.column_stack((latitudes, longitudes))
         points = plane.points(latitudes, longitudes)
@@ -426,12 +528,47 @@ class Domain:
         return cls(np.zeros((len(names), 0)), labels=names)
 
 
-_ON_EARTH = "a latitude between -90 and 90 and a longitude between -180 and 180 degrees"
+def _check_axes(axes: object) -> None:
+    """Raise `InputError` for what names no pair of axes."""
+    if not isinstance(axes, tuple) or axes not in (DEGREES, PLANE):
+        raise InputError("axes", "are not known", value=axes, bound=f"{DEGREES} or {PLANE}")
+
+
+_ON_EARTH = "a latitude between -90 and 90 and a longitude between -180 and 360 degrees"
+
+# Where people are: between these latitudes, and not south of the first.
+_SOUTHERNMOST, _NORTHERNMOST = -60.0, 75.0
+
+
+def _less_360(degrees: float) -> float:
+    """Return 360 degrees less than the decimal that a float prints."""
+    return nearest(printed(degrees) - 360)
+
+
+def _warn_of_interchange(box: BoundingBox) -> None:
+    """Warn of a box in the Antarctic that would be where people live with latitude and longitude interchanged."""
+    if box.north <= _SOUTHERNMOST and box.west >= _SOUTHERNMOST and box.east <= _NORTHERNMOST:
+        other = BoundingBox.text(box.west, box.east, box.south, box.north)
+        warn(
+            f"{box} is south of 60 degrees south: {INTERCHANGED}. Interchanged it would be {other}",
+            InterchangedWarning,
+            stacklevel=3,
+        )
+
+
+def _borders(cells: Grid, box: BoundingBox | None, axes: Axes) -> Borders | None:
+    _check_axes(axes)
+    if axes == PLANE:
+        return np.linspace(0.0, cells.width, cells.columns + 1), np.linspace(0.0, cells.height, cells.rows + 1)
+    if box is None:
+        return None
+    return np.linspace(box.south, box.north, cells.rows + 1), np.linspace(box.west, box.east, cells.columns + 1)
 
 
 def _on_earth(coordinates: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
     # NaN compares false, so it is refused as well.
-    return np.abs(coordinates) <= np.array([90.0, 180.0])
+    good: np.ndarray[tuple[int, ...], np.dtype[np.bool_]] = (coordinates >= [-90, -180]) & (coordinates <= [90, 360])
+    return good
 
 
 def _middles(count: int, side: float) -> Floats:
@@ -457,7 +594,7 @@ def _given_labels(labels: Iterable[str] | None) -> tuple[str, ...]:
         return ()
     if isinstance(labels, str):
         raise InputError("labels", "is one text", value=labels, bound="a list of texts")
-    names = tuple(labels)
+    names = tuple(as_list(labels, "labels", "a list of texts"))
     if not names:
         raise InputError("labels", "is empty", bound="at least one label")
     return names

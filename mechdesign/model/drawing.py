@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from mechdesign.errors import InputError
 from mechdesign.model.channel import EXPONENT, uniform_bits
 from mechdesign.model.lattice import Between, Lattice
-from mechdesign.model.places import Borders, Outside
+from mechdesign.model.places import Borders
 from mechdesign.validation import Floats, Integers, as_integer
 
 __all__ = ["dithered", "drawn_anchors"]
@@ -21,12 +21,11 @@ def dithered(
     places: Borders,
     size: int | tuple[int, ...] | None = None,
     rng: np.random.Generator | None = None,
-    outside: Outside | None = None,
 ) -> tuple[Integers, int]:
     """Return an anchor for each draw, and how many of the draws are for places outside; see `drawn_anchors`.
 
-    `places` are coordinates of one shape; for a single place `size` says how many draws. Raises InputError for places
-    outside that are refused, and for a size beside an array of places.
+    `places` are coordinates of one shape; for a single place `size` says how many draws. Raises InputError for a size
+    given with an array of places.
     """
     first, second = places
     if first.ndim and size is not None:
@@ -35,12 +34,7 @@ def dithered(
         shape = size if isinstance(size, tuple) else (size,)
         counts = tuple(as_integer(one, "size", 0) for one in shape)
         first, second = np.broadcast_to(first, counts), np.broadcast_to(second, counts)
-    anchors, missed = drawn_anchors(lattice, first, second, rng)
-    if missed and outside == "refuse":
-        inside = f"within {lattice.width:g} × {lattice.height:g}" if lattice.box is None else f"in {lattice.box}"
-        remedy = 'leave outside="refuse" out to have it projected to the border'
-        raise InputError("place", f"lies outside the anchors ({missed} draws)", bound=inside, remedy=remedy)
-    return anchors, missed
+    return drawn_anchors(lattice, first, second, rng)
 
 
 def drawn_anchors(

@@ -9,6 +9,7 @@ import numpy as np
 
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
+from mechdesign.model.places import turned
 from mechdesign.validation import Floats, Integers, as_integer, as_number
 
 __all__ = ["Between", "Corners", "Lattice"]
@@ -82,6 +83,14 @@ class Lattice:
         """The distances between neighbours along x and along y, exact."""
         return exact(self.width) / (self.columns - 1), exact(self.height) / (self.rows - 1)
 
+    @property
+    def ends(self) -> tuple[tuple[float, float], tuple[float, float]]:
+        """The ends of the rectangle along the first and the second coordinate of a point."""
+        if self.box is None:
+            return (0.0, self.width), (0.0, self.height)
+        south, north, west, east = self.box
+        return (south, north), (west, east)
+
     def points(self) -> Floats:
         """Return the anchors in the plane, float64 (n, 2)."""
         row, column = np.divmod(np.arange(self.size), self.columns)
@@ -113,15 +122,21 @@ class Lattice:
             across, up = Fraction(first) / exact(self.width), Fraction(second) / exact(self.height)
         else:
             south, north, west, east = map(Fraction, self.box)
-            across, up = (Fraction(second) - west) / (east - west), (Fraction(first) - south) / (north - south)
-        outside = not (0 <= across <= 1 and 0 <= up <= 1)
+            # As `turned` does, exactly.
+            turned = Fraction(second) - 360 * (second > 180)
+            turned += 360 * (east > 180 and turned < (west + east) / 2 - 180)
+            across, up = (turned - west) / (east - west), (Fraction(first) - south) / (north - south)
+            second = float(turned)
+        # A coordinate that is written as the side is inside, though its binary number may be beyond the decimal.
+        (left, right), (low, high) = self.ends
+        outside = not (left <= first <= right and low <= second <= high)
         return _exact_cell(across, self.columns), _exact_cell(up, self.rows), outside
 
     def _shares(self, first: Floats, second: Floats) -> tuple[Floats, Floats]:
         if self.box is None:
             return first / self.width, second / self.height
         south, north, west, east = self.box
-        return (second - west) / (east - west), (first - south) / (north - south)
+        return (turned(second, west, east) - west) / (east - west), (first - south) / (north - south)
 
 
 def _cell(position: Floats, count: int) -> tuple[Integers, Floats]:

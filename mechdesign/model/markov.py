@@ -13,7 +13,16 @@ from mechdesign.errors import InputError
 from mechdesign.model.connectivity import connected
 from mechdesign.model.open_chain import CLOSED, Ends, OpenChain, as_ends, as_rows
 from mechdesign.model.prior import Prior
-from mechdesign.validation import Floats, as_array, as_indices, as_integer, as_nonnegative, as_smoothing, renamed
+from mechdesign.validation import (
+    Floats,
+    as_array,
+    as_indices,
+    as_integer,
+    as_list,
+    as_nonnegative,
+    as_smoothing,
+    renamed,
+)
 
 __all__ = ["MarkovChain", "VaryingChain", "chain_of", "reversed_rows", "smooth"]
 
@@ -100,6 +109,7 @@ class MarkovChain:
         state of a trace is followed by nothing. Where nothing is added, a state that is never left has a 1 on the
         diagonal with `ends` "stay". Otherwise it raises `InputError`: see `OpenChain`.
         """
+        traces = as_list(traces, "traces", "a list of traces, each of states")
         n = as_integer(n, "n", 1)
         counts = np.zeros((n, n))
         for index, trace in enumerate(traces):
@@ -193,6 +203,7 @@ class VaryingChain:
 
     def __post_init__(self) -> None:
         """Check that there are chains, all over the same states."""
+        object.__setattr__(self, "chains", tuple(as_list(self.chains, "chains", "a list of Markov chains")))
         chains = tuple(self.chains)
         if not chains:
             raise InputError("chains", "are empty", bound="at least one Markov chain")
@@ -208,6 +219,7 @@ class VaryingChain:
     @classmethod
     def of(cls, matrices: Iterable[MarkovChain | ArrayLike], cyclic: bool = False) -> VaryingChain:
         """Return the chain with these matrices, each (n, n)."""
+        matrices = as_list(matrices, "chains", "a list of Markov chains or matrices")
         made: list[MarkovChain] = []
         for step, matrix in enumerate(matrices):
             try:

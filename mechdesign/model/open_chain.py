@@ -110,7 +110,7 @@ def as_rows(matrix: ArrayLike, ends: bool = False) -> Floats:
             remedy='put a 1 on its diagonal if people stay; leakage also takes OpenChain(matrix, "mixture")',
         )
     # Entries near the largest float64 would overflow in the sum; that sum is refused all the same.
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         totals = rows.sum(axis=1)
     wrong = np.flatnonzero((np.abs(totals - 1) > SUM_TOLERANCE) & ~zero)
     if wrong.size:

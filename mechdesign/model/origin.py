@@ -6,10 +6,10 @@ import json
 import tomllib
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 from mechdesign.errors import InputError
+from mechdesign.mappings import ReadOnlyMapping
 
 __all__ = ["STANDS_IN", "Origin", "counted_keys"]
 
@@ -50,7 +50,7 @@ class Origin:
     name: str = ""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "files", MappingProxyType(dict(self.files)))
+        object.__setattr__(self, "files", ReadOnlyMapping(self.files))
         object.__setattr__(self, "notes", tuple(self.notes))
 
     def to_json(self) -> dict[str, Any]:

@@ -1,16 +1,32 @@
-"""Find the cell of a grid, or the nearest of some places, for coordinates."""
+"""Find the cell of a grid, or the nearest of some places, for coordinates; and say which coordinates are outside."""
 
 from __future__ import annotations
 
+import functools
 import math
+from dataclasses import dataclass
 from typing import Literal, get_args
 
 import numpy as np
 
 from mechdesign.errors import InputError
-from mechdesign.validation import Floats, Integers, as_array, as_floats, require
+from mechdesign.model.plane import EARTH_RADIUS_KM
+from mechdesign.validation import Floats, Integers, as_array, as_floats, as_number
 
-__all__ = ["DEGREES", "PLANE", "Axes", "Borders", "Outside", "given_places", "interval", "locate", "nearest_scale"]
+__all__ = [
+    "DEGREES",
+    "INTERCHANGED",
+    "PLANE",
+    "Area",
+    "Axes",
+    "Borders",
+    "Outside",
+    "given_places",
+    "interval",
+    "locate",
+    "may_be_interchanged",
+    "turned",
+]
 
 Axes = tuple[str, str]
 Borders = tuple[Floats, Floats]
@@ -20,10 +36,120 @@ DEGREES: Axes = ("latitude", "longitude")
 PLANE: Axes = ("x", "y")
 """Places on the plane, in the unit of their domain."""
 
-Outside = Literal["refuse", "nearest"]
-"""What becomes of a place outside a grid: an error, or the cell that is nearest along each axis."""
+INTERCHANGED = "latitude and longitude look interchanged"
+"""What errors say of a latitude that is none, and may be a longitude."""
 
-_LIMITS = {"latitude": 90.0, "longitude": 180.0}
+Outside = Literal["refuse", "nearest"]
+"""What becomes of a place outside: an error, or the nearest cell, place or point of the rectangle of anchors."""
+
+_Truths = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+_LIMITS = {"latitude": (-90.0, 90.0), "longitude": (-180.0, 360.0)}
+
+
+@dataclass(frozen=True, eq=False)
+class Area:
+    """Where the members of a domain are, and what is outside.
+
+    Outside is, of a grid, what is beyond its box or in a cell that is no member; of anchors, what is beyond their
+    rectangle; of other places, what is farther from the nearest one than a reach.
+
+    Attributes:
+        known: The members, (n, 2), along `axes`.
+        axes: `DEGREES` or `PLANE`.
+        borders: Those between the cells of a grid along each axis, or None.
+        members: The member that each cell of the grid is, int64, and −1 for a cell that is none; None for all in order.
+        corners: The sides of the rectangle of anchors, each with its two ends, or None.
+        unit: That of the plane; distances of places in degrees are in km.
+    """
+
+    known: Floats
+    axes: Axes
+    borders: Borders | None = None
+    members: Integers | None = None
+    corners: Borders | None = None
+    unit: str = ""
+
+    @property
+    def is_scattered(self) -> bool:
+        """Whether the members are places without a box about them, to which a reach belongs."""
+        return self.borders is None and self.corners is None
+
+    @functools.cached_property
+    def reach(self) -> float | None:
+        """The largest distance of a member from its nearest neighbour, as `spread`; None where that is nowhere > 0.
+
+        It is the distance from the nearest member at which places without a box about them are still inside.
+        """
+        largest = 0.0
+        for index, place in enumerate(self.known.tolist()):
+            others = self.spread(place)
+            others[index] = np.inf
+            largest = max(largest, float(others.min())) if len(others) > 1 else 0.0
+        return largest or None
+
+    def turn(self, places: Floats) -> Floats:
+        """Return places (2, k) with longitudes that go on beyond 180 degrees where the area lies across it."""
+        if self.axes != DEGREES:
+            return places
+        box = self.borders or self.corners
+        ends = self.known[:, 1] if box is None else box[1]
+        return np.stack((places[0], turned(places[1], float(ends.min()), float(ends.max()))))
+
+    def spread(self, place: list[float]) -> Floats:
+        """Return how far all members are from a place, (n,), in a measure that grows with distance.
+
+        That is the square of the Euclidean distance; in degrees sin²(d / 2R), for the distance d on the globe.
+        """
+        first, second = self.known[:, 0] - place[0], self.known[:, 1] - place[1]
+        if self.axes == PLANE:
+            with np.errstate(over="ignore"):
+                squares: Floats = first**2 + second**2
+            return squares
+        up, across = np.sin(np.radians(first) / 2), np.sin(np.radians(second) / 2)
+        halves: Floats = up**2 + self._cosines * math.cos(math.radians(place[0])) * across**2
+        return halves
+
+    @functools.cached_property
+    def _cosines(self) -> Floats:
+        cosines: Floats = np.cos(np.radians(self.known[:, 0]))
+        return cosines
+
+    def limit(self, reach: float | None) -> float:
+        """Return a reach as `spread` measures it: one that was given in `unit`, or that of the members.
+
+        Raises:
+            InputError: None is given, and no two members lie apart; or it is negative, or does not belong here.
+        """
+        if reach is None:
+            if self.reach is None:
+                problem = "is not given, and the domain has no two places apart that tell how far places may be"
+                raise InputError("reach", problem, bound=f"a distance{self._of_unit}")
+            return self.reach
+        self.check_reach(reach)
+        length = as_number(reach, "reach")
+        if length < 0:
+            raise InputError("reach", "is negative", value=length, bound=">= 0")
+        if self.axes == PLANE:
+            return length * length
+        return math.sin(min(length / (2 * EARTH_RADIUS_KM), math.pi / 2)) ** 2
+
+    def check_reach(self, reach: float | None) -> None:
+        """Raise `InputError` for a reach where cells or anchors say what is outside."""
+        if reach is not None and not self.is_scattered:
+            bound = "places that are no grid and no anchors"
+            raise InputError("reach", "does not belong to this domain", value=reach, bound=bound, remedy="leave it out")
+
+    def shown(self, limit: float) -> str:
+        """Say a distance that `spread` measures, in the unit."""
+        length = math.sqrt(limit) if self.axes == PLANE else 2 * EARTH_RADIUS_KM * math.asin(min(1, math.sqrt(limit)))
+        unit = "km" if self.axes == DEGREES else self.unit
+        return f"{length:.4g} {unit}".rstrip()
+
+    @property
+    def _of_unit(self) -> str:
+        unit = "km" if self.axes == DEGREES else self.unit
+        return f" in {unit}" if unit else ""
 
 
 def given_places(axes: Axes, first: object, second: object, x: object = None, y: object = None) -> Borders:
@@ -42,6 +168,18 @@ def given_places(axes: Axes, first: object, second: object, x: object = None, y:
     one, two = (_coordinates(value, name) for name, value in zip(axes, (first, second), strict=True))
     if one.shape != two.shape:
         raise InputError(axes[1], "has another shape", value=two.shape, bound=f"{one.shape}, as {axes[0]}")
+    swapped = axes == DEGREES and may_be_interchanged(one, two)
+    problem, remedy = "is not accepted", ""
+    if swapped:
+        problem, remedy = f"is not accepted: {INTERCHANGED}", "latitude comes first, then longitude"
+    for name, value in zip(axes, (one, two), strict=True):
+        low, high = _LIMITS.get(name, (-math.inf, math.inf))
+        good = np.isfinite(value) & (low <= value) & (value <= high)
+        if not good.all():
+            index = int(np.argmin(good.reshape(-1)))
+            bound = f"between {low:g} and {high:g} degrees" if math.isfinite(low) else "a finite number"
+            path = f"{name}[{index}]" if value.ndim else name
+            raise InputError(path, problem, value=value.reshape(-1)[index].item(), bound=bound, remedy=remedy)
     return one, two
 
 
@@ -54,48 +192,95 @@ def interval(values: Floats, borders: Floats) -> Integers:
     return index
 
 
-def nearest_scale(known: Floats, axes: Axes) -> float:
-    """Return the length of a unit of the second axis in units of the first, where the nearest place is looked for.
+def turned(longitude: Floats, west: float, east: float) -> Floats:
+    """Return longitudes as those of a box from `west` to `east`, which is beyond 180 degrees where it lies across them.
 
-    In degrees it is the cosine of the middle latitude: a degree of longitude is shorter than one of latitude.
+    Longitudes beyond 180 degrees are those 360 degrees less; with such a box they are the nearest to its middle.
     """
-    if axes == PLANE:
-        return 1.0
-    return math.cos(math.radians(float(known[:, 0].min() + known[:, 0].max()) / 2))
+    within = np.where(longitude > 180, longitude - 360, longitude)
+    return within if east <= 180 else np.where(within < (west + east) / 2 - 180, within + 360, within)
+
+
+def may_be_interchanged(latitude: Floats, longitude: Floats) -> bool:
+    """Tell whether some latitudes are none, and each of them may be the longitude, and its longitude the latitude."""
+    wrong = np.abs(latitude) > 90
+    swapped = (latitude >= -180) & (latitude <= 360) & (np.abs(longitude) <= 90)
+    return bool(wrong.any() and swapped[wrong].all())
 
 
 def locate(
-    known: Floats, borders: Borders | None, axes: Axes, places: Borders, outside: Outside = "refuse"
+    area: Area, places: Borders, outside: Outside = "refuse", reach: float | None = None
 ) -> tuple[Integers, int]:
-    """Return the cell of each place, int64, shaped like the coordinates, and how many places lay outside the grid.
+    """Return the member that each place belongs to, int64, shaped like the coordinates, and how many were outside.
+
+    A place belongs to the cell of a grid that it lies in; where there are none, to the nearest member, the first of
+    equals.
 
     Args:
-        known: The members of the domain, (n, 2), along `axes`.
-        borders: Those between the cells of a grid along each axis, or None: then a place is taken for the nearest
-            member, the first of equals, with the second axis shortened by `nearest_scale`; nothing is outside.
-        axes: `DEGREES` or `PLANE`.
-        places: The coordinates, finite, along `axes`.
-        outside: "refuse" places outside a grid, or take the "nearest" cell.
+        area: Where the members are.
+        places: The coordinates, finite, along the axes of the area.
+        outside: "refuse" places outside, or take the "nearest" member; of a whole grid the cell that is nearest along
+            each axis.
+        reach: How far places may be from the nearest member where there are neither cells nor anchors, in the unit of
+            the area; else it is `Area.reach`.
 
     Raises:
-        InputError: A place lies outside the grid and is refused; the error names it, and counts the others.
+        InputError: A place lies outside and is refused; the error names it, and counts the others.
     """
+    _check_outside(outside)
+    limit = math.inf
+    if reach is not None or (area.is_scattered and (outside == "refuse" or area.reach is not None)):
+        limit = area.limit(reach)
+    shape = places[0].shape
+    flat = area.turn(np.stack([side.reshape(-1) for side in places]))
+    if area.borders is None:
+        found, apart = _nearest(area, flat)
+        inside = apart <= limit if area.corners is None else _within(flat, area.corners)
+    else:
+        found, inside = _in_cells(area, area.borders, flat)
+    return found.reshape(shape), _counted(~inside, flat, shape, area, limit, outside)
+
+
+def count_outside(area: Area, places: Borders, outside: Outside = "refuse") -> int:
+    """Return how many places lie beyond the rectangle of anchors; raise `InputError` where they are refused."""
+    assert area.corners is not None
+    _check_outside(outside)
+    flat = area.turn(np.stack([side.reshape(-1) for side in places]))
+    return _counted(~_within(flat, area.corners), flat, places[0].shape, area, math.inf, outside)
+
+
+def _counted(missed: _Truths, flat: Floats, shape: tuple[int, ...], area: Area, limit: float, outside: Outside) -> int:
+    if outside == "refuse" and missed.any():
+        index = int(np.argmax(missed))
+        path = f"place[{index}]" if shape else "place"
+        raise _refusal(flat[:, index].tolist(), path, int(missed.sum()), area, limit)
+    return int(missed.sum())
+
+
+def _check_outside(outside: object) -> None:
+    """Raise `InputError` for a value that is no `Outside`."""
     if outside not in get_args(Outside):
         raise InputError("outside", "is not known", value=outside, bound=" or ".join(get_args(Outside)))
-    shape = places[0].shape
-    flat = np.stack([side.reshape(-1) for side in places])
-    if borders is None:
-        return _nearest(known, flat, nearest_scale(known, axes)).reshape(shape), 0
+
+
+def _within(flat: Floats, borders: Borders) -> _Truths:
     low, high = (np.array([[side[end]] for side in borders]) for end in (0, -1))
-    inside = ((low <= flat) & (flat <= high)).all(axis=0)
-    if outside == "refuse" and not inside.all():
-        index = int(np.argmin(inside))
-        path = f"place[{index}]" if shape else "place"
-        raise _refusal(flat[:, index].tolist(), path, int((~inside).sum()), borders, axes)
-    at = [interval(value, side) for value, side in zip(np.clip(flat, low, high), borders, strict=True)]
-    row, column = at if axes == DEGREES else at[::-1]
-    columns = len(borders[axes == DEGREES]) - 1
-    return (row * columns + column).reshape(shape), int((~inside).sum())
+    inside: _Truths = np.asarray(((low <= flat) & (flat <= high)).all(axis=0))
+    return inside
+
+
+def _in_cells(area: Area, borders: Borders, flat: Floats) -> tuple[Integers, _Truths]:
+    """Return the member for each place, and which places are in a cell that is one."""
+    inside = _within(flat, borders)
+    at = [interval(np.clip(value, side[0], side[-1]), side) for value, side in zip(flat, borders, strict=True)]
+    row, column = at if area.axes == DEGREES else at[::-1]
+    cells = row * (len(borders[area.axes == DEGREES]) - 1) + column
+    if area.members is None:
+        return cells, inside
+    found = area.members[cells]
+    inside[found < 0] = False
+    found[~inside] = _nearest(area, flat[:, ~inside])[0]
+    return found, inside
 
 
 def _coordinates(value: object, name: str) -> Floats:
@@ -105,28 +290,52 @@ def _coordinates(value: object, name: str) -> Floats:
     if given.dtype.kind not in "iuf":
         raise InputError(name, "is not a number", value=value, bound="a number, or an array of numbers")
     flat = as_floats(given.reshape(-1), name, "(n,)")
-    limit = _LIMITS.get(name, math.inf)
-    bound = f"between -{limit:g} and {limit:g} degrees" if math.isfinite(limit) else "a finite number"
-    good = np.isfinite(flat) & (np.abs(flat) <= limit)
-    swapped = name == "latitude" and bool((np.abs(flat[~good]) <= _LIMITS["longitude"]).any())
-    remedy = "latitude comes first, then longitude" if swapped else ""
-    if not good.all() and not given.ndim:
-        raise InputError(name, "is not accepted", value=flat.item(), bound=bound, remedy=remedy)
-    require(good, flat, name, bound, remedy)
     return flat.reshape(given.shape)
 
 
-def _nearest(known: Floats, places: Floats, scale: float) -> Integers:
+def _nearest(area: Area, places: Floats) -> tuple[Integers, Floats]:
+    """Return the nearest member to each place, and how far it is."""
+    found, apart = np.zeros(places.shape[1], dtype=np.int64), np.zeros(places.shape[1])
     # Place by place: memory grows with the domain alone.
-    found = [int(((known[:, 0] - a) ** 2 + ((known[:, 1] - b) * scale) ** 2).argmin()) for a, b in places.T.tolist()]
-    return np.array(found, dtype=np.int64)
+    for index, place in enumerate(places.T.tolist()):
+        spread = area.spread(place)
+        found[index] = spread.argmin()
+        apart[index] = spread[found[index]]
+    return found, apart
 
 
-def _refusal(place: list[float], path: str, missed: int, borders: Borders, axes: Axes) -> InputError:
-    ranges = [f"{name} from {side[0]:g} to {side[-1]:g}" for name, side in zip(axes, borders, strict=True)]
-    swapped = all(side[0] <= value <= side[-1] for value, side in zip(place[::-1], borders, strict=True))
-    remedy = 'leave it out, use a larger grid, or take the nearest cell with outside="nearest"'
+def _refusal(place: list[float], path: str, missed: int, area: Area, limit: float) -> InputError:
+    nearest = 'take the nearest cell with outside="nearest"'
+    box, turned, swapped = area.borders or area.corners, place[::-1], False
+    if box is None:
+        problem, bound = "is far from every place of the domain", f"within {area.shown(limit)} of one of them"
+        remedy = 'leave it out, give a larger reach, or take the nearest place with outside="nearest"'
+        swapped = _may_be(turned, area.axes) and float(area.spread(turned).min()) <= limit
+    elif _holds(box, place):
+        problem, bound = "lies in a cell that is no secret", "in a cell that is a secret"
+        remedy = f"leave it out, or {nearest}"
+    else:
+        kind = "grid" if area.corners is None else "anchors"
+        problem, bound = f"lies outside the {kind}", _ranges(area.axes, box)
+        remedy = f"leave it out, use a larger grid, or {nearest}"
+        if area.corners is not None:
+            remedy = 'leave it out, or have it projected to the border with outside="nearest"'
+        swapped = _holds(box, turned)
+    if missed > 1:
+        problem += f", as {'are' if box is None else 'do'} {missed - 1} others"
     if swapped:
-        remedy = f"{axes[0]} and {axes[1]} look swapped: {axes[0]} comes first"
-    problem = "lies outside the grid" + (f", as do {missed - 1} others" if missed > 1 else "")
-    return InputError(path, problem, value=tuple(place), bound=", ".join(ranges), remedy=remedy)
+        remedy = f"{area.axes[0]} and {area.axes[1]} look interchanged: {area.axes[0]} comes first"
+    return InputError(path, problem, value=tuple(place), bound=bound, remedy=remedy)
+
+
+def _holds(box: Borders, place: list[float]) -> bool:
+    return all(side[0] <= value <= side[-1] for value, side in zip(place, box, strict=True))
+
+
+def _may_be(place: list[float], axes: Axes) -> bool:
+    limits = (_LIMITS.get(name, (-math.inf, math.inf)) for name in axes)
+    return all(low <= value <= high for value, (low, high) in zip(place, limits, strict=True))
+
+
+def _ranges(axes: Axes, borders: Borders) -> str:
+    return ", ".join(f"{name} from {side[0]:g} to {side[-1]:g}" for name, side in zip(axes, borders, strict=True))

@@ -55,7 +55,7 @@ class Prior:
                 "does not sum to 1",
                 value=Total(total),
                 bound=f"within {SUM_TOLERANCE} of 1",
-                remedy="normalise it or use Prior.from_counts",
+                remedy="divide it by its sum, or give counts",
             )
         object.__setattr__(self, "probabilities", probabilities)
 
@@ -115,7 +115,10 @@ class Prior:
         total = math.fsum(smoothed)
         if total == 0:
             raise InputError(
-                "counts", "are all zero", bound="at least one positive count", remedy="give a positive smoothing"
+                "counts",
+                "are all zero",
+                bound="at least one positive count",
+                remedy="give one that is positive, or a smoothing",
             )
         return cls(smoothed / total)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -23,7 +22,8 @@ from mechdesign.model.domain import Domain
 from mechdesign.model.forbidden import sharing, spread
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
-from mechdesign.validation import as_array, as_floats, require
+from mechdesign.validation import as_array, as_floats, as_list, require, require_kind
+from mechdesign.warned import warn
 
 __all__ = ["OBJECTIVES", "Problem", "largest_distortion"]
 
@@ -147,6 +147,9 @@ class Problem:
             InputError: No requirement has anchors, or an argument has the wrong shape.
             InfeasibleError: A floor is higher than any channel reaches.
         """
+        requirements = as_list(requirements, "requirements", "a list of requirements")
+        for index, each in enumerate(requirements):
+            require_kind(each, Requirement, f"requirements[{index}]", "MetricPrivacy, …")
         anchors = next((own for each in requirements if (own := each.anchors) is not None), None)
         if anchors is None:
             raise InputError("requirements", "have no anchors", bound="one ContinuousPrivacy among them")
@@ -242,7 +245,7 @@ def _check_beliefs(path: str, floors: Sequence[Floor], prior: NDArray[np.float64
         beyond = np.flatnonzero((prior == 0) & (floor.prior > 0))
         if beyond.size:
             place = path if len(floors) == 1 else f"{path}[{index}]"
-            warnings.warn(
+            warn(
                 f"{place}: gives probability {float(floor.prior[beyond].sum()):.3g} to {beyond.size} secret(s), the "
                 f"first {int(beyond[0])}, that have none under the prior of the problem. Answers for these cost "
                 "nothing, so the floor may be met by answering at random where, by that prior, nobody is: the error "

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ import numpy.typing as npt
 import scipy.sparse as sparse
 
 from mechdesign.errors import InputError
+from mechdesign.mappings import ReadOnlyMapping
 
 __all__ = ["LinearProgram", "Residuals", "residuals"]
 
@@ -80,7 +80,7 @@ class LinearProgram:
             starts = [block.start for block in blocks.values()]
             if starts != stops[:-1] or stops[-1] != size or stops != sorted(stops):
                 raise InputError(attribute, f"must cover 0 to {size} in order, without gaps", value=blocks)
-            object.__setattr__(self, attribute, MappingProxyType(blocks))
+            object.__setattr__(self, attribute, ReadOnlyMapping(blocks))
 
     @property
     def rows(self) -> int:

@@ -3,23 +3,26 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.programs.linear import LinearProgram
+from mechdesign.validation import Floats
 
 __all__ = ["to_mps"]
 
 
-def to_mps(program: LinearProgram) -> Iterator[str]:
-    """Yield the lines of the program, a minimisation, in free MPS format.
+def to_mps(program: LinearProgram, comments: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the lines of the program, a minimisation, in free MPS format; `comments` come first.
 
     Rows and columns are called after their blocks: ``privacy_17`` is row 17 of block ``privacy``. Numbers are
     written with 17 significant digits, so that reading the file gives the same program to the bit. Two kinds of rows
     come back in another form: readers drop a row without bounds, and the rare row whose two bounds no single range
-    can express exactly is written twice, the second time with the suffix ``_upper``.
+    can express exactly is written twice, the second time with the suffix ``_upper``. Sections without entries are left
+    out: some readers stop at them.
 
     Raises InputError when two blocks have the same name but for their spaces.
     """
@@ -39,6 +42,7 @@ def to_mps(program: LinearProgram) -> Iterator[str]:
         elif not kind:
             del ranges[row]
             twice[row] = f"{row_names[row]}_upper"
+    yield from (f"* {line}\n" for line in comments)
     yield f"NAME {'_'.join(program.name.split()) or 'program'}\n"
     yield "ROWS\n"
     yield " N objective\n"
@@ -56,16 +60,32 @@ def to_mps(program: LinearProgram) -> Iterator[str]:
             yield f" {name} {row_names[row]} {value:.17g}\n"
             if row in twice:
                 yield f" {name} {twice[row]} {value:.17g}\n"
-    yield "RHS\n"
+    yield from _section("RHS", _right_sides(program, row_names, kinds, right, twice))
+    yield from _section("RANGES", (f" range {row_names[row]} {width:.17g}\n" for row, width in ranges.items()))
+    yield from _section("BOUNDS", _bounds(program, column_names))
+    yield "ENDATA\n"
+
+
+def _section(name: str, lines: Iterator[str]) -> Iterator[str]:
+    """Yield a section, nothing where it has no lines."""
+    first = next(lines, None)
+    if first is not None:
+        yield f"{name}\n"
+        yield first
+        yield from lines
+
+
+def _right_sides(
+    program: LinearProgram, names: Sequence[str], kinds: NDArray[np.str_], right: Floats, twice: Mapping[int, str]
+) -> Iterator[str]:
     for row in np.flatnonzero((kinds != "N") & (right != 0)).tolist():
-        yield f" rhs {row_names[row]} {right[row]:.17g}\n"
+        yield f" rhs {names[row]} {right[row]:.17g}\n"
     for row, name in twice.items():
         yield f" rhs {name} {program.row_upper[row]:.17g}\n"
-    yield "RANGES\n"
-    for row, width in ranges.items():
-        yield f" range {row_names[row]} {width:.17g}\n"
-    yield "BOUNDS\n"
-    for column, name in enumerate(column_names):
+
+
+def _bounds(program: LinearProgram, names: Sequence[str]) -> Iterator[str]:
+    for column, name in enumerate(names):
         low, high = program.lower[column], program.upper[column]
         if low == high:
             yield f" FX bound {name} {low:.17g}\n"
@@ -77,7 +97,6 @@ def to_mps(program: LinearProgram) -> Iterator[str]:
             yield f" MI bound {name}\n" if np.isneginf(low) else f" LO bound {name} {low:.17g}\n"
         if np.isfinite(high):
             yield f" UP bound {name} {high:.17g}\n"
-    yield "ENDATA\n"
 
 
 def _range(low: float, high: float) -> tuple[str, float]:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_info
 
+from mechdesign.processors import count_processors
 from mechdesign.version import __version__
 
 __all__ = ["environment", "processor"]
@@ -31,7 +32,7 @@ def environment() -> dict[str, Any]:
         "python": platform.python_version(),
         "system": f"{platform.system()} on {platform.machine()}",
         "processor": processor(),
-        "cores": os.cpu_count(),
+        "cores": count_processors(),
         "memory_gb": _memory(),
         "blas": blas(),
         "threads": {name: os.environ[name] for name in sorted(os.environ) if name.endswith("_NUM_THREADS")},

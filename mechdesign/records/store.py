@@ -9,7 +9,6 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any
 
 from filelock import FileLock, Timeout
@@ -17,10 +16,12 @@ from filelock import FileLock, Timeout
 from mechdesign.atomic import write_file
 from mechdesign.computed import cached_property
 from mechdesign.errors import ExportError, InputError, RecordsError
+from mechdesign.mappings import ReadOnlyMapping
 from mechdesign.records.environment import environment
 from mechdesign.records.identity import canonical, identity
 from mechdesign.records.row import Row, read_row, write_row
 from mechdesign.records.table import write_table
+from mechdesign.sharing import why_unlocked
 from mechdesign.version import __version__
 
 __all__ = ["Request", "Store"]
@@ -29,6 +30,7 @@ _SCHEMA = "mechdesign.records/1"
 _MANIFEST = "manifest.json"
 _ENVIRONMENT = "environment.json"
 _ROWS, _LOCKS = "rows", ".locks"
+_SHARE = "Let its group write there (chmod -R g+w, and umask 002 for both users), or choose another folder"
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +59,7 @@ class Request:
         for index, description in enumerate(self.descriptions):
             if found.setdefault(identity(description), description) is not description:
                 raise InputError(f"descriptions[{index}]", "was asked for before", value=dict(description))
-        object.__setattr__(self, "by_identity", MappingProxyType(found))
+        object.__setattr__(self, "by_identity", ReadOnlyMapping(found))
 
     @property
     def identities(self) -> tuple[str, ...]:
@@ -131,8 +133,9 @@ class Store:
         except Timeout:
             yield False
             return
-        except OSError as error:
-            raise ExportError(f"{path} cannot be locked: {error.strerror or error}") from error
+        except (OSError, NotImplementedError) as error:
+            why, remedy = why_unlocked(path, error, _SHARE)
+            raise ExportError(f"{path} {why}. {remedy}") from error
         try:
             for left in (self.directory / _ROWS).glob(f".{key}.*"):
                 # What whoever held the row was writing when it was killed.

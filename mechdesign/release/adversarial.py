@@ -21,7 +21,7 @@ from mechdesign.mechanisms.knorm import KNormMechanism
 from mechdesign.model.channel import Channel
 from mechdesign.model.prior import Prior
 from mechdesign.release.stage import Stage
-from mechdesign.validation import Floats, Integers, as_array
+from mechdesign.validation import Floats, Integers, as_array, require_kind
 
 __all__ = ["AdversarialPrivacy", "adversarial_level", "adversarial_privacy"]
 
@@ -61,6 +61,7 @@ def adversarial_privacy(channel: Channel, belief: Prior | ArrayLike) -> Adversar
     >>> found.factor, round(found.epsilon, 6)
     (Fraction(3, 2), 0.405465)
     """
+    require_kind(channel, Channel, "channel", "a Channel")
     return _least(channel.numerators, _exact(_belief(belief, len(channel.numerators))))
 
 
@@ -83,6 +84,7 @@ def adversarial_level(stage: Stage, belief: Prior | ArrayLike) -> float:
         ε in nats, rounded up for snapped outputs; infinite where the belief gives no state a chance that the designer
         holds for possible.
     """
+    require_kind(stage, Stage, "stage", "a Stage")
     weights = _belief(belief, stage.domain.size)
     possible = np.flatnonzero(stage.surrogates >= 0)
     members = [Fraction(0)] * len(stage.members)

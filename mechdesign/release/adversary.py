@@ -24,7 +24,7 @@ from mechdesign.release.filter import Transition, as_chain, as_initial, forward
 from mechdesign.release.outcome import Release
 from mechdesign.release.smoothing import backward
 from mechdesign.release.stage import Stage
-from mechdesign.validation import Floats, Integers, as_array, as_floats, as_indices, read_only, require
+from mechdesign.validation import Floats, Integers, as_array, as_floats, as_indices, read_only, require, require_kind
 
 __all__ = ["Adversary", "Beliefs", "degrees_against", "degrees_of", "expected_error", "level_against"]
 
@@ -136,6 +136,7 @@ def degrees_against(stage: Stage, support: ArrayLike) -> dict[int, int]:
     They are counted within the hull of the whole graph of the stage. Where the adversary holds more states for possible
     than the designer did, some may have a degree of 1: they are exposed (DPHMM, section 10.6, Case II).
     """
+    require_kind(stage, Stage, "stage", "a Stage")
     possible = as_indices(support, "support", stage.domain.size)
     alone = nx.empty_graph(possible.tolist())
     found = degree_of_protection(stage.domain, alone, hull=stage.hull)
@@ -149,6 +150,7 @@ def level_against(stage: Stage, support: ArrayLike) -> float:
     ε max ‖f(s_j) − f(s_k)‖_K over the states that the designer, too, held for possible (DPHMM, section 10.6), with the
     hull of the whole graph.
     """
+    require_kind(stage, Stage, "stage", "a Stage")
     possible = as_indices(support, "support", stage.domain.size)
     return hull_level(stage.domain, stage.hull, stage.epsilon, np.intersect1d(possible, stage.members))
 

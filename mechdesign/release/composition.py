@@ -27,6 +27,7 @@ from mechdesign.mechanisms.mechanism import Mechanism, graph_level
 from mechdesign.release.outcome import Release
 from mechdesign.release.stage import Stage
 from mechdesign.requirements.numbers import Number, positive
+from mechdesign.validation import as_list, require_kind
 
 __all__ = ["Composition", "compose", "compose_graphs", "hull_level", "stage_level", "stages_of"]
 
@@ -87,6 +88,7 @@ def compose(releases: Iterable[Release | Stage]) -> Composition:
 
 def stages_of(releases: Iterable[Release | Stage]) -> list[Stage]:
     """Return the stages of some releases; raise `InputError` naming the first item that is no release."""
+    releases = as_list(releases, "releases", "a list of Release or Stage")
     stages = []
     for index, item in enumerate(releases):
         if not isinstance(item, Release | Stage):
@@ -103,6 +105,8 @@ def compose_graphs(epsilons: Sequence[Number], graphs: Sequence[nx.Graph]) -> tu
     >>> total, list(common.edges)
     (Fraction(3, 10), [(0, 1)])
     """
+    epsilons = as_list(epsilons, "epsilons", "a list of ε")
+    graphs = as_list(graphs, "graphs", "a list of graphs")
     if not graphs:
         raise InputError("releases", "are none", bound="at least one")
     if len(epsilons) != len(graphs):
@@ -123,6 +127,7 @@ def stage_level(stage: Stage) -> float:
 
     Infinite where members of the constrained domain are released with different hulls, or are not connected.
     """
+    require_kind(stage, Stage, "stage", "a Stage")
     mechanism = stage.fitted.mechanism
     if isinstance(mechanism, Mechanism):
         return mechanism.level()

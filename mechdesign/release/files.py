@@ -23,7 +23,7 @@ from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.texts import csv_text
 from mechdesign.errors import ExportError
-from mechdesign.export.files import SET, check_folder
+from mechdesign.export.files import SET, check_folder, refusal_of_second
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.release.adversary import Beliefs, expected_error
@@ -38,10 +38,12 @@ __all__ = [
     "FILES",
     "MANIFEST",
     "OUTPUTS",
+    "PRIVATE",
     "REPORT",
     "SCHEMA",
     "STEPS",
     "check_release_target",
+    "holds_release",
     "manifest",
     "outputs_csv",
     "steps_json",
@@ -57,6 +59,9 @@ SCHEMA = "mechdesign-release/1"
 _PICTURES = ("map.svg", "over-time.svg", REPORT)
 FILES = (OUTPUTS, STEPS, MANIFEST, *_PICTURES)
 """The files of a released trace, but for its channels."""
+PRIVATE = ("true.csv", "true-over-time.svg", "true-map.svg")
+"""The files that show the true states, which are written into a folder of their own."""
+_PUBLISHED = (OUTPUTS, MANIFEST)
 _REHEARSAL = "a rehearsal, not to be published"
 
 
@@ -65,7 +70,7 @@ def outputs_csv(releases: Sequence[Release], domain: Domain) -> bytes:
     d = domain.points.shape[1]
     places = ["x", "y", "z"][:d] if d <= 3 else [f"x{axis}" for axis in range(d)]
     snapped = releases[0].output is not None
-    degrees = domain.coordinates if snapped else None
+    degrees = domain.degrees if snapped else None
     head = ["step", *(["state", "label"] if snapped else []), *places]
     rows: list[Sequence[object]] = [head + (["latitude", "longitude"] if degrees is not None else [])]
     for step, release in enumerate(releases):
@@ -143,11 +148,13 @@ def check_release_target(directory: Path, force: bool = False, overwrite: bool =
         return name in ours or (name.endswith(".partial") and name[1:].rsplit(".", 2)[0] in ours)
 
     check_folder(directory, is_ours, "a released trace", force)
-    if not overwrite and (directory / OUTPUTS).exists() and not _is_rehearsal(directory):
-        raise ExportError(
-            f"{directory} holds a released trace, and another run of the same trace tells more than either; choose "
-            "another folder, or say --overwrite (overwrite=True) to replace it"
-        )
+    if not overwrite and holds_release(directory):
+        raise refusal_of_second(directory, "a released trace")
+
+
+def holds_release(directory: Path) -> bool:
+    """Whether a folder holds a release, whole or not, that was no rehearsal."""
+    return any((directory / file).is_file() for file in _PUBLISHED) and not _is_rehearsal(directory)
 
 
 def _is_rehearsal(directory: Path) -> bool:

@@ -124,7 +124,7 @@ def log_mix(log_weights: Floats, matrix: Floats) -> Floats:
 
 def logarithm(probabilities: Floats) -> Floats:
     """Return the natural logarithm, -inf at zero."""
-    with np.errstate(divide="ignore"):
+    with np.errstate(divide="ignore", under="ignore"):
         return np.log(probabilities)
 
 

@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.accounting.ledger import Ledger
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import InputError, TraceError
 from mechdesign.mechanisms.knorm import HullChoice
 from mechdesign.model.domain import Domain
@@ -207,6 +208,7 @@ class Trace:
         with self._lock:
             return self._step(true_state, state, epsilon, same_time)
 
+    @in_own_arithmetic
     def _step(self, true_state: int | str, state: int, epsilon: Number | None, same_time: bool) -> Release:
         self._require_original()
         budget = self._epsilon if epsilon is None else positive(epsilon, "epsilon")
@@ -265,6 +267,7 @@ class Trace:
         with self._lock:
             self._log_posterior, _ = update(self._log_posterior, seen, "log_likelihood")
 
+    @in_own_arithmetic
     def table(self, steps: int) -> tuple[Stage, ...]:
         """Settle the next `steps` times without releasing anything: a table of channels, to be used offline.
 

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from mechdesign.attacks import attack
 from mechdesign.certify import privacy
 from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.certify.dithering import Dithered
 from mechdesign.mechanisms.planar_laplace import planar_laplace
 from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.distances import euclidean
@@ -23,7 +24,7 @@ from mechdesign.report.references import NO_INFORMATION, Reference, combined_bou
 from mechdesign.report.words import answers, attack_measure
 from mechdesign.validation import Floats, Integers
 
-__all__ = ["Baseline", "baselines", "exponential", "reference_costs", "tight_epsilons"]
+__all__ = ["Baseline", "baselines", "bounds", "exponential", "reference_costs", "tight_epsilons"]
 
 # Added to each entry, so that rounding what is very unlikely changes no ratio of two secrets by much.
 _UNITS = 2**20
@@ -69,11 +70,30 @@ def reference_costs(problem: Problem, compared: Iterable[Baseline]) -> tuple[Ref
 
 
 def tight_epsilons(problem: Problem, numerators: Integers) -> tuple[float, ...] | None:
-    """Return the least ε, or factor, that holds for each bound on pairs, rounded up; None for large problems."""
-    bounds = [claim for claim in problem.claims if isinstance(claim, PairBound)]
-    if sum(len(bound) for bound in bounds) * numerators.shape[1] > _MOST:
+    """Return the least ε, or factor, that holds for each of the `bounds`, rounded up; None for large problems."""
+    asked = [problem.claims[place] for place in bounds(problem)]
+    pairs = sum(len(claim) if isinstance(claim, PairBound) else len(numerators) for claim in asked)
+    if pairs * numerators.shape[1] > _MOST:
         return None
-    return tuple(privacy.realised(numerators, EXPONENT, bound) for bound in bounds)
+    return tuple(
+        claim.least(claim.steepest(numerators))
+        if isinstance(claim, Dithered)
+        else privacy.realised(numerators, EXPONENT, claim)
+        for claim in asked
+        if isinstance(claim, Dithered | PairBound)
+    )
+
+
+def bounds(problem: Problem) -> tuple[int, ...]:
+    """Return which claims bound how well secrets are told apart: of continuous privacy the one between all points."""
+    continuous = {
+        place for claim, place in zip(problem.claims, problem.places, strict=True) if isinstance(claim, Dithered)
+    }
+    return tuple(
+        index
+        for index, (claim, place) in enumerate(zip(problem.claims, problem.places, strict=True))
+        if isinstance(claim, Dithered) or (isinstance(claim, PairBound) and place not in continuous)
+    )
 
 
 def _channels(problem: Problem) -> Iterator[tuple[str, Integers]]:

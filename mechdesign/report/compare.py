@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
 from html import escape
 
 import numpy as np
 
 from mechdesign.attacks import attack
-from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.certificate import Certificate, Checked
 from mechdesign.certify.revealed import revealed
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
@@ -18,7 +19,7 @@ from mechdesign.report.charts import Panel, framed, key, panels
 from mechdesign.report.document import document, section, table, text
 from mechdesign.report.explorer import series_block
 from mechdesign.report.names import claimants, requirement_name
-from mechdesign.report.numbers import power, short
+from mechdesign.report.numbers import bounded, power, short
 from mechdesign.report.plot import most_likely
 from mechdesign.report.scales import error_scale, probability_scale
 from mechdesign.report.views import name_of, view
@@ -26,6 +27,10 @@ from mechdesign.report.words import answers, attack_measure, cost_measure, plain
 from mechdesign.validation import Floats
 
 __all__ = ["Compared", "compared", "differences", "html", "rows"]
+
+
+# Characters of a number that was asked for; a longer one is shortened.
+_LONGEST = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -123,9 +128,14 @@ def _pictures(designs: Sequence[Compared]) -> Iterator[str]:
     views = {f"secrets-{i}": view(one.problem.secrets, len(one.problem.prior)) for i, one in enumerate(designs)}
     views |= {f"answers-{i}": view(answers(one.problem), one.problem.cost.shape[1]) for i, one in enumerate(designs)}
     chosen = int(most_likely(designs[0].problem.prior, 1)[0])
-    # A secret of the first design may be missing in another one.
-    shared = all(chosen < len(one.problem.prior) for one in designs)
-    rows_of = [one.channel.matrix[chosen if shared else int(most_likely(one.problem.prior, 1)[0])] for one in designs]
+    # The secret that is likeliest in the first design, where all have it; else the likeliest of each.
+    found = [_counterpart(designs[0].problem, chosen, one.problem) for one in designs]
+    shared = None not in found
+    shown_of = [int(most_likely(one.problem.prior, 1)[0]) for one in designs]
+    if shared:
+        shown_of = [index for index in found if index is not None]
+    names = [name_of(one.problem.secrets, index) for one, index in zip(designs, shown_of, strict=True)]
+    rows_of = [one.channel.matrix[index] for one, index in zip(designs, shown_of, strict=True)]
     series = {f"error-{i}": (one.per_secret, plain(one.unit), "error") for i, one in enumerate(designs)}
     series |= {f"row-{i}": (row, "%", "answered") for i, row in enumerate(rows_of)}
     yield series_block(views, series)
@@ -149,25 +159,49 @@ def _pictures(designs: Sequence[Compared]) -> Iterator[str]:
     scale = probability_scale(np.concatenate(rows_of), "probability of the answer, p(o|s)")
     shown = [
         Panel(
-            views[f"answers-{i}"], rows_of[i], scale, "probability of each answer", one.name, f"row-{i}",
-            f"answers-{i}", chosen if shared and answers(one.problem) is one.problem.secrets else None,
+            views[f"answers-{i}"], rows_of[i], scale, "probability of each answer",
+            one.name if shared else f"{one.name}, for {names[i]}", f"row-{i}",
+            f"answers-{i}", shown_of[i] if answers(one.problem) is one.problem.secrets else None,
         )
         for i, one in enumerate(designs)
     ]  # fmt: skip
     zero = "never answered" if any((row == 0).any() for row in rows_of) else ""
     bar = [key(scale, zero, shown[0].view.form == "points")] if shown[0].view.is_map else []
-    name = name_of(designs[0].problem.secrets, chosen)
-    subject = f"for {name}, the likeliest secret of {designs[0].name}" if shared else "for the likeliest secret of each"
+    subject = "for the likeliest secret of each: the secrets differ"
+    if shared:
+        subject = f"for {names[0]}, the likeliest secret of {designs[0].name}"
     yield section(
         "Answers",
         framed("answers", f"Probability of each answer {subject}", [panels(shown), *bar], "All on one scale."),
     )
 
 
+def _counterpart(first: Problem, index: int, other: Problem) -> int | None:
+    """Return the secret of another problem that is the same as one of the first: by its label, at the same place."""
+    here, there = first.secrets, other.secrets
+    if here is None or there is None:
+        return index if here is there and len(first.prior) == len(other.prior) else None
+    if _same_domain(here, there):
+        return index
+    # Cells of two grids are other areas, whatever they are called.
+    label = here.labels[index]
+    if here.cells is not None or there.cells is not None or label not in there.labels:
+        return None
+    match = there.labels.index(label)
+    return match if _places([index], here) == _places([match], there) else None
+
+
 def _same_domain(first: Domain | None, second: Domain | None) -> bool:
     if first is None or second is None:
         return first is second
-    return first.labels == second.labels and np.array_equal(first.points, second.points) and first.unit == second.unit
+    same = first.labels == second.labels
+    return same and _places(range(first.size), first) == _places(range(second.size), second)
+
+
+def _places(members: Iterable[int], domain: Domain) -> tuple[object, ...]:
+    """Return where members are: in degrees, where they have them, since points are counted from a corner."""
+    places = domain.points if domain.coordinates is None else domain.coordinates
+    return domain.coordinates is None, domain.unit, places[list(members)].tolist()
 
 
 def _cost(one: Compared, value: float) -> str:
@@ -186,8 +220,16 @@ def _error(one: Compared, name: str) -> str:
 
 def _realised(one: Compared, name: str) -> str:
     found = [
-        f"{checked.realised:.6g} ({'at least' if checked.at_least else 'at most'} {checked.nominal})"
+        f"{bounded(checked.realised, up=not checked.at_least)} ({_asked(checked)})"
         for requirement, checked in zip(claimants(one.problem), one.certificate.requirements, strict=True)
         if requirement_name(one.problem, requirement) == name
     ]
     return ", ".join(found) or "not required"
+
+
+def _asked(checked: Checked) -> str:
+    """Say what was asked for, in few digits, rounded to the side that asks less."""
+    asked = checked.nominal
+    if len(asked) > _LONGEST:
+        asked = bounded(float(Fraction(asked)), up=not checked.at_least)
+    return f"{'at least' if checked.at_least else 'at most'} {asked}"

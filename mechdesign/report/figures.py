@@ -21,15 +21,17 @@ from typing import TYPE_CHECKING, Protocol
 
 from numpy.typing import ArrayLike
 
-from mechdesign.atomic import write_file
-from mechdesign.errors import ExportError
+from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.errors import ExportError, InputError
+from mechdesign.model.domain import Domain
+from mechdesign.outputs import write_output
+from mechdesign.validation import as_indices, as_path, require_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from mechdesign.certify.certificate import Certificate
     from mechdesign.model.channel import Channel
-    from mechdesign.model.domain import Domain
     from mechdesign.model.problem import Problem
 
 __all__ = [
@@ -61,15 +63,32 @@ class Designed(Protocol):
     def certificate(self) -> Certificate: ...  # noqa: D102
 
 
+def _require_design(design: object) -> None:
+    """Raise `InputError` for what has no problem, channel and certificate, such as a channel alone."""
+    if isinstance(design, type) or not all(hasattr(design, name) for name in ("problem", "channel", "certificate")):
+        bound = "a Design, or what has its problem, channel and certificate"
+        raise InputError("design", "is of another kind", value=type(design).__name__, bound=bound)
+
+
+def _require_figure(figure: object) -> None:
+    # Figures are drawn by Matplotlib, which is loaded late.
+    if isinstance(figure, type) or not hasattr(figure, "savefig"):
+        raise InputError("figure", "is of another kind", value=type(figure).__name__, bound="a Matplotlib figure")
+
+
+@in_own_arithmetic
 def prior(design: Designed) -> Figure:
     """Show where secrets are likely, unlikely, and impossible."""
+    _require_design(design)
     from mechdesign.report.plot import prior_picture
 
     return prior_picture(design.problem.prior, design.problem.secrets)
 
 
+@in_own_arithmetic
 def answers(design: Designed, count: int = 6) -> Figure:
     """Show how probable each answer is for the `count` most likely secrets."""
+    _require_design(design)
     from mechdesign.report.plot import outputs_picture
     from mechdesign.report.words import answers
 
@@ -77,8 +96,10 @@ def answers(design: Designed, count: int = 6) -> Figure:
     return outputs_picture(design.channel.matrix, problem.prior, problem.secrets, answers(problem), count)
 
 
+@in_own_arithmetic
 def errors(design: Designed) -> Figure:
     """Show the expected error of the best attack for each secret, and against the prior."""
+    _require_design(design)
     from mechdesign.attacks import attack
     from mechdesign.report.plot import error_picture
     from mechdesign.report.words import attack_measure
@@ -88,8 +109,10 @@ def errors(design: Designed) -> Figure:
     return error_picture(best.per_secret, problem.prior, problem.secrets, found.unit)
 
 
+@in_own_arithmetic
 def costs(design: Designed) -> Figure:
     """Show the certified cost between its lower bound and the costs of other mechanisms."""
+    _require_design(design)
     from mechdesign.report.baselines import baselines, reference_costs
     from mechdesign.report.dots import cost_picture
     from mechdesign.report.words import cost_measure
@@ -105,23 +128,32 @@ def costs(design: Designed) -> Figure:
     )
 
 
+@in_own_arithmetic
 def requirements(design: Designed) -> Figure:
     """Show what was realised of each requirement, as a part of what was asked for."""
+    _require_design(design)
     from mechdesign.report.dots import requirements_picture
     from mechdesign.report.sentences import met
 
     return requirements_picture(met(design.problem, design.certificate))
 
 
+@in_own_arithmetic
 def policy(domain: Domain, edges: ArrayLike) -> Figure:
     """Show a policy graph on the map: `edges` (k, 2) between the secrets of `domain`."""
+    require_kind(domain, Domain, "domain", "a Domain")
     from mechdesign.report.policy import policy_picture
 
     return policy_picture(domain, edges)
 
 
+@in_own_arithmetic
 def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None) -> Figure:
     """Show a released trace on the map, states (T,) of `domain`; with the true one it is for its owner only."""
+    require_kind(domain, Domain, "domain", "a Domain")
+    released = as_indices(released, "released", domain.size)
+    if truth is not None:
+        truth = as_indices(truth, "truth", domain.size)
     from mechdesign.report.traces import trace_picture
 
     return trace_picture(domain, released, truth)
@@ -129,20 +161,24 @@ def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None) -
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
     """Write a figure in the format that the ending of `path` names; raise `ExportError` when that fails."""
+    path = as_path(path, "path")
+    _require_figure(figure)
     file = Path(path)
     form = file.suffix.lower().removeprefix(".")
     known = figure.canvas.get_supported_filetypes()
     if form not in known:
         raise ExportError(f"{file} has no ending that names a format; choose one of {', '.join(sorted(known))}")
-    write_file(file, [figure_bytes(figure, form)])
+    write_output(file, [figure_bytes(figure, form)])
 
 
+@in_own_arithmetic
 def figure_bytes(figure: Figure, form: str = "svg") -> bytes:
     """Return a figure as the content of a file in the format `form`: the same bytes every time."""
-    import matplotlib
+    _require_figure(figure)
+    from mechdesign.report.style import reproducible, saving
 
     content = io.BytesIO()
     undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
-    with matplotlib.rc_context({"svg.hashsalt": "mechdesign"}):
-        figure.savefig(content, format=form, dpi=150, metadata=undated)
+    with reproducible():
+        figure.savefig(content, format=form, dpi=150, metadata=undated, **saving())
     return content.getvalue()

@@ -10,6 +10,7 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
 from mechdesign.model.domain import Domain, Grid
+from mechdesign.model.places import turned
 from mechdesign.report.scales import short
 from mechdesign.report.style import INK, RULE
 from mechdesign.report.words import clip
@@ -98,8 +99,9 @@ def degree_ticks(domain: Domain, most: int = 5) -> tuple[list[tuple[float, str]]
         kept = nice[(nice >= first - slack) & (nice <= last + slack)]
         decimals = max(0, math.ceil(-math.log10(nice[1] - nice[0]) - 1e-9))
         sides.append([
-            ((angle - start) * per_degree, f"{abs(angle):.{decimals}f}°{letters[0] if angle >= 0 else letters[1]}")
+            ((angle - start) * per_degree, f"{abs(shown):.{decimals}f}°{letters[0] if shown >= 0 else letters[1]}")
             for angle in kept.tolist()
+            for shown in [angle if angle <= 180 else angle - 360]
         ])  # fmt: skip
     return sides[0], sides[1]
 
@@ -110,6 +112,9 @@ def plane_of(domain: Domain, positions: Floats) -> Floats:
     if degrees is None:
         return positions
     (start_x, per_x), (start_y, per_y) = degrees
+    assert domain.coordinates is not None
+    west, east = (float(end) for end in (domain.coordinates[:, 1].min(), domain.coordinates[:, 1].max()))
+    positions = np.column_stack((turned(positions[:, 0], west, east), positions[:, 1]))
     return (positions - [start_x, start_y]) * [per_x, per_y]
 
 

@@ -115,7 +115,7 @@ def _factor(problem: Problem, claim: PairBound, requirement: Requirement) -> tup
         return "g(s, t)", ", with the exact factors g in the files"
     epsilon, weights = decimal(claim.epsilon), claim.weights
     if (weights == 1).all():
-        return f"e^{epsilon}", ""
+        return (f"e^({epsilon})" if "/" in epsilon else f"e^{epsilon}"), ""
     distance = getattr(requirement, "distance", None)
     if not isinstance(distance, np.ndarray):
         return f"e^({epsilon}·w(s, t))", ", with the exact weights w in the files"

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from mechdesign.attacks import attack
 from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.claims import RatioBound
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
-from mechdesign.report.baselines import Baseline
+from mechdesign.report.baselines import Baseline, bounds
 from mechdesign.report.document import table, text
 from mechdesign.report.numbers import short
 from mechdesign.report.words import attack_measure, cost_measure
@@ -23,9 +24,9 @@ def side_by_side(problem: Problem, channel: Channel, certificate: Certificate, c
     """Return the table, cheapest first, under a line about what is compared: HTML."""
     error = attack_measure(problem)
     cost = cost_measure(problem)
-    tight: tuple[float, ...] | None = tuple(
-        checked.realised for checked in certificate.requirements if not checked.at_least
-    )
+    asked = bounds(problem)
+    tight: tuple[float, ...] | None = tuple(certificate.requirements[index].realised for index in asked)
+    factors = [isinstance(problem.claims[index], RatioBound) for index in asked]
     erred = attack.optimal(channel, problem.prior, error.matrix).distortion
     rows = [("<strong>this design</strong>", certificate.cost, erred, tight, "")]
     rows += [(text(item.name), item.cost, item.error, item.tight, item.note) for item in compared]
@@ -33,7 +34,7 @@ def side_by_side(problem: Problem, channel: Channel, certificate: Certificate, c
     shown = [
         (
             name + (f" ({text(note)})" if note else ""),
-            _tight(levels),
+            _tight(levels, factors),
             text(cost.with_root(paid, _number)),
             text(error.with_unit(_number(wrong))),
         )
@@ -48,10 +49,11 @@ def side_by_side(problem: Problem, channel: Channel, certificate: Certificate, c
     return table(heads, shown, "numbers") + "\n" + note
 
 
-def _tight(levels: tuple[float, ...] | None) -> str:
+def _tight(levels: tuple[float, ...] | None, factors: Sequence[bool]) -> str:
     if levels is None:
         return "not computed at this size"
-    return text(", ".join(short(level, 4) for level in levels)) or "–"
+    named = zip(levels, factors, strict=True)
+    return text(", ".join("factor " * is_factor + short(level, 4) for level, is_factor in named)) or "–"
 
 
 def _number(value: float) -> str:

@@ -4,16 +4,18 @@ from __future__ import annotations
 
 import functools
 import textwrap
-import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
 from typing import Any, ParamSpec
 
+import matplotlib
 import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
+
+from mechdesign.process import Keyed, ignore_warnings
 
 __all__ = [
     "ACCENT",
@@ -27,6 +29,8 @@ __all__ = [
     "narrow",
     "new_figure",
     "put_legend",
+    "reproducible",
+    "saving",
     "styled",
 ]
 
@@ -80,11 +84,53 @@ _P = ParamSpec("_P")
 @contextmanager
 def styled() -> Iterator[None]:
     """Draw with matplotlib's own defaults and the style of the report, whatever the user's settings; then restore."""
-    with matplotlib.style.context(["default", _RC]), warnings.catch_warnings():
+    with (
+        _SETTINGS.set_to(_style),
         # Labels in scripts that the bundled font lacks: the reader's browser has a font for them.
-        warnings.filterwarnings("ignore", message="Glyph .* missing from font")
-        warnings.filterwarnings("ignore", message="Matplotlib currently does not support")
+        ignore_warnings(message="Glyph .* missing from font"),
+        ignore_warnings(message="Matplotlib currently does not support"),
+    ):
         yield
+
+
+@contextmanager
+def reproducible() -> Iterator[None]:
+    """Save pictures with the same bytes every time, in the user's settings; then restore."""
+    with _SETTINGS.set_to(lambda _: {"svg.hashsalt": _RC["svg.hashsalt"]}):
+        yield
+
+
+def saving() -> dict[str, Any]:
+    """Return the user's settings of how a picture is saved, as arguments: others may be drawing in our style."""
+    names = ("facecolor", "edgecolor", "orientation", "pad_inches", "transparent")
+    box = {"bbox_inches": _SETTINGS.before("savefig.bbox")}
+    return box | {name: _SETTINGS.before(f"savefig.{name}") for name in names}
+
+
+# Pictures are drawn in several threads, and the settings are the process's.
+_SETTINGS: Keyed[str] = Keyed(lambda: matplotlib.rcParams)
+
+
+def _style(known: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Return matplotlib's own defaults and the style of the report, without what no style sets, such as back ends.
+
+    `known` are the settings that are ours already: all of them where others draw in this style.
+    """
+    if _RC.keys() <= known.keys():
+        return known
+    with matplotlib.rc_context():
+        before = matplotlib.rcParams.copy()
+        matplotlib.style.use(["default", _RC])
+        after = matplotlib.rcParams.copy()
+    changed = {key: value for key, value in dict.items(after) if not _same(value, dict.get(before, key))}
+    return _RC | changed
+
+
+def _same(one: object, other: object) -> bool:
+    try:
+        return bool(one == other)
+    except ValueError:
+        return False
 
 
 @contextmanager

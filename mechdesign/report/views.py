@@ -87,8 +87,8 @@ class View:
         else:
             found["places"] = np.round(self.places, 1).tolist()
             found["widths"] = np.round(self.widths, 1).tolist() if self.form == "bars" else float(self.widths[0])
-        if domain is not None and domain.coordinates is not None:
-            found["degrees"] = np.round(domain.coordinates, 5).tolist()
+        if domain is not None and (degrees := domain.degrees) is not None:
+            found["degrees"] = np.round(degrees, 5).tolist()
         elif domain is not None and domain.points.shape[1] in (1, 2):
             found["centres"] = [[float(f"{value:.6g}") for value in point] for point in domain.points.tolist()]
             found["unit"] = plain(domain.unit)

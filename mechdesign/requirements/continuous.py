@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
@@ -20,9 +19,10 @@ from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.requirement import Words
-from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, with_fields
+from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, check_stated, with_fields
 from mechdesign.requirements.numbers import Number, positive
-from mechdesign.validation import Integers
+from mechdesign.validation import Integers, require_kind
+from mechdesign.warned import warn
 
 __all__ = ["ContinuousPrivacy", "ContinuousTable"]
 
@@ -168,6 +168,7 @@ class ContinuousPrivacy(RequirementKind):
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
         """Return the requirement that was stated."""
+        stated = check_stated(stated, 3)
         between, along_x, along_y = stated
         numbers = between.numbers
         columns, rows = int(numbers["columns"]), int(numbers["rows"])
@@ -189,6 +190,7 @@ class ContinuousPrivacy(RequirementKind):
     @classmethod
     def from_table(cls, table: ContinuousTable, reading: Reading) -> Self:
         """Return the requirement that a specification states."""
+        require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.secrets, table.distance, table.split)
 
     def restrict(self, secrets: Integers) -> Self:
@@ -261,7 +263,7 @@ def _check_spacing(epsilon: Fraction, step: Fraction, unit: str) -> None:
     if epsilon * step <= _COARSE:
         return
     behind = f" {unit}" if unit else ""
-    warnings.warn(
+    warn(
         f"domain: anchors are {nearest(step):.4g}{behind} apart, and ε times that is {nearest(epsilon * step):.3g}: "
         f"neighbours may differ by a factor of {nearest(1 + epsilon * step):.3g} where exp(ε·h) would be "
         f"{math.exp(min(700.0, nearest(epsilon * step))):.3g}, and most of the cost is that of the spacing. Take "

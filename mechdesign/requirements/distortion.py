@@ -18,9 +18,9 @@ from mechdesign.model.dithering import anchor_means, between
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement, Words
-from mechdesign.requirements.kind import Reading, RequirementKind, with_fields
+from mechdesign.requirements.kind import Reading, RequirementKind, check_stated, with_fields
 from mechdesign.requirements.numbers import Number, not_negative
-from mechdesign.validation import Floats, Integers, as_array, as_floats, renamed, require
+from mechdesign.validation import Floats, Integers, as_array, as_floats, renamed, require, require_kind
 
 __all__ = ["DistortionPrivacy", "DistortionTable"]
 
@@ -156,6 +156,7 @@ class DistortionPrivacy(RequirementKind):
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
         """Return the requirement that was stated."""
+        stated = check_stated(stated)
         first = stated[0]
         priors = [
             Prior(np.asarray(each.arrays["prior"], dtype=np.float64)) for each in stated if "prior" in each.arrays
@@ -165,6 +166,7 @@ class DistortionPrivacy(RequirementKind):
     @classmethod
     def from_table(cls, table: DistortionTable, reading: Reading) -> Self:
         """Return the requirement that a specification states."""
+        require_kind(table, cls.table, "table", cls.table.__name__)
         error = reading.measure(table, any_rows=True)
         if isinstance(table.prior, list):
             return cls(table.minimum, error, [reading.prior(raw, f"prior[{i}]") for i, raw in enumerate(table.prior)])

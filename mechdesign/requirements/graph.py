@@ -15,9 +15,9 @@ from mechdesign.certify.stated import Stated
 from mechdesign.data.tables import CategoriesFile, ChainTable, Distance, EdgesFile, MatrixFile, Raw, Table, holds
 from mechdesign.errors import InputError
 from mechdesign.model.requirement import Requirement, Words
-from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, with_fields
+from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, check_stated, with_fields
 from mechdesign.requirements.numbers import Number, positive
-from mechdesign.validation import Integers
+from mechdesign.validation import Integers, as_indices, require_kind
 
 __all__ = ["GraphPrivacy", "GraphPrivacyTable", "graph_requirements"]
 
@@ -34,7 +34,7 @@ class GraphPrivacyTable(Table, frozen=True):
     Attributes:
         kind: the kind of requirement.
         epsilon: ε of each edge in nats, exact: a number, a text such as "1/3", or a file of budgets.
-        edges: pairs of secrets, by index or label.
+        edges: pairs of secrets: texts are labels, integers positions from 0 on.
         edges_csv: a file of edges.
         neighbours: 4 or 8: each cell of a grid and so many neighbours.
         complete: true: every two secrets.
@@ -113,6 +113,7 @@ class GraphPrivacy(RequirementKind):
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
         """Return the requirement that was stated."""
+        stated = check_stated(stated, 1)
         (only,) = stated
         graph = nx.empty_graph(secrets)
         graph.add_edges_from(only.arrays["edges"].tolist())
@@ -121,11 +122,13 @@ class GraphPrivacy(RequirementKind):
     @classmethod
     def from_table(cls, table: GraphPrivacyTable, reading: Reading) -> Self:
         """Return the requirement that a specification states."""
+        require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.policy_graph(table))
 
     def restrict(self, secrets: Integers) -> Self:
         """Keep the edges between these secrets."""
-        number = {secret: index for index, secret in enumerate(secrets.tolist())}
+        chosen = as_indices(secrets, "secrets", self.size)
+        number = {secret: index for index, secret in enumerate(chosen.tolist())}
         kept = nx.empty_graph(len(number))
         kept.add_edges_from((number[s], number[t]) for s, t in self.graph.subgraph(number).edges())
         return with_fields(self, graph=nx.freeze(kept))

@@ -24,9 +24,9 @@ from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement, restricted
-from mechdesign.validation import Floats, Integers, as_floats, read_only, require
+from mechdesign.validation import Floats, Integers, as_floats, as_list, read_only, require, require_kind
 
-__all__ = ["Epsilon", "MeasuredTable", "Reading", "RequirementKind", "square", "with_fields"]
+__all__ = ["Epsilon", "MeasuredTable", "Reading", "RequirementKind", "check_stated", "square", "with_fields"]
 
 
 def __dir__() -> list[str]:
@@ -64,7 +64,7 @@ class Reading(Protocol):
         """The secrets."""
 
     def secret(self, name: int | str, key: str) -> int:
-        """Return the index of a secret that the key `key` gives by its index or its label."""
+        """Return the index of a secret that the key `key` gives: a text is its label, an integer its position."""
 
     def measure(self, table: MeasuredTable, *, any_rows: bool = False) -> Floats:
         """Return the matrix (n, n) that a table measures in; with `any_rows`, (k, n) where it names a file."""
@@ -113,6 +113,16 @@ class RequirementKind(Requirement):
     def condition(self, secrets: Integers) -> Requirement:
         """Return what the requirement says where only these secrets are possible; see `Requirement.condition`."""
         return self.from_stated([restricted(each, secrets, floors=True) for each in self.stated()], len(secrets))
+
+
+def check_stated(stated: Sequence[Stated], count: int | None = None) -> list[Stated]:
+    """Return statements as a list; raise `InputError` unless they are statements, and as many as a kind makes."""
+    found = as_list(stated, "stated", "a list of Stated")
+    for index, each in enumerate(found):
+        require_kind(each, Stated, f"stated[{index}]", "a Stated")
+    if not found or (count is not None and len(found) != count):
+        raise InputError("stated", "are not those of this kind", value=len(found), bound=str(count or "at least 1"))
+    return found
 
 
 def with_fields(requirement: _R, **changes: object) -> _R:

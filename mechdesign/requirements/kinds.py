@@ -1,26 +1,32 @@
 """The kinds of requirement: one file each, and here one line.
 
 A kind of another package is made known by `register`, and is then read from specifications, exported with its claims in
-the open, verified, loaded and phrased in reports as those of this package are.
+the open, verified, loaded and phrased in reports as those of this package are. A package that is installed may name its
+kinds as entry points of the group ``mechdesign.requirements``: `load_extensions` imports them, and the command line
+does where it meets a kind that it does not know.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from importlib.metadata import EntryPoint, entry_points
 from itertools import groupby
+from types import ModuleType
 from typing import TypeVar
 
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import InputError
+from mechdesign.errors import ExtensionWarning, InputError
 from mechdesign.model.requirement import Requirement
 from mechdesign.registry import Registry
 from mechdesign.requirements.claimed import ClaimedPrivacy
 from mechdesign.requirements.continuous import ContinuousPrivacy
 from mechdesign.requirements.distortion import DistortionPrivacy
+from mechdesign.requirements.extensions import EXTENSIONS, begin_search
 from mechdesign.requirements.graph import GraphPrivacy
 from mechdesign.requirements.kind import RequirementKind
 from mechdesign.requirements.metric import MetricPrivacy
 from mechdesign.requirements.threshold import ThresholdPrivacy
+from mechdesign.warned import warn
 
 __all__ = [
     "KINDS",
@@ -29,6 +35,7 @@ __all__ = [
     "GraphPrivacy",
     "MetricPrivacy",
     "ThresholdPrivacy",
+    "load_extensions",
     "load_requirements",
     "register",
 ]
@@ -38,7 +45,21 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-KINDS: Registry[type[RequirementKind]] = Registry("kind")
+class _Kinds(Registry[type[RequirementKind]]):
+    """The kinds by name; within `finding_extensions` a name that is not known loads the extensions first."""
+
+    def __contains__(self, name: object) -> bool:
+        if isinstance(name, str) and not super().__contains__(name) and begin_search():
+            load_extensions()
+        return super().__contains__(name)
+
+    def __getitem__(self, name: str) -> type[RequirementKind]:
+        # Looking for it loads it.
+        _ = name in self
+        return super().__getitem__(name)
+
+
+KINDS: Registry[type[RequirementKind]] = _Kinds("kind")
 """Every kind of requirement that a ``[[privacy]]`` table may state, by the name that stands under ``kind``."""
 
 _K = TypeVar("_K", bound=RequirementKind)
@@ -54,6 +75,32 @@ def register(kind: type[_K]) -> type[_K]:
         raise InputError("kind", "is not a class derived from RequirementKind", value=kind)
     KINDS.register(kind.kind, kind)
     return kind
+
+
+def load_extensions() -> None:
+    """Import the entry points of the group `EXTENSIONS` of all packages installed, and register the kinds they name.
+
+    What was loaded before is left as it is. One that cannot be loaded, names something else, or has a name that is
+    taken is left out, with an `ExtensionWarning`.
+    """
+    for point in entry_points(group=EXTENSIONS):
+        try:
+            _load(point)
+        except Exception as error:  # What the code of another package raises can be anything.
+            package = point.dist.name if point.dist is not None else "a package"
+            message = f"the requirement {point.name} of {package}, {point.value}, cannot be loaded: {error}"
+            warn(message, ExtensionWarning, stacklevel=2)
+
+
+def _load(point: EntryPoint) -> None:
+    """Import what an entry point names; a module registers its kinds itself."""
+    found = point.load()
+    if isinstance(found, ModuleType):
+        return
+    if not (isinstance(found, type) and issubclass(found, RequirementKind)):
+        raise InputError(point.value, "is no class derived from RequirementKind, and no module", value=found)
+    if found not in KINDS.values():
+        register(found)
 
 
 register(MetricPrivacy)

@@ -16,9 +16,9 @@ from mechdesign.certify.stated import Stated
 from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.model import distances
 from mechdesign.model.requirement import Words
-from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, square, with_fields
+from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, check_stated, square, with_fields
 from mechdesign.requirements.numbers import Number, positive
-from mechdesign.validation import Floats, Integers
+from mechdesign.validation import Floats, Integers, as_indices, require_kind
 
 __all__ = ["MetricPrivacy", "MetricTable"]
 
@@ -88,17 +88,20 @@ class MetricPrivacy(RequirementKind):
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
         """Return the requirement that was stated."""
+        stated = check_stated(stated, 1)
         (only,) = stated
         return cls(only.numbers["epsilon"], only.arrays["distance"])
 
     @classmethod
     def from_table(cls, table: MetricTable, reading: Reading) -> Self:
         """Return the requirement that a specification states."""
+        require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.measure(table))
 
     def restrict(self, secrets: Integers) -> Self:
         """Keep the distances between these secrets."""
-        return with_fields(self, distance=self.distance[np.ix_(secrets, secrets)])
+        kept = as_indices(secrets, "secrets", self.size)
+        return with_fields(self, distance=self.distance[np.ix_(kept, kept)])
 
     def condition(self, secrets: Integers) -> Self:
         """Keep the distances between these secrets."""

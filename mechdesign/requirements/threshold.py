@@ -15,9 +15,9 @@ from mechdesign.certify.stated import Stated
 from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.model import distances
 from mechdesign.model.requirement import Words
-from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, square, with_fields
+from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, check_stated, square, with_fields
 from mechdesign.requirements.numbers import Number, positive
-from mechdesign.validation import Floats, Integers
+from mechdesign.validation import Floats, Integers, as_indices, require_kind
 
 __all__ = ["ThresholdPrivacy", "ThresholdTable"]
 
@@ -88,6 +88,7 @@ class ThresholdPrivacy(RequirementKind):
     @classmethod
     def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
         """Return the requirement that was stated: on the pairs that it states, whatever rounding did to others."""
+        stated = check_stated(stated, 1)
         (only,) = stated
         made = object.__new__(cls)
         for name, value in (*only.numbers.items(), *only.arrays.items()):
@@ -101,11 +102,13 @@ class ThresholdPrivacy(RequirementKind):
     @classmethod
     def from_table(cls, table: ThresholdTable, reading: Reading) -> Self:
         """Return the requirement that a specification states."""
+        require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.measure(table), table.radius, reading.margin(table))
 
     def restrict(self, secrets: Integers) -> Self:
         """Keep the distances between these secrets."""
-        return with_fields(self, distance=self.distance[np.ix_(secrets, secrets)])
+        kept = as_indices(secrets, "secrets", self.size)
+        return with_fields(self, distance=self.distance[np.ix_(kept, kept)])
 
     def condition(self, secrets: Integers) -> Self:
         """Keep the distances between these secrets."""

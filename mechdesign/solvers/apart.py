@@ -14,7 +14,6 @@ import dataclasses
 import os
 import pickle
 import signal
-import subprocess
 import sys
 import tempfile
 import threading
@@ -23,16 +22,19 @@ from collections.abc import Iterator
 from typing import Any
 
 from mechdesign import interrupts
+from mechdesign.children import ENDING_S, GREETING_S, Child, start
 from mechdesign.errors import InputError, MechdesignError, SolverError
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers.contract import Answer, Options, Progress, Status
 from mechdesign.solvers.registry import Solver
 from mechdesign.solvers.waiting import Moment, wait
+from mechdesign.version import __version__
 
 __all__ = ["solve_apart"]
 
 # Seconds after the time limit, and a part of it, in which the solver may still give its numbers.
 _GRACE, _GRACE_SHARE = 1.0, 0.05
+_LONGEST_GREETING = 200
 _FIELDS = ("cost", "matrix", "row_lower", "row_upper", "lower", "upper")
 _STOP = b"s"
 # Options by which solvers are asked to print.
@@ -55,12 +57,17 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
     limit = options.time_limit
     if limit is not None and time.perf_counter() - clock >= limit:
         return Answer(Status.TIME_LIMIT, None, None, 0, f"time limit: no time to begin {solver.name}", solver.name)
-    moment, done, sent = Moment(solver.name), threading.Event(), threading.Event()
+    moment, done, sent, greeted = Moment(solver.name), threading.Event(), threading.Event(), threading.Event()
     said: list[Answer | MechdesignError] = []
-    with _process() as process:
+    with _process() as child:
+        process: Any = child.process
 
         def converse() -> None:
             try:
+                # Nothing is read as an answer that another program says.
+                if not child.has_greeted(process.stdout.readline(_LONGEST_GREETING)):
+                    return
+                greeted.set()
                 process.stdin.write(task)
                 process.stdin.flush()
                 sent.set()
@@ -86,7 +93,15 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
                 process.stdin.flush()
 
         thread = threading.Thread(target=converse, daemon=True)
-        thread.start()
+        try:
+            thread.start()
+        except RuntimeError as error:
+            raise SolverError(
+                f"the system starts no thread for {solver.name} ({error}): raise its limit of processes"
+            ) from error
+        watch = threading.Timer(GREETING_S, lambda: greeted.is_set() or process.kill())
+        watch.daemon = True
+        watch.start()
         with interrupts.scope():
             interrupts.defer()
             try:
@@ -96,8 +111,10 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
                 interrupted = wait(done, moment, options.progress, stop, most)
                 late = not done.is_set()
             finally:
+                watch.cancel()
+                watch.join()
                 process.kill()
-                thread.join()
+                thread.join(ENDING_S)
     if said:
         if isinstance(said[0], MechdesignError):
             raise said[0]
@@ -107,6 +124,12 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
         return Answer(Status.TIME_LIMIT, None, None, 0, message, solver.name)
     if interrupted:
         return Answer(Status.INTERRUPTED, None, None, 0, "stopped by the user", solver.name)
+    if not greeted.is_set():
+        raise SolverError(
+            f"{sys.executable}, started to run {solver.name}, did not say that it is this Python with mechdesign "
+            f"{__version__}, and was ended (code {process.returncode}). Where Python is part of another program, "
+            "choose a solver that runs in this process, or set sys.executable to a Python that has mechdesign"
+        )
     message = f"the process that ran {solver.name} ended with code {process.returncode}"
     return Answer(Status.FAILED, None, None, 0, message, solver.name)
 
@@ -122,33 +145,21 @@ def _packed(solver: Solver, program: LinearProgram, options: Options, start: obj
 
 
 @contextlib.contextmanager
-def _process() -> Iterator[Any]:
+def _process() -> Iterator[Child]:
     """Start Python on `_serve`, with the same import path and out of reach of the terminal's Ctrl-C; end it."""
-    code = f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import _serve; _serve()"
     try:
         holder = tempfile.TemporaryDirectory(prefix="mechdesign-", ignore_cleanup_errors=True)
     except OSError as error:
         raise SolverError(f"the solver's temporary files have no folder: {error}; set TMPDIR to one") from error
     with holder as folder:
         try:
-            process = subprocess.Popen(
-                [sys.executable, "-c", code],
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                env={**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)},
-                start_new_session=True,
-                creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
-            )
+            child = start(__name__, "_serve", {**os.environ, **dict.fromkeys(("TMPDIR", "TEMP", "TMP"), folder)})
         except OSError as error:
             raise SolverError(f"no process could be started for the solver: {error}") from error
         try:
-            yield process
+            yield child
         finally:
-            process.kill()
-            process.wait()
-            for pipe in (process.stdin, process.stdout):
-                with contextlib.suppress(OSError):
-                    pipe.close()  # type: ignore[union-attr]
+            child.end()
 
 
 def _serve() -> None:

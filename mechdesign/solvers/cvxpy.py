@@ -6,7 +6,6 @@ import dataclasses
 import importlib
 import importlib.metadata
 import time
-import warnings
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.process import ignore_warnings
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers.contract import Answer, BackEnd, Options, Status
 
@@ -27,6 +27,8 @@ _STATUS = {
     "unbounded": Status.UNBOUNDED,
 }
 _SCS_INTERRUPTED = -5
+# Modules whose warnings tell nothing that their results do not tell.
+_TALKATIVE = r"(cvxpy|clarabel|ecos|osqp|scs|mechdesign\.solvers\.cvxpy)(\.|$)"
 
 # SCS publishes its settings in prose only.
 _SCS_NAMES = (
@@ -149,9 +151,8 @@ def back_end(method: str) -> BackEnd:
 
     Raises InputError for a solver that CVXPY does not know, MissingDependencyError for one that is not installed.
     """
-    with warnings.catch_warnings():
-        # CVXPY warns of the optional packages that it did not find.
-        warnings.simplefilter("ignore")
+    # CVXPY warns of the optional packages that it did not find.
+    with ignore_warnings(module=_TALKATIVE):
         cvxpy: Any = importlib.import_module("cvxpy")
         installed = cvxpy.installed_solvers()
         known = {*cvxpy.settings.SOLVERS, *installed}
@@ -238,8 +239,8 @@ def _solve(
         parts.append((below, 1.0, program.matrix[below] @ x >= program.row_lower[below]))
     problem = cvxpy.Problem(cvxpy.Minimize(program.cost @ x), [constraint for _, _, constraint in parts])
     version = _version(cvxpy, method)
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always")
+    # What CVXPY warns of, the status says.
+    with ignore_warnings(module=_TALKATIVE):
         try:
             data, chain, inverse = problem.get_problem_data(method, solver_opts=_copy(settings))
             left = _timed(method, settings, options, clock)
@@ -261,13 +262,12 @@ def _solve(
         for rows, sign, constraint in parts:
             row_dual[rows] += sign * np.ravel(solution.dual_vars[constraint.id])
     present = x.id in solution.primal_vars
-    words = [str(solution.status), *(str(warning.message) for warning in caught)]
     answer = Answer(
         status=_status(solution.status, raw, seconds, options.time_limit),
         x=np.array(np.ravel(solution.primal_vars[x.id]), dtype=np.float64) if present else None,
         row_dual=row_dual if present else None,
         iterations=int(solution.attr.get("num_iters") or 0),
-        message="; ".join(words),
+        message=str(solution.status),
         version=version,
     )
     return answer, str(solution.status)

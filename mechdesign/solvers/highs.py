@@ -15,7 +15,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign import interrupts
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, SolverError
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers.contract import Answer, BackEnd, Options, Status
 from mechdesign.solvers.waiting import Moment, wait
@@ -208,7 +208,10 @@ def _run(highs: Any, options: Options) -> bool:
         highs.setOptionValue("output_flag", True)
         highs.cbLogging.subscribe(read)
     thread = threading.Thread(target=work, daemon=True)
-    thread.start()
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise SolverError(f"the system starts no thread for HiGHS ({error}): raise its limit of processes") from error
 
     def stop() -> None:
         moment.stop = True

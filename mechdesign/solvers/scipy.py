@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import dataclasses
 import time
-import warnings
 from typing import Any
 
 import numpy as np
@@ -30,6 +29,8 @@ OPTIONS = frozenset(
         "time_limit",
     }
 )
+_STRATEGY = "simplex_dual_edge_weight_strategy"
+_STRATEGIES = ("dantzig", "devex", "steepest", "steepest-devex")
 _SMALLEST_TOLERANCE = 1e-10
 _EITHER = "unbounded or infeasible"
 # As for HiGHS itself; one number limits the interior point and the clean-up of its crossover.
@@ -85,6 +86,10 @@ def _settings(program: LinearProgram, method: str, options: Options) -> dict[str
         if name not in OPTIONS:
             accepted = f"one of {', '.join(sorted(OPTIONS))}"
             raise InputError(f"options.extra.{name}", "is not an option of linprog", value=value, bound=accepted)
+        # linprog warns of such a value, and ignores it.
+        if name == _STRATEGY and value is not None and str(value).lower() not in _STRATEGIES:
+            accepted = f"one of {', '.join(_STRATEGIES)}"
+            raise InputError(f"options.extra.{name}", "is not known to linprog", value=value, bound=accepted)
         settings[name] = value
     return settings
 
@@ -97,19 +102,16 @@ def _solve(program: LinearProgram, method: str, settings: dict[str, object]) -> 
     below = np.flatnonzero(ranged & np.isfinite(program.row_lower))
     linprog: Any = scipy.optimize.linprog
     try:
-        with warnings.catch_warnings():
-            # linprog warns of an option that it then ignores; an ignored option is an error here.
-            warnings.simplefilter("error", scipy.optimize.OptimizeWarning)
-            result = linprog(
-                program.cost,
-                A_ub=sparse.vstack([program.matrix[above], -program.matrix[below]], format="csr"),
-                b_ub=np.concatenate([program.row_upper[above], -program.row_lower[below]]),
-                A_eq=program.matrix[equal],
-                b_eq=program.row_lower[equal],
-                bounds=np.column_stack([program.lower, program.upper]),
-                method=method,
-                options=settings,
-            )
+        result = linprog(
+            program.cost,
+            A_ub=sparse.vstack([program.matrix[above], -program.matrix[below]], format="csr"),
+            b_ub=np.concatenate([program.row_upper[above], -program.row_lower[below]]),
+            A_eq=program.matrix[equal],
+            b_eq=program.row_lower[equal],
+            bounds=np.column_stack([program.lower, program.upper]),
+            method=method,
+            options=settings,
+        )
     except (scipy.optimize.OptimizeWarning, TypeError, AttributeError) as error:
         raise InputError("options.extra", f"is refused by linprog ({error})", value=settings) from error
     row_dual = None

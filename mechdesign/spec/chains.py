@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -27,6 +26,7 @@ from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.report.numbers import percent
 from mechdesign.spec.priors import PriorTable, Read, read_visits
 from mechdesign.spec.tables import at, convert, in_file, one_of
+from mechdesign.warned import warn
 
 _DATA = ("checkins", "plt")
 _COUNTED = ("estimated", *_DATA)
@@ -91,7 +91,7 @@ class Transitions:
                 remedy=f'resample the trace: [release] every = "{seconds_text(self.every)}"',
             )
         if self.median is not None and not interval / _FAR <= self.median <= interval * _FAR:
-            warnings.warn(
+            warn(
                 f"{path}: steps were counted in data with a median interval of {seconds_text(self.median)}, and the "
                 f"states of the trace are {seconds_text(interval)} apart: give every, so that both have the same steps",
                 StepWarning,
@@ -140,7 +140,7 @@ def _warn_of_smoothing(chains: tuple[MarkovChain, ...], path: str) -> None:
     seen = sum(int(np.count_nonzero(chain.counts)) for chain in smoothed if chain.counts is not None)
     adds_up = any(disjoint_rows(sparse.csr_array(chain.unsmoothed().matrix)) is not None for chain in smoothed)
     adds = " By these leakage adds up without loss, and no positive budget lasts for ever." if adds_up else ""
-    warnings.warn(
+    warn(
         f"{path}: smoothing {smoothed[0].smoothing:g} makes all {sum(chain.size**2 for chain in smoothed)} steps "
         f"possible; by the counts alone {seen} are.{adds} Smoothing is for beliefs: bounds on leakage rest on counts "
         "without it",
@@ -247,7 +247,7 @@ def possible_steps(raw: Raw, path: str, domain: Domain, folder: Path, prior: Raw
 
 
 def _read(table: ChainTable, path: str, domain: Domain, folder: Path) -> tuple[MarkovChain, ...]:
-    return (_read_file(str(table.path), table.delimiter, path, "path", domain, folder),)
+    return (_read_file(str(table.path), table, path, "path", domain, folder),)
 
 
 def _read_several(table: ChainTable, path: str, domain: Domain, folder: Path) -> tuple[MarkovChain, ...]:
@@ -258,13 +258,13 @@ def _read_several(table: ChainTable, path: str, domain: Domain, folder: Path) ->
     known: dict[str, MarkovChain] = {}
     for index, name in enumerate(names):
         if name not in known:
-            known[name] = _read_file(name, table.delimiter, path, f"paths[{index}]", domain, folder)
+            known[name] = _read_file(name, table, path, f"paths[{index}]", domain, folder)
     return tuple(known[name] for name in names)
 
 
-def _read_file(name: str, delimiter: str, path: str, key: str, domain: Domain, folder: Path) -> MarkovChain:
-    with in_file(path):
-        read, word = read_chain_matrix(folder / name, delimiter)
+def _read_file(name: str, table: ChainTable, path: str, key: str, domain: Domain, folder: Path) -> MarkovChain:
+    with in_file(path, table):
+        read, word = read_chain_matrix(folder / name, table.delimiter, (domain.size, domain.size))
         matrix = dense(read, folder / name)
     if word:
         raise SpecificationError(

@@ -11,9 +11,9 @@ import numpy as np
 
 from mechdesign.certify.texts import require_plain
 from mechdesign.data.forms import cell
-from mechdesign.data.states import Names
+from mechdesign.data.names import Names
 from mechdesign.data.tables import PlacesFile, Raw, Table, holds
-from mechdesign.data.text import number, read_columns
+from mechdesign.data.text import number, plain_numbers, read_columns
 from mechdesign.errors import Shown, SpecificationError
 from mechdesign.model.domain import Domain
 from mechdesign.spec.tables import at, convert, in_file, one_of
@@ -127,7 +127,7 @@ class ObservablesTable(DomainTable, frozen=True):
     """The answers, where they are others than the secrets.
 
     Attributes:
-        subset: some of the secrets, by index or label.
+        subset: some of the secrets: texts are labels, integers positions from 0 on.
         blocks: one answer for each block of so many cells of the secrets' grid, in each direction or [across, up].
         grid: a grid of cells.
         anchors: the corners of a grid.
@@ -158,7 +158,7 @@ def build_observables(raw: Raw, path: str, secrets: Domain, folder: Path) -> tup
     found: dict[int, int] = {}
     for place, name in enumerate(table.subset or ()):
         with at(path):
-            index = names.index(name, f"subset[{place}]")
+            index = names.find_typed(name, f"subset[{place}]")
         if index in found:
             raise SpecificationError(f"{path}.subset[{place}]", f"repeats subset[{found[index]}]", value=name)
         found[index] = place
@@ -258,11 +258,15 @@ def _places(table: PlacesFile, path: str, unit: str, folder: Path) -> Domain:
         raise SpecificationError(f"{path.rpartition('.')[0]}.unit", "does not go with latitudes", remedy="leave it out")
     names = [str(getattr(table, key)) for key in (*given, "label") if getattr(table, key) is not None]
     source = folder / table.path
-    with in_file(path):
+    with in_file(path, table):
         columns = read_columns(source, names, table.delimiter)
+        limits = (90, 360) if given[0] == "latitude" else (math.inf, math.inf)
         first, second = (
-            [_finite(text, f"{source}, row {row}, column {name}") for row, text in enumerate(columns[name], 1)]
-            for name in names[:2]
+            [
+                _finite(text, f"{source}, row {row}, column {name}")
+                for row, text in enumerate(plain_numbers(columns[name], source, name, limit), 1)
+            ]
+            for name, limit in zip(names[:2], limits, strict=True)
         )
         _check_size(len(first), f"{path}.path")
         labels = columns[names[2]] if table.label is not None else None

@@ -11,6 +11,8 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from mechdesign.data.tables import Table
+from mechdesign.docstrings import docstring
+from mechdesign.errors import InputError
 from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.document import VERSION, Document
 
@@ -35,6 +37,8 @@ def schema(document: type[Table] = Document) -> dict[str, Any]:
     >>> sorted(schema()["required"])
     ['cost', 'domain', 'prior', 'privacy']
     """
+    if not (isinstance(document, type) and issubclass(document, Table)):
+        raise InputError("document", "is no table", value=type(document).__name__, bound="a class derived from Table")
     kinds: list[type[Table]] = [kind.table for kind in KINDS.values()] if document is Document else []
     outer: list[type[Table]] = [document, *kinds]
     tables = list(dict.fromkeys(inner for table in outer for inner in _tables(table)))
@@ -76,7 +80,7 @@ def _hook(kind: type) -> dict[str, Any]:
 
 def _describe(described: dict[str, Any], table: type[Table]) -> None:
     """Add what the docstring of a table says of it and its keys, and which keys exclude each other."""
-    summary, _, attributes = inspect.cleandoc(table.__doc__ or "").partition("\nAttributes:\n")
+    summary, _, attributes = inspect.cleandoc(docstring(table)).partition("\nAttributes:\n")
     described["description"] = _joined(summary)
     for found in _ATTRIBUTE.finditer(attributes):
         described["properties"][found["name"]]["description"] = _joined(found["text"])

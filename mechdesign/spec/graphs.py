@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
 
@@ -11,7 +11,8 @@ import networkx as nx
 
 from mechdesign.computed import cached_property
 from mechdesign.data.forms import withholding
-from mechdesign.data.states import Names
+from mechdesign.data.labelled import read_matched
+from mechdesign.data.names import Names
 from mechdesign.data.tables import CategoriesFile, EdgesFile, GraphTable, Raw
 from mechdesign.data.text import read_columns
 from mechdesign.errors import SpecificationError
@@ -24,11 +25,15 @@ from mechdesign.spec.tables import at, convert, in_file, one_of
 
 @dataclass(frozen=True)
 class Graphs:
-    """What graphs are built from: the secrets, the folder of files, and the table of the prior, which may name data."""
+    """What graphs are built from: the secrets, the folder of files, and the table of the prior, which may name data.
+
+    `said` holds, by key, notes for the user about the files that were read.
+    """
 
     secrets: Domain
     folder: Path
     prior: Raw
+    said: dict[str, tuple[str, ...]] = field(default_factory=dict, repr=False, compare=False)
 
     def steps(self, raw: Raw | None, path: str) -> nx.Graph:
         """Return the graph whose shortest paths are a distance."""
@@ -40,13 +45,13 @@ class Graphs:
         return _BUILDERS[form](self, table, path)
 
     def secret(self, name: int | str, path: str) -> int:
-        """Return the index of a secret given by its index or its label."""
+        """Return the position of a secret given by its label, a text, or its position, an integer."""
         with at(path):
-            return self._names.index(name, "")
+            return self._names.find_typed(name, "")
 
     def _secret_in(self, text: str, where: str, path: str) -> int:
         with in_file(path):
-            return self._names.index(text, where)
+            return self._names.find_written(text, where)
 
     def _edges(self, table: GraphTable | GraphPrivacyTable, path: str) -> nx.Graph:
         place = f"{path}.edges"
@@ -60,7 +65,7 @@ class Graphs:
     def _edges_file(self, table: GraphTable | GraphPrivacyTable, path: str) -> nx.Graph:
         place = f"{path}.edges_csv"
         file = convert(table.edges_csv, EdgesFile, place)
-        with in_file(place):
+        with in_file(place, file):
             columns = read_columns(self.folder / file.path, [file.source, file.target], file.delimiter)
         ends = [
             [
@@ -96,9 +101,10 @@ class Graphs:
         else:
             file = convert(table.categories, CategoriesFile, place)
             wanted = [file.column] + ([file.region] if isinstance(file.region, str) else [])
-            with in_file(place):
-                columns = read_columns(self.folder / file.path, wanted, file.delimiter)
-            names = columns[file.column]
+            with in_file(place, file):
+                found = read_matched(self.folder / file.path, wanted, self.secrets.labels, file.label, file.delimiter)
+            names, columns = found.columns[file.column], found.columns
+            self.said[place] = (f"{place}: {found.note}",)
             if isinstance(file.region, str):
                 regions = list(columns[file.region])
             elif file.region is not None:

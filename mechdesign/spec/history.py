@@ -7,7 +7,6 @@ those of the users that ``only`` keeps; they are compared as they stand in the f
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from pathlib import Path
 from typing import NamedTuple
@@ -24,6 +23,7 @@ from mechdesign.spec.document import Document
 from mechdesign.spec.priors import PriorTable, read_traces
 from mechdesign.spec.tables import convert, one_of
 from mechdesign.validation import as_truth
+from mechdesign.warned import silenced, warn
 
 __all__ = ["compared"]
 
@@ -89,7 +89,7 @@ def compared(
     if within is None and own_history:
         within = True
     elif within is None:
-        warnings.warn(
+        warn(
             f"{', '.join(counted)}: counted in data, and without times nothing tells whether the trace is among them. "
             "Costs and channels, which are published, depend on these data. Give times to the trace and to the data, "
             'or state in [release] that the data are not of this person (history = "others")',
@@ -105,9 +105,8 @@ def _rows_within(source: _Source, folder: Path, span: tuple[np.datetime64, np.da
         return None
     # As they were seen: even steps would put them to other times.
     raw = {key: value for key, value in source.raw.items() if key not in ("every", "gap")}
-    with warnings.catch_warnings():
-        # Reading the same table before has warned of it.
-        warnings.simplefilter("ignore")
+    # Reading the same table before has warned of it.
+    with silenced(Warning):
         found = read_traces(raw, source.form, source.key, folder).found
     known = True
     for trace in found:

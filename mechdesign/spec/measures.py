@@ -14,6 +14,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.certify.exact import exact_text
 from mechdesign.computed import cached_property
 from mechdesign.data.forms import withholding
 from mechdesign.data.matrices import read_matrix
@@ -31,6 +32,7 @@ from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.graphs import Graphs
 from mechdesign.spec.priors import build_prior
 from mechdesign.spec.tables import at, choice, convert, in_file, one_of
+from mechdesign.validation import LARGEST_NUMBER
 
 Floats = NDArray[np.float64]
 
@@ -69,12 +71,41 @@ class CostTable(Table, frozen=True):
     objective: Literal["expected", "worst"] = "expected"
 
 
+def scaled_cost(distance: Floats, power: float, scale: float, path: str) -> Floats:
+    """Return scale · d^power; raise `SpecificationError` where a cost overflows, as an infinite one would forbid."""
+    if power == 1 and scale == 1:
+        return distance
+    with np.errstate(over="ignore", under="ignore"):
+        cost: Floats = scale * distance**power
+    if not np.isfinite(cost).all() or (cost > LARGEST_NUMBER).any():
+        key, value = ("power", power) if power != 1 else ("scale", scale)
+        largest = float(distance.max())
+        raise SpecificationError(
+            f"{path}.{key}",
+            f"makes costs too large: the largest distance is {largest:g}",
+            value=value,
+            bound=f"costs of at most {LARGEST_NUMBER:g}",
+            remedy="give a smaller power or scale, or a larger unit",
+        )
+    if ((cost == 0) & (distance > 0)).any():
+        key, value = ("power", power) if power != 1 else ("scale", scale)
+        raise SpecificationError(
+            f"{path}.{key}",
+            "makes costs of distances above 0 vanish",
+            value=value,
+            bound="costs above 0 for such distances",
+            remedy="give a smaller power or a larger scale, or a smaller unit",
+        )
+    return cost
+
+
 @dataclass(frozen=True)
 class Measures:
     """What is measured in: secrets, observables (the same object when they are the secrets), and where files are.
 
     `prior` is the table of the prior, whose data some policy graphs come from. `subset` holds the indices of the
     observables where they are some of the secrets. `visits` are raw coordinates (k, 2), where they give the prior.
+    `said` holds, by key, notes for the user about the files that requirements were read from.
     """
 
     secrets: Domain
@@ -83,6 +114,7 @@ class Measures:
     prior: Raw = field(default_factory=dict)
     subset: tuple[int, ...] | None = None
     visits: Floats | None = None
+    said: dict[str, tuple[str, ...]] = field(default_factory=dict, init=False, repr=False, compare=False)
     _known: dict[str, Floats] = field(default_factory=dict, init=False, repr=False)
 
     def cost(self, raw: Raw, path: str) -> tuple[Floats, str]:
@@ -105,16 +137,15 @@ class Measures:
             raise SpecificationError(f"{path}.graph", "joins secrets only", remedy="use distance or matrix")
         if not np.isfinite(cost).all():
             raise SpecificationError(f"{path}.{form}", "has infinite entries", bound="finite costs")
-        if table.power != 1 or table.scale != 1:
-            cost = table.scale * cost**table.power
-        return cost, table.objective
+        return scaled_cost(cost, table.power, table.scale, path), table.objective
 
     def requirement(self, raw: Raw, path: str) -> Requirement:
         """Return the requirement that a ``[[privacy]]`` table describes."""
         if not isinstance(raw.get("kind"), str):
             problem = "is not a kind" if "kind" in raw else "is missing"
             raise SpecificationError(f"{path}.kind", problem, value=raw.get("kind"), bound=f"one of {', '.join(KINDS)}")
-        kind = KINDS[choice(raw["kind"], KINDS, f"{path}.kind")]
+        name = raw["kind"]
+        kind = KINDS[name if name in KINDS else choice(name, KINDS, f"{path}.kind")]
         table = convert(raw, kind.table, path)
         with at(path), withholding("distance"), withholding("error"), withholding_values():
             # Distances and errors are not written into the table itself.
@@ -123,7 +154,7 @@ class Measures:
     @cached_property
     def graphs(self) -> Graphs:
         """What builds graphs on the secrets."""
-        return Graphs(self.secrets, self.folder, self.prior)
+        return Graphs(self.secrets, self.folder, self.prior, self.said)
 
     def policy_graph(self, table: GraphPrivacyTable, path: str) -> nx.Graph:
         """Return the policy graph that a ``[[privacy]]`` table describes."""
@@ -177,8 +208,8 @@ class Measures:
 
     def _matrix(self, raw: Raw, path: str, shape: tuple[int | None, int]) -> Floats:
         table = convert(raw, MatrixFile, path)
-        with in_file(path):
-            matrix = read_matrix(self.folder / table.path, table.delimiter)
+        with in_file(path, table):
+            matrix = read_matrix(self.folder / table.path, table.delimiter, shape)
         if matrix.shape[1] != shape[1] or shape[0] not in (None, matrix.shape[0]):
             raise SpecificationError(
                 path,
@@ -196,7 +227,7 @@ class Measures:
     def _within(self, table: GraphPrivacyTable, radius: Fraction, path: str) -> nx.Graph:
         """Return the graph that joins all secrets at a distance of at most `radius`."""
         if radius <= 0:
-            raise SpecificationError(f"{path}.radius", "is not positive", value=float(radius), bound="> 0")
+            raise SpecificationError(f"{path}.radius", "is not positive", value=exact_text(radius), bound="> 0")
         form = one_of(table, path, ("distance", "matrix"))
         if form == "distance":
             measured = self._named(table.distance or "", f"{path}.distance")
@@ -228,7 +259,9 @@ class _Reading(Reading):
 
     def prior(self, table: Raw, key: str) -> Prior:
         # An error names the key in full, so that it is not put below the table a second time.
-        return build_prior(table, f"{self._path}.{key}", self.secrets, self._measures.folder)[0]
+        path = f"{self._path}.{key}"
+        prior, self._measures.said[path] = build_prior(table, path, self.secrets, self._measures.folder)
+        return prior
 
     def policy_graph(self, table: GraphPrivacyTable) -> nx.Graph:
         return self._measures.policy_graph(table, self._path)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator, Mapping
 
 from mechdesign.certify.texts import csv_text
@@ -15,6 +14,7 @@ from mechdesign.model.markov import MarkovChain
 from mechdesign.model.open_chain import OpenChain
 from mechdesign.spec.chains import build_correlations
 from mechdesign.spec.specification import Specification
+from mechdesign.warned import warn
 
 __all__ = ["chain_files"]
 
@@ -27,13 +27,13 @@ def chain_files(
     ends: str | None = None,
     border: str | None = None,
     *,
-    times: Mapping[str, str | None] | None = None,
+    times: Mapping[str, object] | None = None,
 ) -> tuple[dict[str, bytes], tuple[str, ...]]:
     """Return ``forward.csv``, ``backward.csv``, ``states.csv`` and, of data, ``chain-counts.json``, and notes.
 
     The chain is that of ``[release]``, or is counted in the data of the prior; `every`, `gap`, `smoothing`, `ends` and
-    `border` count more than what stands there. So do `times`, keys of the table of check-ins: "time", "date" and
-    "time_format". A row that nobody saw is the word that `ends` says, unless people stay.
+    `border` count more than what stands there. So do `times`, keys of the table of check-ins: "time", "date",
+    "time_format", "time_zone" and "missing". A row that nobody saw is the word that `ends` says, unless people stay.
     """
     release = given.document.release
     path = "release.transition"
@@ -67,7 +67,7 @@ def chain_files(
 
 def _warn_of_smoothing(smoothing: float) -> None:
     """Warn with `SmoothedChainWarning` that files hold a chain that was smoothed."""
-    warnings.warn(
+    warn(
         f"the matrices were counted with smoothing {smoothing:g}, which makes leakage that is computed from them "
         f"smaller than what was seen. `leakage` and `budget` show what the counts alone give, from {CHAIN_COUNTS}",
         SmoothedChainWarning,
@@ -103,12 +103,15 @@ def _ends(found: Correlations, domain: Domain, smoothing: float, ends: str) -> I
         yield f"nobody was seen to {verb} {count} of {len(found.states)} states: {row}"
 
 
-def _with_times(raw: Raw, prior: Raw, times: Mapping[str, str]) -> tuple[Raw, Raw]:
-    """Return the tables of the chain and of the prior with other keys about times in that of the check-ins."""
-    if isinstance(raw.get("checkins"), dict):
-        return {**raw, "checkins": {**raw["checkins"], **times}}, prior
-    if raw.get("estimated") and isinstance(prior.get("checkins"), dict):
-        return raw, {**prior, "checkins": {**prior["checkins"], **times}}
+def _with_times(raw: Raw, prior: Raw, times: Mapping[str, object]) -> tuple[Raw, Raw]:
+    """Return the tables of the chain and of the prior with other keys about times in that of the data."""
+    for form in ("checkins", "plt"):
+        if form == "plt" and set(times) != {"missing"}:
+            continue
+        if isinstance(raw.get(form), dict):
+            return {**raw, form: {**raw[form], **times}}, prior
+        if raw.get("estimated") and isinstance(prior.get(form), dict):
+            return raw, {**prior, form: {**prior[form], **times}}
     key, value = next(iter(times.items()))
     problem = "goes with check-ins only, in which this chain is not counted"
     raise SpecificationError(f"--{key.replace('_', '-')}", problem, value=value, remedy="leave it out")
@@ -121,7 +124,7 @@ def _matrix(chain: MarkovChain | OpenChain) -> bytes:
 
 
 def _states(found: Correlations, domain: Domain) -> bytes:
-    degrees = domain.coordinates
+    degrees = domain.degrees
     rows: list[list[object]] = [["row", "state", "label", *(("latitude", "longitude") if degrees is not None else ())]]
     for row, state in enumerate(found.states.tolist()):
         if state == domain.size:

@@ -63,7 +63,7 @@ class PolicyTable(Table, frozen=True):
         repaired: whom a repair protects along a trace: states whose neighbours are impossible ("disconnected"), or
             states without an edge in the policy, too ("all"); such states are released as they are otherwise.
         hull: whose sensitivity hull noise is fitted to, and by which secrets count as exposed.
-        support: the possible secrets, by index or label; all of them unless given.
+        support: the possible secrets, texts by label and integers by position; all of them unless given.
         delta: the possible secrets are the fewest of probability 1 − δ: of the prior, or, along a trace, of what is
             believed before each step; exact, at least 0 and below 1.
     """
@@ -90,6 +90,8 @@ class ReleaseTable(Table, frozen=True):
         date: the column of the trace with the date, where `time` holds the time of day only.
         time_format: how the times of the trace are written, date first: a pattern such as "%Y%m%d", or "unix",
             "unix-ms", "unix-us" or "unix-ns" since 1970.
+        time_zone: the zone of times of the trace that say none, such as "Europe/Zurich" or "+02:00"; UTC unless given.
+        missing: the share of steps of a trace with times that may be left out, such as 0.2; 0.05 unless given.
         initial: what is believed before the first step; the prior unless given.
         snap: answer with secrets, or with any places, where the mechanism can.
         seed: for rehearsals only: whoever knows the seed of a published trace can recover the truth.
@@ -104,6 +106,8 @@ class ReleaseTable(Table, frozen=True):
     time: str | None = None
     date: str | None = None
     time_format: str | None = None
+    time_zone: str | None = None
+    missing: float | None = None
     initial: Annotated[Raw, holds(PriorTable)] | None = None
     snap: bool | None = None
     seed: int | None = None

@@ -6,7 +6,6 @@ import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Any
 
 import msgspec
@@ -18,6 +17,7 @@ from mechdesign.errors import SpecificationError
 from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.least_cost import BestBudgets, best_budgets
 from mechdesign.leakage.numbers import as_target
+from mechdesign.mappings import ReadOnlyMapping
 from mechdesign.spec.designing import design_problem
 from mechdesign.spec.specification import Specification, beyond_budgets
 from mechdesign.validation import as_nonnegative
@@ -112,7 +112,7 @@ def price_budgets(
     notes = beyond_budgets(
         _varied(specification, place, Fraction(1)).problem().requirements[place], f"privacy[{place}]"
     )
-    return PricedBudgets(found, MappingProxyType(dict(sorted(costs.items()))), notes)
+    return PricedBudgets(found, ReadOnlyMapping(dict(sorted(costs.items()))), notes)
 
 
 def _place(specification: Specification) -> int:

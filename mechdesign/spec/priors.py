@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Annotated, ClassVar, NamedTuple
+from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,10 +13,12 @@ from numpy.typing import NDArray
 from mechdesign.data import traces
 from mechdesign.data.forms import withholding
 from mechdesign.data.inspection import unread_times
+from mechdesign.data.labelled import read_matched
+from mechdesign.data.layout import composed
 from mechdesign.data.resampling import Sampling, median_interval, resample
 from mechdesign.data.tables import Checkins, CountsFile, PlacesByKey, Raw, Table, Trajectories, holds
-from mechdesign.data.text import read_numbers
-from mechdesign.data.times import order_of, rows_without_time
+from mechdesign.data.text import number, plain_numbers
+from mechdesign.data.times import order_of
 from mechdesign.errors import InputError, Shown, SpecificationError
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
@@ -62,11 +64,21 @@ class VisitsFile(Table, frozen=True):
 
     Attributes:
         path: the file.
-        delimiter: the character between columns.
+        latitude: the column with the latitude in degrees, if it is called otherwise.
+        longitude: the column with the longitude in degrees, if it is called otherwise.
+        delimiter: the character between columns; recognised unless given, as the next two are.
+        decimal: the sign before decimals, "." or ",".
+        encoding: the encoding, such as "windows-1252"; UTF-8 unless a byte order mark says UTF-16.
+        missing: the share of rows that may be left out, such as 0.2; 0.05 unless given.
     """
 
     path: str
-    delimiter: str = ","
+    latitude: str | None = None
+    longitude: str | None = None
+    delimiter: str | None = None
+    decimal: Literal[".", ","] | None = None
+    encoding: str | None = None
+    missing: float | None = None
 
 
 class PriorTable(Table, frozen=True):
@@ -122,7 +134,8 @@ def build_prior(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Prio
     elif table.simulated is not None:
         counts = _simulated(table.simulated, f"{path}.simulated", domain)
     elif table.csv is not None:
-        counts = _from_file(table.csv, f"{path}.csv", domain, folder)
+        counts, note = _from_file(table.csv, f"{path}.csv", domain, folder)
+        notes += (f"{path}.csv: {note}",)
     else:
         _check_length(len(table.counts or ()), domain, f"{path}.counts")
         counts = np.array(table.counts)
@@ -151,12 +164,16 @@ def _check_length(length: int, domain: Domain, path: str) -> None:
         raise SpecificationError(path, "differs in length from the domain", value=length, bound=str(domain.size))
 
 
-def _from_file(raw: Raw, path: str, domain: Domain, folder: Path) -> NDArray[np.float64]:
+def _from_file(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[NDArray[np.float64], str]:
+    """Return the counts in a file, in the order of the secrets, and how its rows were matched with them."""
     table = convert(raw, CountsFile, path)
-    with in_file(path):
-        counts = read_numbers(folder / table.path, table.column, table.delimiter)
+    with in_file(path, table):
+        source = folder / table.path
+        found = read_matched(source, [table.column], domain.labels, table.label, table.delimiter)
+        texts = zip(found.rows, plain_numbers(found.columns[table.column], source, table.column), strict=True)
+        counts = [number(text, f"{source}, row {row}, column {table.column}") for row, text in texts]
     _check_length(len(counts), domain, f"{path}.path")
-    return counts
+    return np.array(counts), found.note
 
 
 class Read(NamedTuple):
@@ -211,17 +228,16 @@ def read_traces(raw: Raw, form: str, path: str, folder: Path, sampling: Sampling
     """Return the traces that the table ``checkins`` or ``plt`` (the `form`) at `path` names; see `read_visits`."""
     table: Checkins | Trajectories
     table = convert(raw, Checkins, path) if form == "checkins" else convert(raw, Trajectories, path)
-    with in_file(path):
-        found, without_time = (
+    with in_file(path, table):
+        read = (
             _checkins(table, path, folder)
             if isinstance(table, Checkins)
-            else traces.Points(traces.read_plt(folder / table.path), {})
+            else traces.read_trajectories(folder / table.path, traces.Written(missing=table.missing).share)
         )
-    left_out = sum(without_time.values())
+    found, user = read.traces, None
     if table.only is not None:
         user = _user(list(dict.fromkeys(trace.user for trace in found)), table.only, path)
         found = tuple(trace for trace in found if trace.user == user)
-        left_out = without_time.get(user, 0)
     with at(path):
         own = Sampling.of(table.every, table.gap)
         sampling = own if sampling is None or own != Sampling() else sampling
@@ -229,9 +245,7 @@ def read_traces(raw: Raw, form: str, path: str, folder: Path, sampling: Sampling
         order = f"{path}: {order_of([trace.time for trace in found])}"
         if isinstance(table, Checkins) and table.time is None:
             order = "; ".join((order, *_unread_times(table, folder)))
-        notes: tuple[str, ...] = ()
-        if left_out:
-            notes = (f"{path}: {rows_without_time(left_out)}",)
+        notes = tuple(f"{path}: {note}" for note in read.said(user))
         if sampling != Sampling():
             found, facts = resample(found, sampling)
             notes += (f"{path}: {facts}",)
@@ -245,7 +259,7 @@ def _checkins(table: Checkins, path: str, folder: Path) -> traces.Points:
     places = None
     if table.places is not None:
         by_key = convert(table.places, PlacesByKey, f"{path}.places")
-        with in_file(f"{path}.places"):
+        with in_file(f"{path}.places", by_key):
             source = folder / by_key.path
             places = traces.read_places(source, by_key.key, by_key.latitude, by_key.longitude, by_key.delimiter)
     return traces.read_points(
@@ -259,18 +273,19 @@ def _checkins(table: Checkins, path: str, folder: Path) -> traces.Points:
         place=table.place,
         places=places,
         date=table.date,
-        time_format=table.time_format,
+        said=traces.Written(table.time_format, table.time_zone, table.longitudes, table.missing),
     )
 
 
 def _unread_times(table: Checkins, folder: Path) -> tuple[str, ...]:
     """Say which columns hold times, or are called so, where the table names none."""
     taken = (table.user, table.latitude, table.longitude, table.trace, table.place)
-    return unread_times(folder / table.path, table.delimiter, [name for name in taken if name is not None])
+    with in_file("", table):
+        return unread_times(folder / table.path, table.delimiter, [name for name in taken if name is not None])
 
 
 def _user(users: list[str], only: int | str, path: str) -> str:
-    names = [user for user in users if user == str(only)]
+    names = [user for user in users if user == composed(str(only))]
     if not names and isinstance(only, int):
         # A number may be padded with zeros in the data: user 6 of GeoLife is called 006.
         names = [user for user in users if user.isdecimal() and len(user) < 20 and int(user) == only]

@@ -11,14 +11,18 @@ from pathlib import Path
 
 import numpy as np
 
+from mechdesign.certify.exact import exact_text
+from mechdesign.data import layout
 from mechdesign.data.inspection import Found
+from mechdesign.data.joining import Joined
 from mechdesign.data.resampling import median_interval, seconds_text
-from mechdesign.data.traces import to_grid
+from mechdesign.data.traces import Visits, to_grid
 from mechdesign.errors import InputError
 from mechdesign.model import distances
 from mechdesign.model.domain import BoundingBox, Domain
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import largest_distortion
+from mechdesign.spec.noise import LEVELS, Worth, worthwhile_epsilon
 from mechdesign.validation import Floats, Integers
 
 __all__ = ["Proposal", "propose", "text_of"]
@@ -29,6 +33,8 @@ _AREA = 0.3  # degrees
 _SMALLEST = 0.002  # degrees, about 200 m
 
 _FEWEST = 20  # points
+# Shares of points: a box with fewer, or with more of its points at one place, is told.
+_FEW, _SAME = 0.5, 0.5
 
 _SMOOTHING = 0.01
 _FACTOR = 4
@@ -36,11 +42,14 @@ _FACTOR = 4
 
 @dataclass(frozen=True, eq=False)
 class Proposal:
-    """A grid, and numbers for it: ε in nats per km, and a floor in km with the largest one that can be reached."""
+    """A grid, and numbers for it: ε in nats per km, and a floor in km with the largest one that can be reached.
+
+    `worth` says what noise costs with this ε, which is the last that was tried where none is worth its cost.
+    """
 
     domain: Domain
     epsilon: Fraction
-    radius: float
+    worth: Worth
     floor: Fraction
     largest_floor: float
     inside: int
@@ -57,29 +66,25 @@ def propose(found: Found, cells: int = 64) -> Proposal:
         raise InputError(
             str(found.path), "holds too few points to propose a grid", value=points, bound=f"at least {_FEWEST}"
         )
-    box, beyond = _box(found)
-    degree = Domain.geographic_grid(1, 1, box.south, box.north, box.west, box.east).cells
-    assert degree is not None
-    columns = max(1, round(math.sqrt(cells * degree.width / degree.height)))
+    box = _box(found)
+    width, height = box.plane.points(np.array([box.north]), np.array([box.east]))[0].tolist()
+    columns = max(1, round(math.sqrt(cells * width / height)))
     rows = max(1, round(cells / columns))
     domain = Domain.geographic_grid(columns, rows, box.south, box.north, box.west, box.east)
     visits = to_grid(found.traces, domain)
     lengths = distances.euclidean(domain)
     prior = Prior.from_counts(visits.counts().astype(np.float64), _SMOOTHING)
     largest = float(largest_distortion(prior, lengths))
-    # Within two cells, or what people usually go, whichever is more, odds change by a factor of 4 at most.
-    radius = max(2 * max(degree.width / columns, degree.height / rows), min(degree.width, degree.height) / 8)
-    radius = float(_rounded(radius))
-    epsilon = _rounded(math.log(_FACTOR) / radius)
+    worth = worthwhile_epsilon(domain, prior)
     return Proposal(
         domain,
-        epsilon,
-        radius,
+        worth.epsilon or LEVELS[-1],
+        worth,
         _rounded(largest / 4, down=True),
         largest,
         visits.inside,
         visits.outside,
-        _notes(found, beyond),
+        (*_notes(found), *_notes_on_box(found, visits), *_notes_on_noise(worth)),
     )
 
 
@@ -100,16 +105,17 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
     whose = "one user, by the name of a folder," if found.is_folder else "one user of the column"
     lines = [
         f"# Proposed by `mechdesign init`: {points} points of {len(users)} user{'s' * (len(users) != 1)}.",
-        "# Every number is a suggestion: change it, then run `mechdesign design` on this file.",
+        "# Every number is a suggestion, chosen by the data: it tells something of them. Change it, then run",
+        "# `mechdesign design` on this file.",
         # A comment is one line, whatever the names of columns hold.
         *(f"# Note: {' '.join(note.split())}." for note in proposal.notes),
         "",
         f"title = {_quoted(_title(found))}",
         "",
         f"# Secrets are cells of {cells.width / cells.columns:.2g} × {cells.height / cells.rows:.2g} km. The box is "
-        "about the place where most points are,",
-        f"# and holds {proposal.inside / points:.0%} of them. More cells are finer, and slower: time grows with their "
-        "third power.",
+        "about the place where points are densest,",
+        f"# and holds {proposal.inside} of {points}. More cells are finer, and slower: time grows with their third "
+        "power.",
         "[domain.grid]",
         f"columns = {cells.columns}",
         f"rows = {cells.rows}",
@@ -124,12 +130,22 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
     ]
     if not found.is_folder:
         lines += [f"{name} = {_quoted(column)}" for name, column in found.columns.items()]
+        if found.joined is not None:
+            lines.append(_places_line(found.joined, folder))
         if "user" not in found.columns:
             lines.append('user = ""  # no column says who it was: all lines are counted together')
-        if found.time_format is not None and "time" in found.columns:
-            lines.append(f"time_format = {_quoted(found.time_format)}")
+        said = found.said
+        for key, value in (("time_format", said.time_format), ("time_zone", said.time_zone)):
+            if value is not None and "time" in found.columns:
+                lines.append(f"{key} = {_quoted(value)}")
+        if said.longitudes is not None:
+            lines.append(f"longitudes = {_quoted(said.longitudes)}")
         if found.delimiter != ",":
             lines.append(f"delimiter = {_quoted(found.delimiter)}")
+        for key, value in (("decimal", layout.said().decimal), ("encoding", layout.said().encoding)):
+            lines += [] if value is None else [f"{key} = {_quoted(value)}"]
+    if found.said.missing is not None:
+        lines.append(f"missing = {found.said.missing!r}")
     if len(users) > 1:
         lines.append(f'# only = "…"  # {whose} instead of all')
     if interval is not None:
@@ -141,10 +157,10 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
         "[cost]",
         'distance = "euclidean"',
         "",
-        f"# Whoever sees an answer can shift the odds between two places {proposal.radius:g} km apart by a factor of "
-        f"{_FACTOR} at most",
-        f"# (ε = ln {_FACTOR} / {proposal.radius:g} per km), between closer ones by less. A smaller ε hides more, at a "
-        "higher cost.",
+        *_lines_on_noise(proposal.worth),
+        f"# Whoever sees an answer can shift the odds between two places {math.log(_FACTOR) / proposal.epsilon:.2g} km "
+        f"apart by a factor of {_FACTOR} at most,",
+        "# between closer ones by less. A smaller ε hides more, at a higher cost.",
         "[[privacy]]",
         'kind = "metric"',
         f"epsilon = {_decimal(proposal.epsilon)}",
@@ -171,6 +187,30 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
     return "\n".join(lines) + "\n"
 
 
+def _lines_on_noise(worth: Worth) -> tuple[str, ...]:
+    """Return the comment on where ε comes from."""
+    tried = f"{', '.join(map(exact_text, LEVELS[:3]))}, …, {exact_text(LEVELS[-1])} per km"
+    costs = f"{worth.noise:.2g} of {worth.nothing:.2g} km"
+    if worth.epsilon is None:
+        return (
+            f"# ε was chosen by the data. With none of {tried} does drawn planar Laplace noise cost",
+            f"# at most half of telling nothing. With the last one, which stands here, it costs {costs}.",
+        )
+    return (
+        f"# ε was chosen by the data: it is the least of {tried} with which drawn planar Laplace",
+        f"# noise costs at most half of telling nothing, here {costs}. This design costs less.",
+    )
+
+
+def _places_line(joined: Joined, folder: Path | None) -> str:
+    """Return the key `places`: the table of places, and its columns."""
+    path = str(joined.path) if folder is None else _relative(joined.path, folder)
+    keys = {"path": path, "key": joined.key, "latitude": joined.latitude, "longitude": joined.longitude}
+    if joined.delimiter != ",":
+        keys["delimiter"] = joined.delimiter
+    return f"places = {{ {', '.join(f'{name} = {_quoted(value)}' for name, value in keys.items())} }}"
+
+
 def _relative(path: Path, folder: Path) -> str:
     """Return the path from a folder; links on the way are followed, as ".." follows them."""
     try:
@@ -186,34 +226,79 @@ def _title(found: Found) -> str:
     return f"Points of {Path(path.name.removesuffix('.gz')).stem}"
 
 
-def _notes(found: Found, beyond: int) -> tuple[str, ...]:
-    """Return what is odd about the data, with the number of points `beyond` the meridian of 180°."""
-    notes = list(found.unread)
+def _notes(found: Found) -> tuple[str, ...]:
+    """Return what is odd about the data."""
+    notes = [*found.unread, *found.notes]
     if "time" not in found.columns and not found.is_folder:
         notes.append(found.order)
     for name in ("latitude", "longitude"):
         if len(np.unique(np.concatenate([getattr(trace, name) for trace in found.traces]))) == 1:
             notes.append(f"every point has the same {name}, as if it were not the right column")
-    if beyond:
-        notes.append(f"{beyond} points are left out, close by on the other side of ±180°, which a box cannot cross")
     return tuple(notes)
 
 
-def _box(found: Found) -> tuple[BoundingBox, int]:
-    """Return a box, and how many points are close to its middle across the meridian of 180°."""
+def _notes_on_box(found: Found, visits: Visits) -> tuple[str, ...]:
+    """Say where the box holds few points, or nearly all at one place; and how many points stand for none."""
+    latitude, longitude = _coordinates(found)
+    notes, points = [], len(latitude)
+    if zeros := int(((latitude == 0) & (longitude == 0)).sum()):
+        notes.append(f"{_counted(zeros)} at 0,0, which often stands for a missing place: the box is made without them")
+    if visits.inside < points * _FEW:
+        few = f", fewer than the {_FEWEST} that a prior needs" if visits.inside < _FEWEST else ""
+        notes.append(
+            f"the box holds {visits.inside} of {points} points{few}: the others are far from it, or far apart. Choose "
+            "the box by hand, or keep the points of one area"
+        )
+    box = visits.domain.geographic
+    assert box is not None
+    inside = (box.south <= latitude) & (latitude <= box.north) & (box.west <= longitude) & (longitude <= box.east)
+    _, counts = np.unique(np.column_stack((latitude, longitude))[inside], axis=0, return_counts=True)
+    if halves := int(((latitude == 0) ^ (longitude == 0))[~inside].sum()):
+        notes.append(f"{_counted(halves)} outside the box at a latitude or a longitude of 0, as if one were missing")
+    if visits.inside >= _FEWEST and counts.max(initial=0) > _SAME * visits.inside:
+        notes.append(
+            f"{counts.max()} of the {visits.inside} points in the box are at one place exactly, as if it stood for a "
+            "missing one"
+        )
+    return tuple(notes)
+
+
+def _notes_on_noise(worth: Worth) -> tuple[str, ...]:
+    if worth.epsilon is not None:
+        return ()
+    least, most = exact_text(LEVELS[0]), exact_text(LEVELS[-1])
+    return (
+        f"with no ε of {least} to {most} per km does planar Laplace noise cost at most half of telling nothing: it "
+        f"costs {worth.noise:.2g} of {worth.nothing:.2g} km. Choose another box, or ε by hand",
+    )
+
+
+def _counted(points: int) -> str:
+    return f"{points} point{'s are' if points > 1 else ' is'}"
+
+
+def _coordinates(found: Found) -> tuple[Floats, Floats]:
     latitude = np.concatenate([trace.latitude for trace in found.traces])
-    longitude = np.concatenate([trace.longitude for trace in found.traces])
-    near = np.ones(len(latitude), dtype=np.bool_)
-    if _extent(latitude) > 2 * _AREA or _extent(longitude) > 2 * _AREA:
+    return latitude, np.concatenate([trace.longitude for trace in found.traces])
+
+
+def _box(found: Found) -> BoundingBox:
+    """Return a box about the place where points are densest, also across the meridian of 180 degrees; not about 0,0."""
+    latitude, longitude = _coordinates(found)
+    known = (latitude != 0) | (longitude != 0)
+    if known.sum() < _FEWEST:
+        problem = "holds too few points to propose a grid, but for those at 0,0"
+        raise InputError(str(found.path), problem, value=int(known.sum()), bound=f"at least {_FEWEST}")
+    latitude, longitude = latitude[known], longitude[known]
+    if max(map(_extent, (latitude, longitude))) > 2 * _AREA:
         # Of data from all over the world, the surroundings of the most visited place.
         place = _most_visited(latitude, longitude)
+        longitude = longitude - 360 * np.rint((longitude - longitude[place]) / 360)
         near = (np.abs(latitude - latitude[place]) <= _AREA) & (np.abs(longitude - longitude[place]) <= _AREA)
-    south, north = _sides(latitude[near], 90)
-    west, east = _sides(longitude[near], 180)
-    parallel, meridian = (south + north) / 2, (west + east) / 2
-    across = np.abs(longitude - meridian) >= 360 - 2 * _AREA
-    beyond = int((across & (np.abs(latitude - parallel) <= 2 * _AREA)).sum())
-    return BoundingBox(south, north, west, east), beyond
+        latitude, longitude = latitude[near], longitude[near]
+    south, north = _sides(latitude, 90)
+    west, east = _sides(longitude, 180 if np.abs(longitude).max() <= 180 else 360)
+    return BoundingBox(south, north, *((west + 360, east + 360) if west < -180 else (west, east)))
 
 
 def _extent(values: Floats) -> float:

@@ -76,14 +76,14 @@ class Asked(Protocol):
     def schedule(self) -> Schedule | None: ...
     def ledger(self, wait: float = WAIT_S) -> Ledger | None: ...
     def problems(self) -> Iterator[Problem]: ...
-    def steps(self, trace: States, delimiter: str = ",") -> tuple[Steps, tuple[str, ...]]: ...
+    def steps(self, trace: States, delimiter: str | None = None) -> tuple[Steps, tuple[str, ...]]: ...
 
 
 def release_trace(
     given: Asked,
     trace: States,
     seed: int | None,
-    delimiter: str,
+    delimiter: str | None,
     ledger: Ledger | None,
     progress: ProgressCallback | None,
     keep: Callable[[ReleasedTrace], None] | None = None,
@@ -184,6 +184,15 @@ def _epsilons(given: Asked, steps: int) -> Sequence[Fraction | None]:
             value=len(known),
             bound=f"a budget for each of {steps} steps",
         )
+    for step, epsilon in enumerate(known[:steps]):
+        if epsilon == 0:
+            raise SpecificationError(
+                f"privacy[{scheduled(given.document.privacy)}].epsilon.budgets",
+                f"step {step} has no budget",
+                value=exact_text(epsilon),
+                bound="greater than 0",
+                remedy="each state of a trace is released: give a budget to each, or design the steps apart",
+            )
     return known[:steps]
 
 

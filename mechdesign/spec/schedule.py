@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mechdesign.certify.exact import exact_text
 from mechdesign.data.budgets import read_exact_budgets
 from mechdesign.data.schedule import Schedule
 from mechdesign.data.tables import BudgetsFile, Raw
@@ -31,7 +30,8 @@ def scheduled(privacy: Sequence[Raw]) -> int | None:
 def read_schedule(raw: Raw, path: str, folder: Path) -> Schedule:
     """Return the schedule that ``epsilon = { budgets = "…" }`` at `path` names.
 
-    Raises `SpecificationError` for a file that cannot be read and for a budget of 0.
+    Releases with a budget of 0 are left out. Raises `SpecificationError` for a file that cannot be read, and for one in
+    which all releases are left out.
     """
     key = f"{path}.budgets"
     file = folder / convert(raw, BudgetsFile, path).budgets
@@ -41,14 +41,13 @@ def read_schedule(raw: Raw, path: str, folder: Path) -> Schedule:
         raise SpecificationError(
             key, f"{error.path} {error.problem}", value=error.value, bound=error.bound, remedy=error.remedy
         ) from error
-    for step, epsilon in enumerate(epsilons):
-        if epsilon == 0:
-            raise SpecificationError(
-                key,
-                f"{file}, step {step} has no budget",
-                value=exact_text(epsilon),
-                bound="greater than 0",
-                remedy="a budget of 0 means that nothing may be released then: its channel would tell nothing. Leave "
-                "such steps out of the releases, or find budgets for a smoothed matrix, which are positive",
-            )
-    return Schedule(epsilons)
+    schedule = Schedule(epsilons)
+    if not schedule.distinct:
+        raise SpecificationError(
+            key,
+            f"{file} leaves all releases out",
+            value=f"{len(epsilons)} budgets of 0",
+            bound="at least one budget greater than 0",
+            remedy="a budget of 0 means that nothing may be released then; those for a smoothed matrix are positive",
+        )
+    return schedule

@@ -32,9 +32,10 @@ def specified_size(document: Document, secrets: Domain, observables: Domain) -> 
     sparsity = None
     if cells is not None and not floors and all(raw.get("distance") == "manhattan" for raw in document.privacy):
         sparsity = _of_neighbours(cells)
-    most = 1 if any(name in document.prior for name in _COUNTED) else most_symmetries(secrets)
-    most = min(most, secrets.size)
     worst = document.cost.get("objective") == "worst"
+    # The worst cost has the symmetries of the map, whatever the prior.
+    counted = not (worst and not floors) and any(name in document.prior for name in _COUNTED)
+    most = 1 if counted else min(most_symmetries(secrets), secrets.size)
     return Size(secrets.size, observables.size, floors, most, cells is not None, worst=worst, sparsity=sparsity)
 
 

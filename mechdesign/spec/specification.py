@@ -12,9 +12,10 @@ The specification then describes one problem for each distinct ε.
 
 from __future__ import annotations
 
+import difflib
+import itertools
 import os
 import tomllib
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from decimal import Decimal
@@ -30,6 +31,7 @@ from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.texts import require_plain, require_plain_texts
 from mechdesign.computed import cached_property
 from mechdesign.data.forms import withholding
+from mechdesign.data.left_out import MOST_LEFT_OUT
 from mechdesign.data.resampling import Sampling
 from mechdesign.data.schedule import Schedule
 from mechdesign.data.states import States, Steps, as_steps
@@ -68,6 +70,8 @@ from mechdesign.spec.tables import at, convert
 from mechdesign.spec.visits import priced, read_raw_visits
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.sizes import Size, check_size
+from mechdesign.validation import as_path, require_kind
+from mechdesign.warned import silenced
 
 if TYPE_CHECKING:
     from mechdesign.policy.overview import Overview
@@ -124,6 +128,7 @@ class Specification:
 
         That is so where both have the same secrets, observables, prior and cost.
         """
+        require_kind(other, Specification, "other", "a Specification")
         mine, its = self.document, other.document
         same = all(getattr(mine, name) == getattr(its, name) for name in ("domain", "observables", "prior", "cost"))
         made = replace(self)
@@ -146,6 +151,10 @@ class Specification:
         """
         return self._single("problems()")
 
+    def check(self) -> None:
+        """Raise the error that a design would end with for a key that is wrong, before any program is solved."""
+        _ = self._first, self.policy_settings
+
     def problems(self) -> Iterator[Problem]:
         """Yield the problem, or with a file of budgets one for each distinct ε, in their order.
 
@@ -153,9 +162,8 @@ class Specification:
         """
         yield self._first
         for epsilon in self.schedule.distinct[1:] if self.schedule is not None else ():
-            with warnings.catch_warnings():
-                # The first problem has warned of the same distances.
-                warnings.simplefilter("ignore", MetricWarning)
+            # The first problem has warned of the same distances.
+            with silenced(MetricWarning):
                 made = self._problem(epsilon)
             yield made
 
@@ -212,6 +220,8 @@ class Specification:
 
         `settings` are those of the specification unless given. Where `size` is None nothing is found.
         """
+        if settings is not None:
+            require_kind(settings, SolveSettings, "settings", "SolveSettings, or None")
         chosen = self.settings if settings is None else settings
         check_solver(chosen.solver, "solver.name")
         if self.size is not None:
@@ -256,11 +266,11 @@ class Specification:
         method = policy.settings.repair if repair else None
         return overview(policy.graph, problem.secrets, support, policy.settings.hull, method)
 
-    def states(self, trace: States, delimiter: str = ",") -> NDArray[np.int64]:
+    def states(self, trace: States, delimiter: str | None = None) -> NDArray[np.int64]:
         """Return the states of a trace as indices of secrets, shape (steps,); see `release` for how it is given."""
         return self.steps(trace, delimiter)[0].states
 
-    def steps(self, trace: States, delimiter: str = ",") -> tuple[Steps, tuple[str, ...]]:
+    def steps(self, trace: States, delimiter: str | None = None) -> tuple[Steps, tuple[str, ...]]:
         """Return the states of a trace and their times, at even steps where ``[release]`` asks for it, and notes."""
         secrets = self._first.secrets
         assert secrets is not None
@@ -268,9 +278,16 @@ class Specification:
         with at("release"):
             asked = Sampling.of(table.every, table.gap)
         try:
-            found = as_steps(trace, secrets, delimiter, time=table.time, date=table.date, time_format=table.time_format)
+            found = as_steps(
+                *(trace, secrets, delimiter),
+                time=table.time,
+                date=table.date,
+                time_format=table.time_format,
+                time_zone=table.time_zone,
+                missing=MOST_LEFT_OUT if table.missing is None else table.missing,
+            )
         except InputError as error:
-            if error.path not in ("date", "time_format"):
+            if error.path not in ("date", "time_format", "time_zone", "missing"):
                 raise
             with at("release"):
                 raise
@@ -285,7 +302,7 @@ class Specification:
         trace: States,
         *,
         seed: int | None = None,
-        delimiter: str = ",",
+        delimiter: str | None = None,
         ledger: Ledger | None = None,
         progress: ProgressCallback | None = None,
         keep: Callable[[ReleasedTrace], None] | None = None,
@@ -300,7 +317,7 @@ class Specification:
                 missing is left out.
             seed: A seed for a rehearsal, which overrides that of ``[release]``; without one the randomness is
                 the operating system's. Whoever learns the seed of a published trace can recover the truth.
-            delimiter: The character between columns of a file.
+            delimiter: The character between columns of a file; recognised unless given.
             ledger: Charged with the ε of each step before it is drawn, instead of that of ``[ledger]``, which
                 rehearsals are not charged to.
             progress: Called with a `Progress` before each step.
@@ -340,10 +357,11 @@ class Specification:
     @property
     def notes(self) -> tuple[str, ...]:
         """What a user should know about the data, such as ``"312 points outside the box left out"``."""
-        notes = self._data.notes
-        place = scheduled(self.document.privacy)
+        # How files were read that requirements name is known once these are.
+        requirements, place = self._first.requirements, scheduled(self.document.privacy)
+        notes = (*self._data.notes, *itertools.chain(*self._data.measures.said.values()))
         if place is not None:
-            notes += beyond_budgets(self._first.requirements[place], f"privacy[{place}]")
+            notes += beyond_budgets(requirements[place], f"privacy[{place}]")
         return notes
 
     @property
@@ -447,6 +465,7 @@ class Specification:
 
 def read_spec(path: str | os.PathLike[str]) -> Specification:
     """Read a specification from a file; raise `SpecificationError` naming the key, the value and what is accepted."""
+    path = as_path(path, "path")
     text = read_text(path)
     return replace(from_tables(tables_of(text, os.fspath(path)), Path(path).parent), text=text, name=Path(path).name)
 
@@ -471,11 +490,16 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
 
 def read_text(path: str | os.PathLike[str]) -> str:
     """Return the text of a specification; raise `SpecificationError` where there is none."""
+    path = as_path(path, "path")
     source = Path(path)
     try:
         return source.read_text(encoding="utf-8-sig")
     except OSError as error:
-        raise SpecificationError(str(source), f"cannot be opened ({error.strerror})", bound="a file in TOML") from error
+        others = {each.stem: each for each in source.parent.glob("*.toml")}
+        near = difflib.get_close_matches(source.name.removesuffix(".toml"), others, n=1)
+        remedy = f"did you mean {others[near[0]]}?" if near and not source.exists() else ""
+        problem = f"cannot be opened ({error.strerror})"
+        raise SpecificationError(str(source), problem, bound="a file in TOML", remedy=remedy) from error
     except UnicodeDecodeError as error:
         raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
 
@@ -485,6 +509,7 @@ def tables_of(text: str, source: str = "specification") -> Raw:
 
     `source` is the file that the text came from, for errors.
     """
+    require_kind(text, str, "text", "a text in TOML")
     try:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:

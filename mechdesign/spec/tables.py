@@ -21,8 +21,10 @@ import msgspec
 
 from mechdesign.certify.exact import exact, exact_text, nearest
 from mechdesign.data.forms import withheld
+from mechdesign.data.layout import reading_as
 from mechdesign.data.tables import Table
-from mechdesign.errors import InputError, SpecificationError
+from mechdesign.errors import InputError, Shown, SpecificationError
+from mechdesign.validation import LARGEST_NUMBER, LEAST_NUMBER
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 
@@ -31,6 +33,12 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
 _CHOICE = re.compile(r"Invalid enum value .*", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
 _EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
+# How a file is written, as its table says it, see `mechdesign.data.layout`.
+_LAYOUT = ("delimiter", "decimal", "encoding", "header", "numbered", "latitude", "longitude")
+# Arguments of readers of files that are keys of the same name.
+_KEYS = (*_LAYOUT, "date", "time_format", "time_zone", "longitudes", "missing")
+# Exact numbers, as the verifier reads them.
+_EXACT = ("1e-400", "1e+400")
 _STEP = re.compile(r"\.(?P<key>[^.\[]+)|\[(?P<index>\d+)\]")
 _KINDS = {
     "array": "a list",
@@ -45,9 +53,44 @@ _KINDS = {
 def convert(data: object, kind: type[AnyTable], path: str) -> AnyTable:
     """Return the table `data`, which stands at `path`, as a `kind`; raise `SpecificationError` naming the key."""
     try:
-        return msgspec.convert(data, kind, dec_hook=_number)
+        table = msgspec.convert(data, kind, dec_hook=_number)
     except msgspec.ValidationError as error:
         raise _explained(error, data, kind, path) from None
+    for name in table.__struct_fields__:
+        _check_sizes(getattr(table, name), join(path, name))
+    return table
+
+
+def _check_sizes(value: object, path: str) -> None:
+    """Raise `SpecificationError` for a number that floats, or integers of 64 bits, cannot be reckoned with.
+
+    Infinities and NaN pass: a key says itself whether it takes them.
+    """
+    if isinstance(value, list | tuple):
+        for index, each in enumerate(value):
+            _check_sizes(each, f"{path}[{index}]")
+    elif isinstance(value, int):
+        if not -(2**63) <= value < 2**63:
+            raise SpecificationError(path, "is out of range", value=_short(value), bound="an integer of 64 bits")
+    elif isinstance(value, float | Fraction) and not _is_of_usual_size(value):
+        least, largest = _EXACT if isinstance(value, Fraction) else ("1e-100", "1e+100")
+        bound = f"0, or between {least} and {largest} in absolute value"
+        raise SpecificationError(path, "is out of range", value=_short(value), bound=bound)
+
+
+def _is_of_usual_size(value: float | Fraction) -> bool:
+    if isinstance(value, float):
+        return not value or not math.isfinite(value) or LEAST_NUMBER <= abs(value) <= LARGEST_NUMBER
+    return not value or Fraction(_EXACT[0]) <= abs(value) <= Fraction(_EXACT[1])
+
+
+def _short(value: float | Fraction) -> object:
+    """Return what an error shows of a number, which may have thousands of digits."""
+    ratio = Fraction(value)
+    bits = ratio.numerator.bit_length() - ratio.denominator.bit_length()
+    if isinstance(value, float) or abs(bits) < 64:
+        return _shown(value)
+    return Shown(f"about {'-' if value < 0 else ''}1e{math.floor(bits * math.log10(2))}")
 
 
 def one_of(table: Table, path: str, names: Sequence[str] = ()) -> str:
@@ -101,17 +144,20 @@ def named(keys: Mapping[str, str]) -> Iterator[None]:
 
 
 @contextmanager
-def in_file(path: str) -> Iterator[None]:
+def in_file(path: str, table: object = None) -> Iterator[None]:
     """Turn any `InputError` about the contents of a file into a `SpecificationError` about the table at `path`.
 
-    Of what stands in the file it shows the form only; see `mechdesign.data.forms`.
+    Of what stands in the file it shows the form only; see `mechdesign.data.forms`. How it is written is what the
+    `table` says of it.
     """
+    layout = {key: getattr(table, key, None) for key in _LAYOUT}
     try:
-        yield
+        with reading_as(**layout):
+            yield
     except SpecificationError:
         raise
     except InputError as error:
-        if error.path in ("delimiter", "date", "time_format"):
+        if error.path in _KEYS:
             place, problem = join(path, error.path), error.problem
         elif error.path == "folder" or isinstance(error.__cause__, OSError):
             place, problem = join(path, "path"), error.problem

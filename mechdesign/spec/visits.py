@@ -8,13 +8,14 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.data.places import read_places
+from mechdesign.data.left_out import MOST_LEFT_OUT, left_out_text
+from mechdesign.data.places import count_places
 from mechdesign.data.tables import Raw
 from mechdesign.errors import SpecificationError
 from mechdesign.model.dithering import anchor_means, between
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
-from mechdesign.spec.measures import CostTable
+from mechdesign.spec.measures import CostTable, scaled_cost
 from mechdesign.spec.priors import PriorTable, VisitsFile, read_traces
 from mechdesign.spec.tables import at, convert, in_file, one_of
 from mechdesign.validation import Floats
@@ -40,10 +41,14 @@ def read_raw_visits(raw: Raw, path: str, anchors: Domain, folder: Path) -> RawVi
         raise SpecificationError(f"{path}.smoothing", "does not go with raw visits", remedy="leave it out")
     if table.visits is not None:
         given = convert(table.visits, VisitsFile, f"{path}.visits")
-        with in_file(f"{path}.visits"):
-            points = np.column_stack(read_places(folder / given.path, anchors.axes, given.delimiter))
+        with in_file(f"{path}.visits", given):
+            share = MOST_LEFT_OUT if given.missing is None else given.missing
+            first, second, left_out = count_places(folder / given.path, anchors.axes, given.delimiter, share)
+        points = np.column_stack((first, second))
         outside = int(anchors.lattice.corners(points[:, 0], points[:, 1]).outside.sum())
-        notes = (f"{outside} of {len(points)} visits outside the anchors projected to their border",) if outside else ()
+        notes = [f"{outside} of {len(points)} visits outside the anchors projected to their border"] * (outside > 0)
+        if left_out.counts:
+            notes.append(f"{path}.visits: {left_out_text(left_out.counts)}")
         return RawVisits(points, (f"{len(points)} visits taken as they are", *notes))
     if anchors.geographic is None:
         bound = "anchors = { columns, rows, south, north, west, east }"
@@ -55,8 +60,8 @@ def read_raw_visits(raw: Raw, path: str, anchors: Domain, folder: Path) -> RawVi
         raise SpecificationError(f"{path}.{form}", "has no point in the box of the anchors", value=len(every))
     users = len(dict.fromkeys(trace.user for trace in found.found))
     taken = f"{int(inside.sum())} points of {users} user(s) taken as they are"
-    left_out = () if inside.all() else (f"{int((~inside).sum())} points outside the box left out",)
-    return RawVisits(every[inside], (*found.notes, taken, *left_out))
+    beyond = () if inside.all() else (f"{int((~inside).sum())} points outside the box left out",)
+    return RawVisits(every[inside], (*found.notes, taken, *beyond))
 
 
 def priced(visits: RawVisits, anchors: Domain, observables: Domain, raw: Raw, path: str) -> tuple[Prior, Floats]:
@@ -72,6 +77,7 @@ def priced(visits: RawVisits, anchors: Domain, observables: Domain, raw: Raw, pa
         if not 0 < value < math.inf:
             raise SpecificationError(f"{path}.{key}", "is not positive", value=value, bound="> 0 and finite")
     with at(path, {"cost": "distance", "observables": "distance"}):
-        cost = table.scale * between(anchors, visits.points, observables, table.distance) ** table.power
+        apart = between(anchors, visits.points, observables, table.distance)
+        cost = scaled_cost(apart, table.power, table.scale, path)
         prior, means = anchor_means(anchors, visits.points, cost, quiet=True)
     return Prior(prior), means

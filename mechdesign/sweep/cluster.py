@@ -13,6 +13,7 @@ from typing import Any
 
 from mechdesign.data.digest import file_digest
 from mechdesign.errors import ClusterError, InputError, MissingDependencyError
+from mechdesign.requirements.kind import RequirementKind
 from mechdesign.sweep.rows import Task, versions_for
 from mechdesign.sweep.solve import Outcome, failed, solve
 
@@ -63,19 +64,42 @@ def connected(address: str) -> Iterator[Any]:
 
 
 def check_workers(client: Any, tasks: Iterable[Task]) -> None:
-    """Raise `InputError` unless all workers have the same versions as we have, and see the same data."""
+    """Raise `InputError` unless all workers have the same versions and requirements as we have, and see the same data.
+
+    Raises:
+        ClusterError: The cluster was lost meanwhile.
+    """
+    from distributed.comm import CommClosedError
+    from distributed.protocol import pickle
+
     versions: dict[str, str] = {}
     data: dict[str, str] = {}
     solvers: dict[str, None] = {}
+    kinds: dict[type[RequirementKind], None] = {}
     for task in tasks:
         versions |= task.versions
         data |= {str(task.folder / name): digest for name, digest in task.data.items()}
         solvers[str(task.tables.get("solver", {}).get("name", "auto"))] = None
-    found = client.run(_facts, list(solvers), list(data), on_error="return")
+        kinds |= dict.fromkeys(task.kinds)
+    try:
+        # As bytes: a worker that cannot read them says why.
+        sent = pickle.dumps(list(kinds))
+    except Exception as error:
+        names = ", ".join(kind.kind for kind in kinds)
+        problem = f"cannot be sent the requirements {names} ({error})"
+        raise InputError(_PATH, problem, remedy="put their classes into a module of their own") from error
+    try:
+        found = client.run(_facts, list(solvers), list(data), sent, on_error="return")
+    except OSError as error:
+        raise ClusterError(f"the Dask cluster was lost ({error}); nothing was run") from error
     for worker, facts in found.items():
+        if isinstance(facts, CommClosedError):
+            # The worker is gone: the scheduler sends nothing there.
+            continue
         if isinstance(facts, BaseException):
-            problem = f"the worker {worker} cannot run mechdesign ({facts})"
-            raise InputError(_PATH, problem, remedy=f"install mechdesign {versions['mechdesign']} there")
+            wanted = [f"mechdesign {versions['mechdesign']}", *dict.fromkeys(kind.__module__ for kind in kinds)]
+            remedy = f"install {' and '.join(wanted)} there"
+            raise InputError(_PATH, f"the worker {worker} cannot run mechdesign ({facts})", remedy=remedy)
         _compare(worker, "has other versions", facts[0], versions, "install the same versions there")
         _compare(worker, "does not see the same data", facts[1], data, "put them at the same place there")
 
@@ -92,7 +116,7 @@ def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[Outcome]:
 
     tasks = iter(tasks)
     under_way: dict[Any, Task] = {}
-    capacity, asked = _capacity(client), time.monotonic()
+    workers, capacity, asked = _Presence(client), _capacity(client), time.monotonic()
     try:
         while True:
             if time.monotonic() - asked > _ASK_AGAIN:
@@ -103,10 +127,14 @@ def on_cluster(client: Any, tasks: Iterable[Task]) -> Iterator[Outcome]:
                 under_way[client.submit(solve, task, key=name, pure=False)] = task
             if not under_way:
                 return
-            done = _first_done(client, list(under_way))
-            for future in done:
-                task = under_way.pop(future)
-                yield _outcome(future, task, distributed.KilledWorker)
+            for future in _first_done(workers, list(under_way)):
+                outcome = _outcome(future, under_way[future], distributed.KilledWorker)
+                if outcome is None:
+                    # Its worker was lost, and the answer with it: the scheduler has it computed again.
+                    workers.require()
+                    continue
+                del under_way[future]
+                yield outcome
                 future.release()
     except (OSError, distributed.CancelledError) as error:
         raise ClusterError(f"the Dask cluster was lost ({error}); finished rows are kept. Resume the sweep") from error
@@ -124,11 +152,14 @@ async def _knock(address: str) -> None:
     await comm.close()
 
 
-def _facts(solvers: list[str], paths: list[str]) -> tuple[dict[str, str], dict[str, str]]:
-    """Return versions and digests, on a worker."""
+def _facts(solvers: list[str], paths: list[str], kinds: bytes) -> tuple[dict[str, str], dict[str, str]]:
+    """Return versions and digests, on a worker, which is to know the kinds that were sent."""
+    from distributed.protocol import pickle
+
     versions: dict[str, str] = {}
+    known = pickle.loads(kinds)
     for solver in solvers:
-        versions |= versions_for(solver)
+        versions |= versions_for(solver, known)
     return versions, {path: file_digest(Path(path)) for path in paths if Path(path).exists()}
 
 
@@ -149,23 +180,41 @@ def _capacity(client: Any) -> int:
     return max(1, threads) * _AHEAD
 
 
-def _first_done(client: Any, futures: list[Any]) -> list[Any]:
-    """Return the futures that are done, at least one of them."""
-    import distributed
+class _Presence:
+    """Knows when the cluster had a worker last."""
 
-    waited = 0.0
-    pause = _WITHOUT_WORKERS / 12
-    while True:
-        with contextlib.suppress(TimeoutError), client.as_current():
-            return list(distributed.wait(futures, timeout=pause, return_when="FIRST_COMPLETED").done)
-        waited = 0.0 if client.nthreads() else waited + pause
-        if waited >= _WITHOUT_WORKERS:
+    def __init__(self, client: Any) -> None:
+        self.client, self._seen = client, time.monotonic()
+
+    def require(self) -> None:
+        """Raise `ClusterError` where there has been no worker for a minute."""
+        if self.client.nthreads():
+            self._seen = time.monotonic()
+        elif time.monotonic() - self._seen >= _WITHOUT_WORKERS:
             raise ClusterError("the Dask cluster has no workers left; finished rows are kept. Start some, and resume")
 
 
-def _outcome(future: Any, task: Task, killed: type[BaseException]) -> Outcome:
+def _first_done(workers: _Presence, futures: list[Any]) -> list[Any]:
+    """Return the futures that are done, at least one of them."""
+    import distributed
+
+    while True:
+        with contextlib.suppress(TimeoutError), workers.client.as_current():
+            return list(distributed.wait(futures, timeout=_pause(), return_when="FIRST_COMPLETED").done)
+        workers.require()
+
+
+def _outcome(future: Any, task: Task, killed: type[BaseException]) -> Outcome | None:
+    """Return what a future that is done has brought, or None where the answer does not come."""
     try:
-        outcome: Outcome = future.result()
+        outcome: Outcome = future.result(timeout=_pause())
+    except TimeoutError:
+        return None
     except killed:
         return failed(task, "every worker that it was sent to was killed, for want of memory perhaps")
     return outcome
+
+
+def _pause() -> float:
+    """Return for how many seconds one waits before looking whether there are workers."""
+    return _WITHOUT_WORKERS / 12

@@ -9,14 +9,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-import joblib
-
 from mechdesign.certify import bundle
 from mechdesign.errors import ExportError, InputError, MechdesignError
 from mechdesign.export.files import check_writable
 from mechdesign.records import Row, State, Store
 from mechdesign.sweep.cluster import check_workers, connected, on_cluster
-from mechdesign.sweep.local import in_processes, in_this_process
+from mechdesign.sweep.local import count_processes, in_processes, in_this_process
 from mechdesign.sweep.plan import Sweep, read
 from mechdesign.sweep.report import write_report
 from mechdesign.sweep.rows import Task, prepare
@@ -92,7 +90,8 @@ def run(
     Args:
         spec: A specification with a ``[sweep]`` table: a file, or what `read` and `parse` return.
         directory: A folder, made where there is none.
-        jobs: How many processes of this machine to use, by default as many as it has cores; 1 is this process.
+        jobs: How many processes of this machine to use, by default as many as there are
+            processors that this process may use; 1 is this process.
         dask: The address of the scheduler of a Dask cluster to use instead. Its workers need the same versions of the
             package and its solvers, and the data at the same place.
         resume: Whether the folder may hold rows of this sweep already.
@@ -105,7 +104,8 @@ def run(
         SpecificationError: A key or a value is wrong, in whichever row; nothing has been run.
         RecordsError: The folder holds something else: another sweep, of another version, other files, or rows and
             `resume` is false; or the data changed meanwhile.
-        InputError: `dask` does not answer, or one of its workers has another version.
+        InputError: `dask` does not answer, or one of its workers has another version; or ``LOKY_MAX_CPU_COUNT`` is set
+            to something else than a number.
         ClusterError: The cluster was lost.
         ExportError: A row cannot be written, as on a full disk; those before it are kept.
     """
@@ -114,6 +114,9 @@ def run(
         jobs = as_integer(jobs, "jobs", 1)
         if dask is not None:
             raise InputError("jobs", "is for this machine, and the sweep is to run on a Dask cluster", value=jobs)
+    # An explicit number does not help where joblib itself stumbles over its variable.
+    most = 1 if jobs == 1 or dask is not None else count_processes()
+    processes = jobs or most
     request, tasks = prepare(sweep)
     check_writable(Path(directory))
     with contextlib.ExitStack() as stack:
@@ -125,7 +128,7 @@ def run(
         with _Claims(store) as claims:
             if client is not None:
                 outcomes = on_cluster(client, claims.taken(missing))
-            elif (count := min(jobs or joblib.cpu_count(), len(missing))) > 1:
+            elif (count := min(processes, len(missing))) > 1:
                 outcomes = in_processes(claims.taken(missing), count)
             else:
                 outcomes = in_this_process(claims.taken(missing))

@@ -8,13 +8,14 @@ import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, Literal, get_args
 
 from mechdesign.data.tables import Raw
 from mechdesign.errors import SpecificationError
+from mechdesign.mappings import ReadOnlyMapping
 from mechdesign.model.origin import counted_keys
 from mechdesign.report.private import COUNTED
+from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.keys import check_key, with_value
 from mechdesign.spec.specification import read_text, tables_of
 
@@ -113,6 +114,7 @@ def _parsed(text: str, base_folder: str | os.PathLike[str], source: str = "speci
             bound="a table with a list of values for at least one key",
             remedy='add [sweep] with "privacy.0.epsilon" = [0.5, 1, 2], say',
         )
+    _look_for_kinds(tables, table)
     mode = table.pop("mode", "product")
     if mode not in get_args(Mode):
         raise SpecificationError(f"{_TABLE}.mode", "is not known", value=mode, bound='"product" or "zip"')
@@ -129,12 +131,23 @@ def _parsed(text: str, base_folder: str | os.PathLike[str], source: str = "speci
             bound=f"{lengths[first]} values",
             remedy='make them equally long, or write mode = "product"',
         )
-    sweep = Sweep(tables, MappingProxyType(table), mode, Path(base_folder))
+    sweep = Sweep(tables, ReadOnlyMapping(table), mode, Path(base_folder))
     if len(sweep) > MOST_ROWS:
         raise SpecificationError(_TABLE, "asks for too many designs", value=len(sweep), bound=f"at most {MOST_ROWS}")
     for key, values in table.items():
         with_value(tables, key, values[0], place(key))
     return sweep
+
+
+def _look_for_kinds(tables: Raw, swept: Mapping[str, Any]) -> None:
+    """Let kinds of other packages be loaded, where they are to be: their keys are then known."""
+    stated = tables.get("privacy")
+    names = [raw.get("kind") for raw in stated if isinstance(raw, dict)] if isinstance(stated, list) else []
+    lists = [values for key, values in swept.items() if key.endswith(".kind") and isinstance(values, list)]
+    names += [name for values in lists for name in values]
+    for name in names:
+        # Looking for it loads it.
+        _ = name in KINDS
 
 
 def place(key: str) -> str:

@@ -7,6 +7,7 @@ from html import escape
 from pathlib import Path
 
 from mechdesign.atomic import write_file
+from mechdesign.errors import ReportError
 from mechdesign.records import Row, State, environment
 from mechdesign.records.row import Value
 from mechdesign.report.document import document, figure, section, table, text
@@ -28,8 +29,11 @@ _HEADS = {
 
 
 def write_report(directory: Path, sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> None:
-    """Write ``report.html``; raise `ExportError` when that fails."""
-    write_file(directory / _FILE, [html(sweep, rows, columns).encode()])
+    """Write ``report.html``; raise `ReportError` when that fails."""
+    try:
+        write_file(directory / _FILE, [html(sweep, rows, columns).encode()])
+    except Exception as error:  # Whatever drawing raises, the rows are there.
+        raise ReportError(f"the rows are in {directory}, and complete. Only {_FILE} is missing ({error})") from error
 
 
 def html(sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> str:

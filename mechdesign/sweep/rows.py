@@ -5,12 +5,11 @@ from __future__ import annotations
 import functools
 import json
 import math
-import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
 from pathlib import Path
 from typing import Any
 
@@ -20,12 +19,15 @@ from mechdesign.data.tables import Raw
 from mechdesign.errors import InfeasibleError, InputError, MetricWarning, SpecificationError
 from mechdesign.records import Request, identity
 from mechdesign.records.row import Value
+from mechdesign.requirements.kind import RequirementKind
+from mechdesign.requirements.kinds import KINDS
 from mechdesign.solvers import registry
 from mechdesign.spec.designing import check_solver
 from mechdesign.spec.keys import files
 from mechdesign.spec.specification import Specification, from_tables
 from mechdesign.sweep.plan import Sweep, place
 from mechdesign.version import __version__
+from mechdesign.warned import collected, warn
 
 __all__ = ["Task", "cell", "installed", "numbered", "prepare", "versions_for"]
 
@@ -45,6 +47,7 @@ class Task:
         folder: What file names in it are relative to.
         data: The SHA-256 of each file, or folder, of data that it names.
         versions: Those of the packages that its result depends on.
+        kinds: The kinds of requirement of other packages that it states, which a worker is to know.
         columns: What its row says of it beforehand: the values of the swept keys, and where the channel goes.
     """
 
@@ -53,6 +56,7 @@ class Task:
     folder: Path
     data: Mapping[str, str]
     versions: Mapping[str, str]
+    kinds: tuple[type[RequirementKind], ...]
     columns: Mapping[str, Value]
 
 
@@ -73,11 +77,12 @@ def prepare(sweep: Sweep) -> tuple[Request, dict[str, Task]]:
         name: file_digest(sweep.folder / name) for name in dict.fromkeys(name for t in tables for name in files(t))
     }
     descriptions = []
-    for table in tables:
+    kinds = [_own_kinds(table) for table in tables]
+    for table, own in zip(tables, kinds, strict=True):
         solver = str(table.get("solver", {}).get("name", "auto"))
         data = {name: digests[name] for name in files(table)}
         descriptions.append(
-            {"specification": _exact(table), "data": data, "solver": solver, "versions": versions_for(solver)}
+            {"specification": _exact(table), "data": data, "solver": solver, "versions": versions_for(solver, own)}
         )
     keys = _identities(points, descriptions)
     request = Request(_KIND, _VERSION, _about(sweep, descriptions), descriptions, _columns(sweep, tables))
@@ -89,24 +94,38 @@ def prepare(sweep: Sweep) -> tuple[Request, dict[str, Task]]:
             sweep.folder.absolute(),
             descriptions[number]["data"],
             descriptions[number]["versions"],
+            kinds[number],
             {name: cell(value) for name, value in points[number].items()} | {"channel": f"channels/{number:0{width}}"},
         )
         for number, key in enumerate(keys)
     }
 
 
-def versions_for(solver: str) -> dict[str, str]:
-    """Return the versions of the packages that the result of a solver depends on."""
+def _own_kinds(tables: Raw) -> tuple[type[RequirementKind], ...]:
+    """Return the kinds of requirement of other packages that a specification states."""
+    found = (KINDS[raw["kind"]] for raw in tables["privacy"] if raw["kind"] in KINDS)
+    return tuple(dict.fromkeys(kind for kind in found if kind.__module__.partition(".")[0] != "mechdesign"))
+
+
+def versions_for(solver: str, kinds: Iterable[type[RequirementKind]] = ()) -> dict[str, str]:
+    """Return the versions of the packages that the result of a solver, and kinds of other packages, depend on."""
     found = {"mechdesign": __version__}
     packages = ["numpy", "scipy", "highspy"]
     if solver != "auto":
         package = registry.find(solver).package
         packages += [package, *(_BELOW_CVXPY if package == "cvxpy" else ())]
+    packages += [package for kind in kinds for package in _packages_of(kind.__module__)]
     for package in packages:
         number = installed(package)
         if number is not None:
             found.setdefault(package, number)
     return found
+
+
+@functools.cache
+def _packages_of(module: str) -> tuple[str, ...]:
+    """Return the packages that a module was installed with; none where it is a file of the user's."""
+    return tuple(packages_distributions().get(module.partition(".")[0], ()))
 
 
 @functools.cache
@@ -152,20 +171,13 @@ def _look(sweep: Sweep, points: list[Mapping[str, Any]], tables: list[Raw]) -> N
     for number, table in enumerate(tables):
         shared = {name: _exact(table.get(name)) for name in ("domain", "observables", "prior", "cost")}
         groups.setdefault(json.dumps(shared, sort_keys=True, default=str), []).append(number)
-    said: dict[str, None] = {}
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", MetricWarning)
+    with collected(MetricWarning) as caught:
         for members in groups.values():
             like: Specification | None = None
             for number in members:
                 like = _looked_at(sweep, points[number], tables[number], like)
-    for each in caught:
-        if issubclass(each.category, MetricWarning):
-            said[str(each.message)] = None
-        else:
-            warnings.warn_explicit(each.message, each.category, each.filename, each.lineno)
-    for message in said:
-        warnings.warn(message, MetricWarning, stacklevel=4)
+    for message in dict.fromkeys(map(str, caught)):
+        warn(message, MetricWarning, stacklevel=4)
 
 
 def _looked_at(sweep: Sweep, point: Mapping[str, Any], tables: Raw, like: Specification | None) -> Specification:

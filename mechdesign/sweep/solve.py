@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from threadpoolctl import threadpool_limits
-
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify.certificate import Certificate
 from mechdesign.data.digest import file_digest
 from mechdesign.errors import (
@@ -25,9 +23,12 @@ from mechdesign.export.sets import encode
 from mechdesign.records import Row, State
 from mechdesign.records.row import Value
 from mechdesign.report.words import cost_measure
+from mechdesign.requirements.kinds import KINDS, register
+from mechdesign.solvers.blas import blas_threads
 from mechdesign.solvers.contract import Status
 from mechdesign.spec.specification import from_tables
 from mechdesign.sweep.rows import Task, numbered, versions_for
+from mechdesign.warned import silenced
 
 if TYPE_CHECKING:
     from mechdesign.synthesis.certified import Design
@@ -45,24 +46,25 @@ class Outcome:
     files: dict[str, bytes]
 
 
+@in_own_arithmetic
 def solve(task: Task) -> Outcome:
     """Make a design, with one thread unless its specification says otherwise; an error becomes a failed row.
 
     Raises:
         RecordsError: The data, or the versions of packages, are not those that the identity of the row names.
     """
+    for kind in task.kinds:
+        # Reading the task has imported its module, which registers it perhaps.
+        if kind.kind not in KINDS:
+            register(kind)
     _check_same(task)
     started = time.perf_counter()
     try:
-        with warnings.catch_warnings():
-            # The sweep has warned of them before.
-            warnings.simplefilter("ignore", MetricWarning)
-            # The row has the status and the gap, and how many secrets are revealed.
-            warnings.simplefilter("ignore", BracketWarning)
-            warnings.simplefilter("ignore", RevealedWarning)
+        # The sweep has warned of metrics before; the row has the status, the gap, and how many secrets are revealed.
+        with silenced(MetricWarning, BracketWarning, RevealedWarning):
             given = from_tables(task.tables, task.folder)
             threads = given.settings.threads or 1
-            with threadpool_limits(threads, user_api="blas"):
+            with blas_threads(threads):
                 made = given.design(threads=threads)
                 files = encode(
                     made.problem, made.channel, made.certificate, made.evidence(), report=False, origin=made.origin
@@ -131,7 +133,7 @@ def _realised(certificate: Certificate) -> dict[str, Value]:
 
 def _check_same(task: Task) -> None:
     solver = str(task.tables.get("solver", {}).get("name", "auto"))
-    found = versions_for(solver)
+    found = versions_for(solver, task.kinds)
     for name, wanted in task.versions.items():
         if found.get(name) != wanted:
             raise RecordsError(

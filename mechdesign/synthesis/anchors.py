@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Iterator
 from dataclasses import dataclass
 
@@ -17,6 +16,7 @@ from mechdesign.requirements.continuous import ContinuousPrivacy, Distance
 from mechdesign.requirements.numbers import Number, positive
 from mechdesign.synthesis.design import design
 from mechdesign.validation import as_integer, as_number
+from mechdesign.warned import silenced
 
 __all__ = ["AnchorPlan", "CoarseRun", "plan_anchors"]
 
@@ -109,11 +109,8 @@ def plan_anchors(
     made: list[CoarseRun] = []
     for columns, rows in _coarse(nearest(number), sides):
         anchors = Domain.anchors(columns, rows, *sides, unit=unit)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore", SpacingWarning)
-            if made:
-                # Said once.
-                warnings.simplefilter("ignore", OutsideWarning)
+        # Said once.
+        with silenced(SpacingWarning, *([OutsideWarning] if made else [])):
             required = ContinuousPrivacy(number, anchors, distance)
             problem = Problem.from_visits(points, observables, [required], cost, weights)
         found = design(problem, tolerance=_TOLERANCE).certificate.cost
@@ -121,7 +118,7 @@ def plan_anchors(
     coarse, fine = made
     slope = max(0.0, (coarse.cost - fine.cost) / (coarse.step - fine.step))
     limit = fine.cost - slope * fine.step
-    step = wanted * limit / slope if slope > 0 else coarse.step
+    step = wanted * limit / slope if slope > 0 and limit > 0 else coarse.step
     # No coarser than what was tried, where nothing is known, and no more anchors than allowed.
     step = min(step, coarse.step)
     reached = True

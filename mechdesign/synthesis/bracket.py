@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
-
 from mechdesign.errors import BracketWarning
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.warned import warn
 
 __all__ = ["stalled", "warn_if_stalled"]
 
@@ -29,7 +28,7 @@ def warn_if_stalled(made: Design, settings: SolveSettings) -> Design:
         cost = certificate.worst_cost if worst else certificate.expected_cost
         gap = certificate.relative_gap
         proved = f"{gap:.2g} of the cost" if gap < 1 else "all of the cost, which nothing bounds from below"
-        warnings.warn(
+        warn(
             f"rays stalled: the least cost lies between {certificate.lower_bound:.6g} and {cost:.6g}, a bracket of "
             f"{proved}; {settings.tolerance:.3g} was asked for. Privacy is certified all the same. For up to a few "
             'hundred secrets leave rows at "auto"',

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify.certificate import Certificate, certify
 from mechdesign.certify.evidence import Evidence, Multipliers
 from mechdesign.certify.exact import exact
@@ -21,7 +22,7 @@ from mechdesign.model.places import Outside
 from mechdesign.model.problem import Problem
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.summary import SolveSummary
-from mechdesign.validation import as_truth
+from mechdesign.validation import as_path, as_truth
 from mechdesign.version import __version__
 
 __all__ = ["Design", "certified"]
@@ -85,15 +86,18 @@ class Design:
         *,
         x: ArrayLike | None = None,
         y: ArrayLike | None = None,
-        outside: Outside | None = None,
+        outside: Outside = "refuse",
+        reach: float | None = None,
     ) -> Answers:
         """Draw answers for places, exactly as certified for the secrets they belong to.
 
         See `mechdesign.model.answers.sample_at`, which takes the same arguments: latitude and longitude, or x and y on
         the plane.
         """
-        return sample_at(self.problem, self.channel, latitude, longitude, size, rng, x=x, y=y, outside=outside)
+        given = (self.problem, self.channel, latitude, longitude, size, rng)
+        return sample_at(*given, x=x, y=y, outside=outside, reach=reach)
 
+    @in_own_arithmetic
     def save(
         self,
         directory: str | os.PathLike[str],
@@ -117,9 +121,11 @@ class Design:
 
         Raises:
             ExportError: The files may not, or cannot, be written.
+            ReportError: The report alone cannot be made; the other files are written.
             InputError: The prior is to be left out, and a requirement is stated under it, or costs tell it; or `prior`
                 is no truth value.
         """
+        directory = as_path(directory, "directory")
         from mechdesign.export.files import check_target
         from mechdesign.export.sets import save
 

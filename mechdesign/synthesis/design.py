@@ -10,6 +10,7 @@ from dataclasses import replace
 import numpy as np
 
 from mechdesign import interrupts
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError, SolverError
 from mechdesign.export.description import require_plain_names
@@ -39,6 +40,7 @@ def __dir__() -> list[str]:
 _KEEPING = "certifying the best channel found so far"
 
 
+@in_own_arithmetic
 def design(
     problem: Problem,
     solver: str = "auto",
@@ -107,6 +109,7 @@ def design(
     return made.noted(isolated=isolated) if isolated == "release" else made
 
 
+@in_own_arithmetic
 def synthesise(problem: Problem, settings: SolveSettings) -> Design:
     """Design the least-cost channel for a problem as `design` does, with its arguments as one value.
 

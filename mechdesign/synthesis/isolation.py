@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Literal
 
 import numpy as np
@@ -12,6 +11,7 @@ from mechdesign.model.disclosure import disclosed, listed
 from mechdesign.model.problem import Problem
 from mechdesign.model.ties import bounds_pairs, untied
 from mechdesign.synthesis.certified import Design
+from mechdesign.warned import warn
 
 __all__ = ["Isolated", "check_isolated", "warn_revealed"]
 
@@ -50,7 +50,7 @@ def warn_revealed(made: Design, stacklevel: int = 3) -> None:
     """Warn with `RevealedWarning` where answers reveal secrets, for certain or nearly so, or no pair is bounded."""
     said = disclosed(made.problem, made.certificate.revealed or ())
     if said:
-        warnings.warn(" ".join([*said, "What is certified holds."]), RevealedWarning, stacklevel=stacklevel)
+        warn(" ".join([*said, "What is certified holds."]), RevealedWarning, stacklevel=stacklevel)
 
 
 def _remedy(problem: Problem, secret: int) -> str:

@@ -33,6 +33,7 @@ _ROOM = 1e-5
 _CHUNK = 2**18
 # Below this a factor is 1.
 _TINY = 1e-100
+_MORE_PASSES = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -57,7 +58,7 @@ def round_channel(
     First, entries are raised to what the bounds require of them, which makes violations relative. Then, within each
     connected set of groups, the rows are mixed with one common distribution u,
     p ← (1−λ)p + λu. That keeps every satisfied bound with ratio g >= 1 and opens a slack λ u_o (g−1), which pays for
-    violations and for rounding; the least λ is max v / (v + u_o (g−1)), v the violation with its rounding. Floors that
+    violations and for rounding; the first λ is max v / (v + u_o (g−1)), v the violation with its rounding. Floors that
     end short are met by mixing with an output drawn without regard to the secret, which the adversary learns nothing
     from: the cheapest constant one, or, where much of that is needed, u if it is cheaper. Close to the largest possible
     floor only u will do: it strengthens the best estimate in every column. Both weights are
@@ -205,7 +206,10 @@ def _raise_step_by_step(rows: Floats, exponents: Floats) -> Floats:
     into = np.split(order, np.searchsorted(targets[order], np.arange(1, len(rows))))
     beyond = np.split(targets, np.searchsorted(sources, np.arange(1, len(rows))))
     waiting = np.arange(len(rows))
-    while waiting.size:
+    # What rises is passed on over paths, each with fewer bounds than there are rows; rounding may add a few.
+    for _ in range(len(rows) + _MORE_PASSES):
+        if not waiting.size:
+            break
         risen = np.zeros(len(rows), dtype=np.bool_)
         for target in waiting.tolist():
             mine = into[target]
@@ -243,7 +247,7 @@ def _common(rows: Floats, labels: Integers) -> Floats:
 
 
 def _least_weights(exponents: Floats, rows: Floats, common: Floats, labels: Integers) -> Floats:
-    """Return for each group the least λ that pays for all violations within its connected set."""
+    """Return for each group the λ that pays for violations, and for all but a part λ of the rounding, in its set."""
     needed = np.zeros(rows.shape[0])
     for source in range(rows.shape[0]):
         targets = np.flatnonzero(np.isfinite(exponents[source]))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+import inspect
 import sys
 import warnings
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from types import MappingProxyType
 from typing import Literal, get_args
 
 import numpy as np
 
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
+from mechdesign.mappings import ReadOnlyMapping
 from mechdesign.solvers.contract import Options, Progress, ProgressCallback
 
 __all__ = ["TOLERANCE", "Rows", "SolveSettings", "renamed_progress"]
@@ -90,7 +91,9 @@ class SolveSettings:
             raise InputError("options", "must be a mapping of names to values", value=options, bound=bound)
         if self.progress is not None and not callable(self.progress):
             raise InputError("progress", "cannot be called", value=self.progress, bound="a function of a Progress")
-        object.__setattr__(self, "options", MappingProxyType(dict(options)))
+        if self.progress is not None and not _takes_one(self.progress):
+            raise InputError("progress", "takes other arguments", value=self.progress, bound="a function of a Progress")
+        object.__setattr__(self, "options", ReadOnlyMapping(options))
         tolerance = _positive("tolerance", self.tolerance)
         if not tolerance < 1:
             raise InputError("tolerance", "must be below 1", value=self.tolerance, bound="between 0 and 1")
@@ -142,6 +145,18 @@ class SolveSettings:
         """Report a stage that was reached after so many seconds."""
         if self.progress is not None:
             self.progress(Progress(stage, seconds))
+
+
+def _takes_one(function: Callable[..., object]) -> bool:
+    """Tell whether a function can be called with one argument, as far as is known."""
+    try:
+        inspect.signature(function).bind(None)
+    except TypeError:
+        return False
+    except ValueError:
+        # Functions in C need not say what they take.
+        return True
+    return True
 
 
 def renamed_progress(

@@ -1,19 +1,20 @@
 """What a design takes, estimated from numbers of secrets and observables alone, and what would fit where it does not.
 
-Figures of memory are those that the block method refuses by, or measured with HiGHS; those of time are
-rough: they tell seconds from minutes, and minutes from hours.
+Figures of memory are those that the block method refuses by, or measured with HiGHS. Those of time are work, in seconds
+of one core of a reference machine, times how slow this machine is (`mechdesign.synthesis.speed`). They are meant to be
+within a factor of two; `benchmarks/estimates.py` compares them with what twenty programs take.
 """
 
 from __future__ import annotations
 
 import math
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from mechdesign import warned
 from mechdesign.certify.claims import Floor, PairBound
 from mechdesign.errors import SizeWarning, TooLargeError
 from mechdesign.model.domain import Domain
@@ -52,18 +53,23 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-# Seconds for each of the B·n² ratio rows of the block method, with all its iterations: 30 s for 300 secrets.
-_BLOCK_SECONDS = 1.2e-6
-# Seconds for each of the numbers of the factors, times the secrets, of a sparse block: 10 minutes for 2,500 secrets.
-_SPARSE_SECONDS = 1.5e-9
+# Seconds of one core for each of the B·n² ratio rows of the block method, with all its iterations: the expected cost
+# takes some 90 of them at 300 secrets, floors twice as much, and the worst cost three times.
+_BLOCK_SECONDS, _FLOOR_SECONDS, _WORST_SECONDS = 2.2e-6, 3.5e-6, 7e-6
+# Priors with symmetries are smooth, and take half as many iterations.
+_SYMMETRIC = 0.5
+# Seconds for each of the numbers of the factors, times the secrets, of a sparse block.
+_SPARSE_SECONDS = 2.8e-9
+# Seconds before and after the solver: of every design, and for each privacy row, of rounding and certifying.
+_START_SECONDS, _CERTIFY_SECONDS = 2.0, 1.3e-7
 # Bytes, and seconds of the first round, of interior points on a program of rows; the time grows like rows**1.9.
-_ROW_BYTES, _ROW_SECONDS, _ROWS, _ROW_POWER = 1000, 20.0, 68_000, 1.9
+_ROW_BYTES, _ROW_SECONDS, _ROWS, _ROW_POWER = 1000, 28.0, 68_000, 1.9
 # Pairs of a spanner for each secret, and the part of all pairs that no others imply, on grids.
 _NEAR_PAIRS, _IRREDUCIBLE = 7, 0.65
 # Rays: bytes of a pair of secrets (its bound, and what certifying takes), of an entry of a ray and of the channel, rays
-# for each secret; and seconds of rounds and certificates for each row of n³, and for each observable.
+# for each secret; and seconds of rounds and certificates for each row of n²·m.
 _PAIR_BYTES, _RAY_BYTES, _ENTRY_BYTES, _RAYS = 900, 16, 150, 3
-_RAY_SECONDS, _PRICE_SECONDS = 3e-8, 0.1
+_RAY_SECONDS = 2.5e-7
 # From here on a warning says how long it may take.
 _LONG = 3600.0
 _MOST_SYMMETRIES = 64
@@ -103,7 +109,7 @@ class Estimate:
         solver: The name of the solver.
         rows: How many privacy rows it is given, at first where they are lazy.
         memory: Bytes.
-        seconds: Time on two cores, a rough figure.
+        seconds: Time, meant to be within a factor of two.
         allowed: Bytes that it may take, or None where the system does not say how many are free.
     """
 
@@ -168,20 +174,30 @@ def most_symmetries(domain: Domain | None) -> int:
     return 8 if cells.columns == cells.rows and cells.width == cells.height else 4
 
 
-def estimate(size: Size, settings: SolveSettings) -> Estimate:
-    """Estimate what a program of this size takes, solved as the settings say; nothing is built for it."""
+def estimate(size: Size, settings: SolveSettings, slowness: float = 1.0) -> Estimate:
+    """Estimate what a program of this size takes, solved as the settings say; nothing is built for it.
+
+    `slowness` says how many times as long work takes as on one core of the reference machine.
+    """
+    found = _work(size, settings)
+    around = _START_SECONDS + _CERTIFY_SECONDS * found.rows
+    return replace(found, seconds=slowness * (found.seconds + around))
+
+
+def _work(size: Size, settings: SolveSettings) -> Estimate:
+    """Estimate memory, and what the solver alone takes on one core of the reference machine."""
     n, m = size.secrets, size.observables
     limit = settings.options.get("memory")
     allowed = allowed_memory(limit if isinstance(limit, int | float) and not isinstance(limit, bool) else None)
     every = n * (n - 1) * m
     if settings.rows == RAYS:
         memory = _PAIR_BYTES * n * n + _RAY_BYTES * _RAYS * n * n + _ENTRY_BYTES * n * m
-        return Estimate(RAYS, every, memory, _RAY_SECONDS * n**3 + _PRICE_SECONDS * m, allowed)
+        return Estimate(RAYS, every, memory, _RAY_SECONDS * n * n * m, allowed)
     solver = settings.solver
     if solver == "auto":
         solver = EXACT if every <= SMALL else LAZY if settings.rows != "auto" or not size.alike else LARGE
     if takes_blocks(solver):
-        blocks = math.ceil(m / size.symmetries)
+        blocks = every_block = math.ceil(m / size.symmetries)
         options = settings.options
         arrays, device = options.get("arrays"), options.get("device")
         possible = arrays == "sparse" or (arrays is None and device in (None, "cpu"))
@@ -193,9 +209,12 @@ def estimate(size: Size, settings: SolveSettings) -> Estimate:
             sparsity = size.sparsity.scaled(n)
             memory = sparse_memory(n, m, blocks, sparsity)
             # Iterations, and n numbers times the width of a level for each number of the inverse.
-            seconds = _SPARSE_SECONDS * blocks * n * sparsity.factors
+            seconds = _SPARSE_SECONDS * every_block * n * sparsity.factors
             return Estimate(solver, sparsity.pairs * m, memory, seconds, allowed)
-        seconds = _BLOCK_SECONDS * blocks * n**2
+        each = _WORST_SECONDS if size.worst else _FLOOR_SECONDS if size.floors else _BLOCK_SECONDS
+        if size.symmetries > 1 and not size.worst:
+            each *= _SYMMETRIC
+        seconds = each * every_block * n**2
         if settings.options.get("device") not in (None, "cpu"):
             # The large arrays are not in the memory of this machine: the kernel looks at its own.
             return Estimate(solver, every, block_memory(n, m, 1), seconds, None)
@@ -228,19 +247,19 @@ def check_size(size: Size, settings: SolveSettings, path: str = "problem", *, wa
         raise TooLargeError(f"{shape} do not fit into memory ({found}; {allowed} may be used). {instead}")
     if warn:
         message = f"{shape} may take {duration(found.seconds)} ({found}). {instead}"
-        warnings.warn(message, SizeWarning, stacklevel=3)
+        warned.warn(message, SizeWarning, stacklevel=3)
 
 
-def largest(size: Size, settings: SolveSettings, most: int = 10_000) -> int:
+def largest(size: Size, settings: SolveSettings, most: int = 10_000, slowness: float = 1.0) -> int:
     """Return the most secrets, each an answer too, that fit into memory and take no more than an hour; 0 for none."""
-    return _largest(lambda n: _fits(replace(size, secrets=n, observables=n), settings), most)
+    return _largest(lambda n: _fits(replace(size, secrets=n, observables=n), settings, slowness), most)
 
 
-def remedies(size: Size, settings: SolveSettings) -> Iterator[str]:
+def remedies(size: Size, settings: SolveSettings, slowness: float = 1.0) -> Iterator[str]:
     """Yield what else could be done: fewer secrets, fewer observables, a policy, symmetry, another solver."""
 
     def fits(**changed: Any) -> bool:
-        return _fits(replace(size, **changed), settings)
+        return _fits(replace(size, **changed), settings, slowness)
 
     least = min(size.secrets, size.observables)
     if fewer := _largest(lambda n: fits(secrets=n, observables=min(n, size.observables)), size.secrets - 1):
@@ -258,10 +277,13 @@ def remedies(size: Size, settings: SolveSettings) -> Iterator[str]:
         needed = next((k for k in (2, 4, 8) if k > size.symmetries and fits(symmetries=k)), None)
         if needed is not None:
             yield f"or a prior with {needed} symmetries, such as a uniform one on a grid"
-        if (rays := estimate(size, replace(settings, solver="auto", rows="rays"))).fits and size.alike:
-            yield f'or rows = "rays" for metric privacy between all pairs, with a bracket of a few per cent: {rays}'
-        yield f"other solvers take more: {estimate(size, _with(settings, LAZY))}"
-    elif size.alike and (other := estimate(size, _with(settings, LARGE))).fits:
+        if (rays := estimate(size, replace(settings, solver="auto", rows="rays"), slowness)).fits and size.alike:
+            yield (
+                'or rows = "rays" for metric privacy between all pairs, with a bracket of a few per cent for smooth '
+                f"priors on grids, and wider ones elsewhere: {rays}"
+            )
+        yield f"other solvers take more: {estimate(size, _with(settings, LAZY), slowness)}"
+    elif size.alike and (other := estimate(size, _with(settings, LARGE), slowness)).fits:
         yield f"or leave out solver and rows: {other}"
 
 
@@ -311,8 +333,8 @@ def _largest(good: Callable[[int], bool], most: int) -> int:
     return low
 
 
-def _fits(size: Size, settings: SolveSettings) -> bool:
-    found = estimate(size, settings)
+def _fits(size: Size, settings: SolveSettings, slowness: float) -> bool:
+    found = estimate(size, settings, slowness)
     return found.fits and found.seconds <= _LONG
 
 

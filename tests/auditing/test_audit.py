@@ -72,7 +72,7 @@ def test_500_random_channels_against_brute_force_in_rationals() -> None:
     infinite = 0
     for _ in range(500):
         matrix, distance = random_channel(rng)
-        found, truth = md.audit(matrix, distance), brute(matrix, distance)
+        found, truth = md.audit(matrix, distance, weights=True), brute(matrix, distance)
         if truth is None:
             assert found.epsilon == math.inf
             assert not found.holds(1e9)
@@ -86,7 +86,7 @@ def test_500_random_channels_against_brute_force_in_rationals() -> None:
         assert (found.witness is None) == (found.epsilon == 0)
         if found.witness is not None and found.epsilon < math.inf:
             (s, t), o = found.witness
-            rows = exact_rows(matrix)
+            rows = exact_rows(matrix, weights=True)
             ratio = rows.probability(s, o) / rows.probability(t, o)
             with localcontext(prec=60):
                 logarithm = (Decimal(ratio.numerator) / Decimal(ratio.denominator)).ln()
@@ -232,7 +232,7 @@ def test_rules() -> None:
     assert snapped.witness is not None
     # At the border of two cells of the rule.
     assert distance[snapped.witness.pair] == pytest.approx(1.0)
-    cut = md.audit(md.rules.planar_laplace(domain, 1.0), distance)
+    cut = md.audit(md.rules.planar_laplace_density(domain, 1.0), distance)
     assert 1.0 < cut.epsilon < 2.0
     assert md.audit(md.rules.exponential(distance, 1.0), distance).holds(1)
     assert md.audit(md.rules.geometric(6, 0.5), np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))).holds(
@@ -250,7 +250,7 @@ def test_rules() -> None:
 def test_the_page_shows_the_pair_and_the_verdict() -> None:
     domain = md.Domain.grid(4, 3, 4.0, 3.0, unit="km")
     distance = md.distances.euclidean(domain)
-    cut = md.audit(md.rules.planar_laplace(domain, 1.0), distance, cost=distance, secrets=domain)
+    cut = md.audit(md.rules.planar_laplace_density(domain, 1.0), distance, cost=distance, secrets=domain)
     shown = page(cut, "1", "Cut <off>")
     assert "ε = 1 does not hold" in shown
     assert "Cut &lt;off&gt;" in shown
@@ -265,7 +265,7 @@ def test_the_page_shows_the_pair_and_the_verdict() -> None:
 
 def test_sentences_say_what_the_sums_mean() -> None:
     assert sentences(md.audit([[0.5, 0.5]] * 2, TWO))[0] == "Every row sums to exactly 1."
-    counted = sentences(md.audit([[5, 5], [1, 2]], TWO))
+    counted = sentences(md.audit([[5, 5], [1, 2]], TWO, weights=True))
     assert "divided by its exact sum" in counted[0]
     assert "far from 1" in counted[1]
     negative = sentences(md.audit([[1.0, -1e-17], [0.5, 0.5]], TWO))
@@ -312,7 +312,7 @@ def test_the_least_epsilon_is_tight_however_small_it_is(digits: int) -> None:
 
 
 def test_whether_an_epsilon_holds_is_decided_exactly() -> None:
-    found = md.audit([[2, 1], [1, 2]], distance=TWO)
+    found = md.audit([[2, 1], [1, 2]], distance=TWO, weights=True)
     with localcontext() as context:
         context.prec = 300
         true = Fraction(Decimal(2).ln())
@@ -320,12 +320,14 @@ def test_whether_an_epsilon_holds_is_decided_exactly() -> None:
         assert found.holds(true + Fraction(1, 10**apart))
         assert not found.holds(true - Fraction(1, 10**apart))
     assert not found.holds(0)
-    assert md.audit([[1, 1], [1, 1]], distance=TWO).holds(0)
+    assert md.audit([[1, 1], [1, 1]], distance=TWO, weights=True).holds(0)
 
 
 def test_the_exposure_of_secrets_at_distance_zero_that_differ_is_infinite() -> None:
     rows, distance = [[5, 5], [4, 6], [1, 9], [1, 9]], [[0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]]
-    found = md.audit(rows, distance=distance, secrets=md.Domain.grid(columns=2, rows=2, width=2.0, height=2.0))
+    found = md.audit(
+        rows, distance=distance, weights=True, secrets=md.Domain.grid(columns=2, rows=2, width=2.0, height=2.0)
+    )
     assert found.epsilon == math.inf
     assert np.isinf(found.exposure).tolist() == [True, True, False, False]
     assert found.exposure[2] == pytest.approx(math.log(5))
@@ -336,7 +338,7 @@ def test_the_exposure_of_secrets_at_distance_zero_that_differ_is_infinite() -> N
 def test_fractions_smaller_than_every_float_count(power: int) -> None:
     tiny = Fraction(1, 10**power)
     rows = [[Fraction(1, 2) - 3 * tiny, Fraction(1, 2), 3 * tiny], [Fraction(3, 10) - tiny, Fraction(7, 10), tiny]]
-    found = md.audit(np.array(rows, dtype=object), distance=TWO)
+    found = md.audit(np.array(rows, dtype=object), distance=TWO, weights=True)
     assert found.epsilon == pytest.approx(math.log(3), rel=1e-15)
     assert not found.holds("1.09")
     assert found.witness is not None
@@ -349,8 +351,8 @@ def test_fractions_smaller_than_every_float_count(power: int) -> None:
 def test_rows_are_alike_whatever_they_are_multiplied_by(power: int) -> None:
     """Sums beyond the largest float, and entries of a few digits, divide as any others do."""
     rows = np.array([[1.0, 2.0], [3.0, 1.0]]) * [[1.0], [2.0**power]]
-    found = md.audit(rows, distance=TWO)
-    assert found.epsilon == md.audit([[1, 2], [3, 1]], distance=TWO).epsilon
+    found = md.audit(rows, distance=TWO, weights=True)
+    assert found.epsilon == md.audit([[1, 2], [3, 1]], distance=TWO, weights=True).epsilon
     assert found.ruled_out.tolist() == [0, 0]
     assert found.matrix == pytest.approx(np.array([[1 / 3, 2 / 3], [3 / 4, 1 / 4]]))
 
@@ -363,3 +365,71 @@ def test_a_rate_beyond_the_largest_float_rules_nothing_out(distance: float) -> N
     assert not found.holds("1e300")
     assert found.exposure.tolist() == [math.inf, math.inf]
     assert found.ruled_out.tolist() == [0, 0]
+
+
+@pytest.mark.parametrize(("epsilon", "cost"), [(1.0, 1.376), (2.0, 0.770), (3.0, 0.482)])
+def test_planar_laplace_is_the_law_of_noise_that_is_drawn_and_snapped(epsilon: float, cost: float) -> None:
+    domain = md.Domain.grid(5, 5, 5.0, 5.0)
+    distance = md.distances.euclidean(domain)
+    law = md.rules.planar_laplace(domain, epsilon)
+    assert float((law * distance).sum()) / 25 == pytest.approx(cost, abs=0.002)
+    rng = np.random.default_rng(5)
+    radius = rng.gamma(2.0, 1 / epsilon, 40_000)
+    angle = rng.uniform(0, 2 * math.pi, radius.size)
+    noisy = np.array([0.5, 1.5]) + radius[:, None] * np.column_stack([np.cos(angle), np.sin(angle)])
+    column, row = np.clip(np.floor(noisy), 0, 4).astype(int).T
+    drawn = np.bincount(row * 5 + column, minlength=25) / radius.size
+    assert np.abs(drawn - law[5]).max() < 0.01
+    assert md.audit(law, distance).epsilon <= epsilon * (1 + 1e-9)
+    assert md.audit(md.rules.planar_laplace_density(domain, epsilon), distance).epsilon > epsilon
+
+
+def test_planar_laplace_asks_for_different_places_in_the_plane() -> None:
+    with pytest.raises(InputError, match="secrets: are no places in the plane"):
+        md.rules.planar_laplace(md.Domain.from_points([[0.0], [1.0]]), 1)
+    with pytest.raises(InputError, match="secrets: share a place"):
+        md.rules.planar_laplace(md.Domain.from_points([[0.0, 0.0], [0.0, 0.0]]), 1)
+    square = md.Domain.grid(2, 2, 2.0, 2.0, unit="km")
+    with pytest.raises(InputError, match="observables: share a place"):
+        md.rules.planar_laplace(square, 1, md.Domain.from_points([[0.0, 0.0]] * 2, unit="km"))
+    with pytest.raises(InputError, match="in another unit; found 'm'"):
+        md.rules.planar_laplace(square, 1, md.Domain.grid(2, 2, 2000.0, 2000.0, unit="m"))
+    north, south = (md.Domain.geographic_grid(2, 2, low, low + 0.1, 139.7, 139.8) for low in (35.6, 34.6))
+    with pytest.raises(InputError, match="another origin"):
+        md.rules.planar_laplace(north, 1, south)
+    # Secrets may share a place, and then share a row.
+    twice = md.Domain.from_points([[0.3, 0.4]] * 2, unit="km")
+    assert len(np.unique(md.rules.planar_laplace(twice, 1, square), axis=0)) == 1
+    with pytest.raises(InputError, match="epsilon: is not positive"):
+        md.rules.planar_laplace(md.Domain.grid(2, 2, 2.0, 2.0), 0)
+
+
+@pytest.mark.parametrize(
+    ("matrix", "remedy"),
+    [
+        ([[50, 50], [30, 70]], "percentages"),
+        ([[50.0, 50.0], [30.0, 70.0]], "percentages"),
+        ([[0.9, 0.9], [0.1, 0.1]], "Transpose"),
+        ([[0.4, 0.4], [0.3, 0.5]], "weights=True"),
+        ([[0.498, 0.5], [0.5, 0.5]], "weights=True"),
+        ([[1, 0, 0, 0]] * 3 + [[250, 250, 250, 250]], "weights=True"),
+    ],
+)
+def test_rows_of_another_sum_are_weights_and_must_be_said_to_be(matrix: list[list[float]], remedy: str) -> None:
+    hamming = 1.0 - np.eye(len(matrix))
+    with pytest.raises(InputError, match=rf"matrix\[\d\]: does not sum to 1; .*{remedy}"):
+        md.audit(matrix, hamming)
+    assert md.audit(matrix, hamming, weights=True).epsilon > 0 or "Transpose" in remedy
+
+
+def test_rows_that_are_rounded_to_three_places_are_probabilities() -> None:
+    assert md.audit([[0.333, 0.333, 0.333], [0.5, 0.25, 0.25]], TWO).deviation < 0.0011
+
+
+def test_a_secret_at_a_distance_from_itself_and_a_negative_epsilon_are_refused() -> None:
+    with pytest.raises(InputError, match="distance of a secret from itself"):
+        md.audit([[0.5, 0.5], [0.4, 0.6]], [[0.1, 1], [1, 0]])
+    found = md.audit([[0.5, 0.5], [0.4, 0.6]], TWO)
+    with pytest.raises(InputError, match="epsilon: is negative; found '-1'"):
+        found.holds("-1")
+    assert not found.holds(0)

@@ -79,7 +79,7 @@ def test_an_epsilon_whose_power_is_no_float_has_answers_and_a_report(kind, epsil
 def test_trees_stand_an_epsilon_at_which_noise_is_never_there(policy):
     for epsilon in ("40", "1000", "1e60"):
         write("cdf", epsilon, policy)
-        assert run("--force", "--no-report").exit_code == 0
+        assert run("--overwrite", "--no-report").exit_code == 0
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -248,7 +248,7 @@ def test_the_command_keeps_policies_apart():
     write()
     assert "ledger    " not in run().output
     write(policy='kind = "line"')
-    result = run()
+    result = run("--overwrite")
     assert "Policies are kept apart" in result.output
     assert result.output.count("ε = 1 in 1 entry under: Blowfish policy") == 2
 

@@ -13,6 +13,8 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
+from mechdesign.errors import ExportError
+from mechdesign.spec.blowfish.specification import read_spec
 
 AGES = 'domain.attributes.age = { range = [0, 9] }\npolicy.kind = "line"\n'
 TABLE = "name,age\n" + "".join(f"someone,{age}\n" for age in [0, 1, 1, 3, 3, 3, 9, 9] * 40)
@@ -67,7 +69,63 @@ def test_every_kind_is_planned_released_and_read_again(kind):
     assert "age" in found.description.policy
     assert found.description.spent in result.stdout
     # Again, over the older release.
-    assert run("release", *arguments).exit_code == 0
+    assert run("release", *arguments, "--overwrite").exit_code == 0
+
+
+def test_a_second_release_into_a_folder_is_refused_before_the_ledger_is_charged():
+    arguments = write(more='ledger = { path = "l.json", epsilon = 3 }\n')
+    assert run(*arguments).exit_code == 0
+    before = Path("released/answers.csv").read_bytes()
+    for more in ((), ("--seed", 1), ("--force",)):
+        refused = run(*arguments, *more)
+        assert refused.exit_code == 2
+        assert "released holds a release, and both releases add up" in said(refused)
+    assert (Path("released/answers.csv").read_bytes(), len(md.Ledger(path="l.json").entries)) == (before, 1)
+    second = run(*arguments, "--overwrite")
+    assert second.exit_code == 0
+    assert "both releases add up: whoever has seen the first learns from both" in said(second)
+    assert len(md.Ledger(path="l.json").entries) == 2
+
+
+def test_without_a_ledger_it_is_said_that_nothing_is_recorded():
+    words = "no ledger is charged: what is spent here is recorded nowhere but in what is released"
+    arguments = write()
+    # A rehearsal spends nothing.
+    assert words not in said(run(*arguments, "--seed", 1))
+    assert words in said(run(*arguments))
+    assert words not in said(run(*write(more='ledger = { path = "l.json", epsilon = 3 }\n'), "-o", "other"))
+
+
+def test_an_unfinished_release_counts_and_a_rehearsal_does_not():
+    arguments = write()
+    assert run(*arguments, "--seed", 1).exit_code == 0
+    first = run(*arguments)
+    assert (first.exit_code, "add up" in said(first)) == (0, False)
+    Path("released/release.json").unlink()
+    assert run(*arguments).exit_code == 2
+    assert run(*arguments, "-o", "new").exit_code == 0
+
+
+def test_from_python_releases_are_replaced_unless_told_otherwise():
+    write()
+    found = read_spec("s.toml").release("t.csv")
+    found.save("here", overwrite=False)
+    found.save("here")
+    with pytest.raises(ExportError, match="holds a release, and both releases add up"):
+        found.save("here", overwrite=False)
+
+
+@pytest.mark.parametrize("name", ["answers.csv", "release.json"])
+def test_the_table_is_never_overwritten(name):
+    spec, table = write()
+    Path("out").mkdir()
+    Path(table).rename(f"out/{name}")
+    Path("link.csv").symlink_to(f"out/{name}")
+    for records in (f"out/{name}", "link.csv"):
+        refused = run(spec, records, "-o", "out", "--overwrite", "--force")
+        assert refused.exit_code == 2
+        assert f"out/{name} is the file of TABLE.csv, which must not be overwritten" in said(refused)
+    assert Path(f"out/{name}").read_text() == TABLE
 
 
 def test_rehearsals_are_the_same_and_say_so():
@@ -156,7 +214,7 @@ def test_a_ledger_of_another_budget_is_refused():
     arguments = write(more='ledger = { path = "l.json", epsilon = 3 }\n')
     assert run(*arguments).exit_code == 0
     write(more='ledger = { path = "l.json", epsilon = 4 }\n')
-    result = run(*arguments)
+    result = run(*arguments, "-o", "other")
     assert result.exit_code == 2
     assert "was made with another budget" in said(result)
 
@@ -164,12 +222,13 @@ def test_a_ledger_of_another_budget_is_refused():
 def test_disjoint_groups_cost_the_largest_budget():
     for part in ("north", "south"):
         ledger = f'ledger = {{ path = "l.json", epsilon = 1, division = "clinics", part = "{part}" }}\n'
-        assert run(*write(more=ledger)).exit_code == 0
+        assert run(*write(more=ledger), "-o", part).exit_code == 0
     ledger = md.Ledger(path="l.json")
     assert ledger.spent.epsilon == 1
     assert [entry.part for entry in ledger.entries] == [("clinics", "north"), ("clinics", "south")]
     # The same clinic once more.
-    assert run("s.toml", "t.csv").exit_code == 2
+    refused = run("s.toml", "t.csv", "-o", "again")
+    assert (refused.exit_code, "is left" in said(refused)) == (2, True)
 
 
 def test_known_counts_that_tie_groups_together_stop_parallel_composition():
@@ -223,7 +282,8 @@ def test_a_million_rows(tmp_path):
     ("table", "words"),
     [
         ("name,age\na,3\nb,12\n", "t.csv, row 2, column 'age': is outside the domain; found 99; must be one of 0"),
-        ("age\n3\n\n3.5\n", "row 2, column 'age': is outside the domain; found 9.9"),
+        ("age\n3\n\n3.5\n", "row 2, column 'age': has no value; found an empty cell"),
+        ("age\n3\n3.5\n", "row 2, column 'age': is outside the domain; found 9.9"),
         ("age\n3\nold\n", "found aaa"),
         ("age\n3\n \n", "row 2"),
         ("age\n", "holds no record"),

@@ -52,13 +52,15 @@ def policies(domain):
 def releases(domain):
     """Yield what is asked: functions of a table and a policy."""
     size = domain.size
-    yield lambda table, policy, **more: B.release_histogram(table, policy, 1, **more)
+    yield lambda table, policy, **more: B.release_histogram(None, policy, 1, positions=table, **more)
     blocks = [x // 2 for x in range(size)]
-    yield lambda table, policy, **more: B.release_histogram(table, policy, rho=1, partition=blocks, **more)
+    yield lambda table, policy, **more: B.release_histogram(
+        None, policy, rho=1, partition=blocks, positions=table, **more
+    )
     if domain is TABLE:
-        yield lambda table, policy, **more: B.release_sum(table, policy, "b", 1, **more)
-        yield lambda table, policy, **more: B.release_linear(table, policy, WEIGHTS, 1, **more)
-        yield lambda table, policy, **more: prepared("b", policy).release(table, rho=1, **more)
+        yield lambda table, policy, **more: B.release_sum(None, policy, "b", 1, positions=table, **more)
+        yield lambda table, policy, **more: B.release_linear(None, policy, WEIGHTS, 1, positions=table, **more)
+        yield lambda table, policy, **more: prepared("b", policy).release(positions=table, rho=1, **more)
     else:
         yield lambda table, policy, **more: B.release_cumulative(table, policy, 1, **more)
         yield lambda table, policy, **more: prepared("ranges", policy).release(table, rho=1, **more)
@@ -203,7 +205,7 @@ def test_noisy_releases_pass_and_say_what_their_policy_joins(kind):
     assert entry.domain == digest_of_domain(Domain({name: range(4)}))
     assert found.description.entry == entry.number
     B.release_histogram([0], Policy.line(LINE), 1, ledger=ledger)
-    B.release_histogram([0], Policy.full(TABLE), 1, ledger=ledger)
+    B.release_histogram([(0, 0)], Policy.full(TABLE), 1, ledger=ledger)
     with pytest.raises(ExactReleaseError):
         EXACT["histogram"](ledger=ledger)
     NOISY[kind](ledger=ledger, together=True)
@@ -211,7 +213,7 @@ def test_noisy_releases_pass_and_say_what_their_policy_joins(kind):
 
 
 DOUBTFUL = {
-    "another domain": lambda ledger: B.release_histogram([0], Policy.full(TABLE), 1, ledger=ledger),
+    "another domain": lambda ledger: B.release_histogram([(0, 0)], Policy.full(TABLE), 1, ledger=ledger),
     "by hand": lambda ledger: ledger.spend("a", "b", epsilon=1),
     "known counts": lambda ledger: B.release_histogram(
         [0], Policy.line(LINE, constraints=[[1, 1, 0, 0]]), 1, ledger=ledger
@@ -265,7 +267,7 @@ def test_the_number_of_records_is_told_where_nobody_can_be_absent():
     only = Policy.partition(LINE, [0] * 4)
     for unbounded, refused in ((False, False), (True, True)):
         other = md.Ledger()
-        B.release_histogram([0], Policy.full(TABLE, unbounded=unbounded), 1, ledger=other)
+        B.release_histogram([(0, 0)], Policy.full(TABLE, unbounded=unbounded), 1, ledger=other)
         if refused:
             with pytest.raises(ExactReleaseError, match="domains differ"):
                 B.release_histogram([0], only, 1, partition=[0] * 4, ledger=other)
@@ -338,7 +340,7 @@ def test_components_and_classes_are_those_of_plain_lists(domain):
         ranges = [tuple(sorted(pair)) for pair in dice.integers(0, size, (70, 2)).tolist()][: int(dice.integers(1, 70))]
         inside = [tuple(low <= x <= high for low, high in ranges) for x in range(size + 1)]
         inside[-1] = (False,) * len(ranges)
-        assert same(classes_of_workload(as_workload(ranges, domain)).labels, inside)
+        assert same(classes_of_workload(as_workload(None, domain, positions=ranges)).labels, inside)
 
 
 def same(labels, keys):

@@ -152,7 +152,7 @@ def test_clusters_are_found() -> None:
 def test_exact_clusters_are_said_and_free() -> None:
     # Every block is one place: neither sizes nor sums are protected.
     policy = Policy.partition(MIXED, np.arange(8) // 2)
-    found = md.blowfish.kmeans([0, 1, 6, 7], 2, policy, 1, 3, initial=[[0], [3]], rng=1)
+    found = md.blowfish.kmeans(None, 2, policy, 1, 3, positions=[0, 1, 6, 7], initial=[[0], [3]], rng=1)
     assert found.epsilon == 0
     assert found.centroids.tolist() == [[0], [3]]
     assert (found.low == found.high).all()

@@ -53,7 +53,8 @@ def neighbours(dice, name, first):
     if first == 0:
         edges = edges[edges[:, 1] == 12]
     x, y = edges[dice.integers(len(edges))].tolist()
-    return [table + [value] * (value < 12) for table, value in ((rest, x), (rest, y))]
+    found = [table + [value] * (value < 12) for table, value in ((rest, x), (rest, y))]
+    return [[DOMAIN.value(number) for number in table] for table in found]
 
 
 def outcome(kind, name, table):
@@ -102,13 +103,15 @@ def test_an_empty_table_is_refused_where_the_number_of_records_is_public(kind, m
 
 def test_answers_too_large_are_clipped_where_the_number_of_records_is_private_and_refused_where_it_is_public():
     # With an ε this large the noise is 0.
-    found = md.blowfish.release_linear([0, 1, 2], POLICIES["full"], HUGE, 2**70)
+    found = md.blowfish.release_linear(None, POLICIES["full"], HUGE, 2**70, positions=[0, 1, 2])
     assert found.answers.tolist() == [float(LARGEST_VALUE)]
-    found = md.blowfish.release_linear([0, 1, 2], POLICIES["full"], -HUGE, 2**70)
+    found = md.blowfish.release_linear(None, POLICIES["full"], -HUGE, 2**70, positions=[0, 1, 2])
     assert found.answers.tolist() == [-float(LARGEST_VALUE)]
-    assert md.blowfish.release_linear([0, 1], Policy.full(DOMAIN), HUGE, 1).answers.tolist() == [2.0**61]
+    assert md.blowfish.release_linear(None, Policy.full(DOMAIN), HUGE, 1, positions=[0, 1]).answers.tolist() == [
+        2.0**61
+    ]
     with pytest.raises(InputError, match="too large"):
-        md.blowfish.release_linear([0, 1, 2], Policy.full(DOMAIN), HUGE, 1)
+        md.blowfish.release_linear(None, Policy.full(DOMAIN), HUGE, 1, positions=[0, 1, 2])
 
 
 def test_a_point_is_rounded_whatever_the_other_points_are():
@@ -138,7 +141,7 @@ def test_the_command_says_the_same_of_an_empty_table_and_of_one_record(kind, tmp
     results = []
     for rows in ("", "2,f\n"):
         Path("t.csv").write_text("age,sex\n" + rows, encoding="utf-8")
-        done = CliRunner().invoke(main, ["blowfish", "s.toml", "t.csv", "-o", "out", "--no-report"])
+        done = CliRunner().invoke(main, ["blowfish", "s.toml", "t.csv", "-o", "out", "--no-report", "--overwrite"])
         assert done.exit_code == 0, done.output
         results.append((sorted(path.name for path in Path("out").iterdir()), md.blowfish.load("out").description))
         assert "holds no record" not in done.output

@@ -19,6 +19,7 @@ from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 
 DOMAIN = Domain({"age": range(6), "sex": ["f", "m, or other"]})
 ROWS = np.random.default_rng(4).integers(0, DOMAIN.size, 500)
+RECORDS = [DOMAIN.value(row) for row in ROWS]
 COUNTS = np.bincount(ROWS, minlength=DOMAIN.size)
 FULL = Policy.full(DOMAIN)
 
@@ -52,7 +53,7 @@ def laws(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, int]]:
 
 def test_histogram(laws: list[tuple[Any, int]]) -> None:
     ledger = RecordingLedger()
-    found = md.blowfish.release_histogram(ROWS, FULL, "0.5", ledger=ledger)
+    found = md.blowfish.release_histogram(RECORDS, FULL, "0.5", ledger=ledger)
     assert laws == [(DiscreteLaplace(Fraction(4)), 12)]
     assert ledger.entries == [("histogram", FULL.neighbours, Fraction(1, 2), None)]
     assert found.labels["age"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
@@ -67,13 +68,13 @@ def test_histogram(laws: list[tuple[Any, int]]) -> None:
 def test_tables_of_every_form_give_the_same() -> None:
     ages, sexes = np.unravel_index(ROWS, DOMAIN.shape)
     table = {"age": ages, "sex": np.array(["f", "m, or other"])[sexes]}
-    first = md.blowfish.release_histogram(ROWS, FULL, 1, rng=3)
+    first = md.blowfish.release_histogram(RECORDS, FULL, 1, rng=3)
     second = md.blowfish.release_histogram(table, FULL, 1, rng=3)
     assert first.answers.tolist() == second.answers.tolist()
 
 
 def test_gaussian_noise(laws: list[tuple[Any, int]]) -> None:
-    found = md.blowfish.release_histogram(ROWS, FULL, rho="0.1")
+    found = md.blowfish.release_histogram(RECORDS, FULL, rho="0.1")
     # Δ₂² = 2 and σ² = Δ₂²/(2ρ).
     assert laws == [(DiscreteGaussian(Fraction(10)), 12)]
     assert (found.epsilon, found.rho) == (None, Fraction(1, 10))
@@ -83,7 +84,7 @@ def test_intervals_cover() -> None:
     for budget in ({"epsilon": "0.3"}, {"rho": "0.01"}):
         hits = [
             ((found.low <= COUNTS) & (found.high >= COUNTS)).mean()
-            for found in (md.blowfish.release_histogram(ROWS, FULL, rng=seed, **budget) for seed in range(100))
+            for found in (md.blowfish.release_histogram(RECORDS, FULL, rng=seed, **budget) for seed in range(100))
         ]
         assert 0.93 <= np.mean(hits) <= 0.99
 
@@ -92,14 +93,14 @@ def test_what_the_policy_leaves_exact_is_said_and_free(laws: list[tuple[Any, int
     blocks = ["low"] * 6 + ["high"] * 6
     policy = Policy.partition(DOMAIN, blocks)
     ledger = RecordingLedger(refuses=True)
-    found = md.blowfish.release_histogram(ROWS, policy, 1, partition=blocks, ledger=ledger)
+    found = md.blowfish.release_histogram(RECORDS, policy, 1, partition=blocks, ledger=ledger)
     shown = dict(zip(found.labels["block"].tolist(), found.answers.tolist(), strict=True))
     assert shown == {"low": COUNTS[:6].sum(), "high": COUNTS[6:].sum()}
     assert found.epsilon == 0
     assert "exact" in found.description.remarks[0]
     assert not laws
     # Any other partition is noisy.
-    mixed = md.blowfish.release_histogram(ROWS, policy, 1, partition=np.arange(12) % 2)
+    mixed = md.blowfish.release_histogram(RECORDS, policy, 1, partition=np.arange(12) % 2)
     assert mixed.epsilon == 1
     assert laws == [(DiscreteLaplace(Fraction(2)), 2)]
 
@@ -129,7 +130,7 @@ def test_linear_queries_on_a_lattice(laws: list[tuple[Any, int]]) -> None:
 
 def test_sums(laws: list[tuple[Any, int]]) -> None:
     domain = Domain({"sex": ["f", "m"], "income": [0.5 * i for i in range(9)]})
-    rows = [3, 17, 5]
+    rows = [("f", 1.5), ("m", 4.0), ("f", 2.5)]
     found = md.blowfish.release_sum(rows, Policy.threshold(domain, 1, attributes=["income"]), "income", 10**6, rng=1)
     assert found.answers.tolist() == [1.5 + 4 + 2.5]
     # θ = 1 is two steps of 0.5.
@@ -155,17 +156,18 @@ def test_known_counts_raise_the_noise(laws: list[tuple[Any, int]]) -> None:
     ("data", "budget", "message"),
     [
         ([], {"epsilon": 1}, "no record"),
-        ([0, 12], {"epsilon": 1}, "row 1"),
+        ([(0, "f"), (6, "f")], {"epsilon": 1}, "row 1"),
+        ([0, 11], {"epsilon": 1}, "single values"),
         ({"age": [3, 9], "sex": ["f", "f"]}, {"epsilon": 1}, "row 1"),
         ({"age": [3]}, {"epsilon": 1}, "sex"),
-        (ROWS, {"epsilon": 0}, "epsilon"),
-        (ROWS, {"epsilon": -1}, "epsilon"),
-        (ROWS, {"epsilon": True}, "epsilon"),
-        (ROWS, {}, "epsilon: is not given"),
-        (ROWS, {"epsilon": 1, "rho": 1}, "beside rho"),
-        (ROWS, {"rho": "inf"}, "rho"),
-        (ROWS, {"epsilon": 1, "confidence": 1}, "confidence"),
-        (ROWS, {"epsilon": 1, "rng": "seed"}, "rng"),
+        (RECORDS, {"epsilon": 0}, "epsilon"),
+        (RECORDS, {"epsilon": -1}, "epsilon"),
+        (RECORDS, {"epsilon": True}, "epsilon"),
+        (RECORDS, {}, "epsilon: is not given"),
+        (RECORDS, {"epsilon": 1, "rho": 1}, "beside rho"),
+        (RECORDS, {"rho": "inf"}, "rho"),
+        (RECORDS, {"epsilon": 1, "confidence": 1}, "confidence"),
+        (RECORDS, {"epsilon": 1, "rng": "seed"}, "rng"),
     ],
 )
 def test_wrong_input(data: Any, budget: dict[str, Any], message: str) -> None:
@@ -177,16 +179,16 @@ def test_wrong_input(data: Any, budget: dict[str, Any], message: str) -> None:
 
 def test_budgets_too_small_to_be_served() -> None:
     with pytest.raises(InputError, match="epsilon: is too small"):
-        md.blowfish.release_histogram(ROWS, FULL, "1e-20")
+        md.blowfish.release_histogram(RECORDS, FULL, "1e-20")
     with pytest.raises(InputError, match="rho: is too small"):
-        md.blowfish.release_histogram(ROWS, FULL, rho="1e-40")
+        md.blowfish.release_histogram(RECORDS, FULL, rho="1e-40")
     with pytest.raises(InputError, match="epsilon: is too small"):
         md.blowfish.ordered([1, 2, 3], 2, "1e-20")
 
 
 def test_a_ledger_that_refuses_stops_the_release(laws: list[tuple[Any, int]]) -> None:
     with pytest.raises(md.errors.MechdesignError, match="would pass"):
-        md.blowfish.release_histogram(ROWS, FULL, 1, ledger=RecordingLedger(refuses=True))
+        md.blowfish.release_histogram(RECORDS, FULL, 1, ledger=RecordingLedger(refuses=True))
     assert not laws
 
 
@@ -210,7 +212,7 @@ def test_every_release_spends_from_one_ledger(tmp_path: Path) -> None:
 
 
 def test_saved_and_read_again(tmp_path: Path) -> None:
-    found = md.blowfish.release_histogram(ROWS, FULL, "0.1", rng=2)
+    found = md.blowfish.release_histogram(RECORDS, FULL, "0.1", rng=2)
     found.save(tmp_path / "one" / "two")
     back = md.blowfish.load(tmp_path / "one" / "two")
     assert type(back) is md.blowfish.Release
@@ -231,7 +233,7 @@ def test_saved_and_read_again(tmp_path: Path) -> None:
 
 def test_the_true_counts_are_nowhere(tmp_path: Path) -> None:
     counts = 10_007 + 31 * np.arange(12)
-    found = md.blowfish.release_histogram(np.repeat(np.arange(12), counts), FULL, "0.001", rng=2)
+    found = md.blowfish.release_histogram(None, FULL, "0.001", rng=2, positions=np.repeat(np.arange(12), counts))
     found.save(tmp_path)
     text = "".join(path.read_text() for path in tmp_path.iterdir())
     assert not any(str(count) in text for count in counts)
@@ -239,7 +241,7 @@ def test_the_true_counts_are_nowhere(tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_refused(tmp_path: Path) -> None:
-    found = md.blowfish.release_histogram(ROWS, FULL, 1, rng=2)
+    found = md.blowfish.release_histogram(RECORDS, FULL, 1, rng=2)
     with pytest.raises(InputError, match="no release"):
         md.blowfish.load(tmp_path)
     found.save(tmp_path)
@@ -258,7 +260,7 @@ def test_damaged_files_are_refused(tmp_path: Path) -> None:
 
 
 def test_a_crash_leaves_no_half_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    md.blowfish.release_histogram(ROWS, FULL, 1, rng=2).save(tmp_path)
+    md.blowfish.release_histogram(RECORDS, FULL, 1, rng=2).save(tmp_path)
     before = (tmp_path / "answers.csv").read_bytes()
 
     def broken(*_: object) -> Any:
@@ -266,13 +268,13 @@ def test_a_crash_leaves_no_half_release(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(release.msgspec.json, "encode", broken)
     with pytest.raises(ExportError):
-        md.blowfish.release_histogram(ROWS, FULL, 1, rng=3).save(tmp_path)
+        md.blowfish.release_histogram(RECORDS, FULL, 1, rng=3).save(tmp_path)
     monkeypatch.undo()
     assert (tmp_path / "answers.csv").read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 2
     (tmp_path / "file").write_text("")
     with pytest.raises(ExportError):
-        md.blowfish.release_histogram(ROWS, FULL, 1, rng=3).save(tmp_path / "file")
+        md.blowfish.release_histogram(RECORDS, FULL, 1, rng=3).save(tmp_path / "file")
 
 
 def test_a_million_rows() -> None:
@@ -296,16 +298,16 @@ def test_linear_queries_where_counts_are_known() -> None:
 @pytest.mark.parametrize(
     ("release", "path"),
     [
-        (lambda: md.blowfish.release_histogram(ROWS, None, 1), "policy"),
-        (lambda: md.blowfish.release_linear(ROWS, None, [1], 1), "policy"),
-        (lambda: md.blowfish.release_sum(ROWS, "full", epsilon=1), "policy"),
-        (lambda: md.blowfish.kmeans(ROWS, 2, None, 1, 1), "policy"),
+        (lambda: md.blowfish.release_histogram(RECORDS, None, 1), "policy"),
+        (lambda: md.blowfish.release_linear(RECORDS, None, [1], 1), "policy"),
+        (lambda: md.blowfish.release_sum(RECORDS, "full", epsilon=1), "policy"),
+        (lambda: md.blowfish.kmeans(RECORDS, 2, None, 1, 1), "policy"),
         (lambda: md.blowfish.parallel_composition(None), "policy"),
         (lambda: Policy.union(FULL, 1), "policies[1]"),
-        (lambda: md.blowfish.release_histogram(ROWS, FULL, 1, ledger=1.0), "ledger"),
-        (lambda: md.blowfish.release_linear(ROWS, FULL, [[1, 2], [1]], 1), "queries"),
-        (lambda: md.blowfish.release_linear(ROWS, FULL, np.eye(FULL.domain.size), 1, step="1e-400"), "step"),
-        (lambda: md.blowfish.release_linear(ROWS, FULL, np.eye(FULL.domain.size), 1, step="1e400"), "step"),
+        (lambda: md.blowfish.release_histogram(RECORDS, FULL, 1, ledger=1.0), "ledger"),
+        (lambda: md.blowfish.release_linear(RECORDS, FULL, [[1, 2], [1]], 1), "queries"),
+        (lambda: md.blowfish.release_linear(RECORDS, FULL, np.eye(FULL.domain.size), 1, step="1e-400"), "step"),
+        (lambda: md.blowfish.release_linear(RECORDS, FULL, np.eye(FULL.domain.size), 1, step="1e400"), "step"),
         (lambda: md.blowfish.ordered_hierarchical([1] * 9, 3, "1e-200"), "epsilon"),
         (lambda: md.blowfish.ordered_hierarchical([1] * 9, 3, "1e-20"), "epsilon"),
         (lambda: md.blowfish.ordered_hierarchical([1] * 9, 3, "1e200"), "epsilon"),
@@ -321,7 +323,7 @@ def test_wrong_arguments_of_any_release_are_named(release: Any, path: str) -> No
 @pytest.mark.parametrize("name", ["low", "answers", "standard_errors", 'a "b", c', "description"])
 def test_attributes_of_any_name_are_saved_and_read_again(tmp_path: Path, name: str) -> None:
     domain = Domain({name: range(10, 13), "sex": ["f", "m,\n"]})
-    released = md.blowfish.release_histogram([0, 5], Policy.full(domain), 1)
+    released = md.blowfish.release_histogram([(10, "f"), (12, "m,\n")], Policy.full(domain), 1)
     released.save(tmp_path)
     again = md.blowfish.load(tmp_path)
     assert list(again.labels) == [name, "sex"]

@@ -43,7 +43,10 @@ _NOISES = {"gaussian": {"rho": 0.5}, "laplace": {"epsilon": 1.0}}
 @pytest.mark.parametrize("workload", _WORKLOADS.values(), ids=_WORKLOADS)
 @pytest.mark.parametrize("noise", _NOISES)
 def test_contract(workload, policy, noise):
-    found = strategy(workload, policy, noise=noise)
+    if isinstance(workload, list):
+        found = strategy(None, policy, noise=noise, positions=workload)
+    else:
+        found = strategy(workload, policy, noise=noise)
     budget = _NOISES[noise]
     edges = policy.secret_graph.edges()
     values = np.vstack([np.eye(6, dtype=object), np.zeros(6, dtype=object)]).astype(int).astype(object)

@@ -27,7 +27,7 @@ from mechdesign.certify.certificate import certify
 from mechdesign.certify.evidence import Evidence, FloorMultipliers, PairMultipliers
 from mechdesign.certify.table import exact_lines
 from mechdesign.certify.verify import verify
-from mechdesign.errors import CertificateError, ExportError, InputError
+from mechdesign.errors import CertificateError, ExportError, InputError, UnverifiedError
 
 
 def export(evidence: Evidence, **extra: Any) -> dict[str, bytes]:
@@ -211,8 +211,13 @@ def test_a_lone_channel_is_read(tmp_path: Path) -> None:
 
 
 def test_a_missing_folder(tmp_path: Path) -> None:
-    with pytest.raises(CertificateError, match="is not a folder"):
+    with pytest.raises(UnverifiedError, match="does not exist"):
         verify(tmp_path / "nowhere")
+    with pytest.raises(UnverifiedError, match="holds no export"):
+        verify(tmp_path)
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    with pytest.raises(UnverifiedError, match="is a file"):
+        verify(tmp_path / "file")
 
 
 @pytest.mark.parametrize("name", list(OLD))

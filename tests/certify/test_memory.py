@@ -119,8 +119,8 @@ def test_a_few_kb_that_ask_for_more_than_is_allowed_are_refused(tmp_path: Path) 
     assert "GiB of memory are enough" in refused_with(tmp_path, 0.006)
     assert verify(tmp_path).holds
     done = CliRunner().invoke(command, ["verify", str(tmp_path), "--memory", "0.006"])
-    assert (done.exit_code, "--memory of the command" in done.output.replace("\n", " ")) == (1, True)
-    assert kernel([str(tmp_path), "--memory", "0.006"]) == 1
+    assert (done.exit_code, "--memory of the command" in done.output.replace("\n", " ")) == (3, True)
+    assert kernel([str(tmp_path), "--memory", "0.006"]) == 3
     assert kernel([str(tmp_path), "--memory", "1"]) == 0
 
 
@@ -176,7 +176,7 @@ def test_any_other_file_may_be_of_any_size(tmp_path: Path) -> None:
 
 def test_the_second_verifier_takes_a_limit(tmp_path: Path) -> None:
     put(tmp_path, whole(line(4, 0.6)))
-    for arguments, code in (([], 0), (["--memory", "0.5"], 0), (["--memory", "0.0001"], 1), (["--memory"], 2)):
+    for arguments, code in (([], 0), (["--memory", "0.5"], 0), (["--memory", "0.0001"], 3), (["--memory"], 2)):
         assert second_verifier.main([str(tmp_path), *arguments]) == code
     run = [sys.executable, second_verifier.__file__, str(tmp_path), "--memory", "x"]
     assert subprocess.run(run, capture_output=True, check=False, timeout=60).returncode == 2

@@ -162,7 +162,7 @@ def test_it_is_one_short_file_of_plain_python(tmp_path: Path) -> None:
     for arguments, code, said in (
         ([], 2, "usage: python second_verifier.py DIR"),
         ([missing], 2, f"{missing} is no folder"),
-        ([str(tmp_path)], 1, "not proved: "),
+        ([str(tmp_path)], 2, f"{tmp_path} is no folder with a bundle"),
     ):
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, encoding="utf-8", timeout=60)
         assert (done.returncode, done.stdout) == (code, "")

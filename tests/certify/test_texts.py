@@ -88,7 +88,7 @@ def test_both_verifiers_show_them_escaped(tmp_path: Path, capsys: pytest.Capture
     (tmp_path / TABLE).unlink()
     (tmp_path / "bad\x1b").mkdir()
     assert main([str(tmp_path)]) == 1
-    assert main([str(tmp_path / "bad\x1b")]) == 1
+    assert main([str(tmp_path / "bad\x1b")]) == 2
     said = capsys.readouterr().err
     assert "bad\\x1b" in said or main is second_verifier.main
     assert said.replace("\n", "").isprintable()

@@ -16,7 +16,7 @@ from mechdesign.cli import main
 
 DOMAIN = md.Domain.grid(3, 2, 3.0, 2.0)
 DISTANCE = md.distances.euclidean(DOMAIN)
-LAPLACE = md.rules.planar_laplace(DOMAIN, 1.0)
+LAPLACE = md.rules.planar_laplace_density(DOMAIN, 1.0)
 SPEC = """
 domain.grid = { columns = 3, rows = 2, width = 3.0, height = 2.0 }
 prior.uniform = true
@@ -100,7 +100,7 @@ def test_a_folder_states_its_epsilon(files: Path) -> None:
         (["laplace.csv", "--distance", "hamming", "--graph", "edges.csv"], "not both"),
         (["laplace.csv", "--distance", "hamming", "--epsilon", "much"], "--epsilon: is not a number"),
         (["none.csv", "--distance", "hamming"], "none.csv: cannot be opened"),
-        (["points.csv", "--distance", "D.csv", "--cost", "D.csv"], "cost: does not fit the channel"),
+        (["points.csv", "--weights", "--distance", "D.csv", "--cost", "D.csv"], "cost: does not fit the channel"),
         (["laplace.csv", "--graph", "D.csv"], "holds no edges"),
         (["laplace.csv", "--distance", "hamming", "-o", "none/page.html"], "none"),
     ],

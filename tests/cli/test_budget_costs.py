@@ -11,6 +11,8 @@ from click.testing import CliRunner, Result
 
 from mechdesign import leakage
 from mechdesign.cli import main
+from mechdesign.data.costs import read_weights
+from mechdesign.errors import InputError
 
 MILD = np.array([[0.8, 0.2], [0.2, 0.8]])
 CURVE = ([0.0, 0.5, 1.0, 2.0], [2.0, 1.0, 0.5, 0.2])
@@ -54,6 +56,16 @@ def test_one_curve_for_all(files: Path) -> None:
     assert answer["budgets"] == best.epsilons.tolist() == leakage.read_budgets("b.csv").tolist()
     assert answer["lower_bound"] <= answer["cost"] <= answer["allocated"]
     assert Path("b.png").read_bytes().startswith(b"\x89PNG")
+
+
+@pytest.mark.parametrize("steps", ["012", "021", "123", "001"])
+def test_weights_beside_steps_are_those_of_their_releases(tmp_path: Path, steps: str) -> None:
+    (tmp_path / "w.csv").write_text("step,weight\n" + "".join(f"{step},{n}\n" for n, step in enumerate(steps)))
+    if steps == "012":
+        assert read_weights(tmp_path / "w.csv").tolist() == [0, 1, 2]
+        return
+    with pytest.raises(InputError, match=r"row \d: is out of order; .* must be step"):
+        read_weights(tmp_path / "w.csv")
 
 
 def test_a_table_with_weights_and_windows(files: Path) -> None:

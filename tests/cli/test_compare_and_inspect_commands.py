@@ -66,6 +66,54 @@ def test_designs_of_other_secrets_are_said_to_be(folders, tmp_path):
     assert page.stat().st_size > 10_000
 
 
+def design_on(domain, folder, likeliest=0, epsilon="1"):
+    n = domain.size
+    weights = [2.0 if index == likeliest else 1.0 for index in range(n)]
+    distance = md.distances.hamming(n)
+    problem = md.Problem(md.Prior.from_counts(weights), distance, [md.MetricPrivacy(epsilon, distance)], secrets=domain)
+    md.design(problem).save(folder, report=False)
+    return folder
+
+
+TOWN = md.Domain.geographic_grid(2, 2, 35.0, 35.1, 139.0, 139.1)
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "likeliest", "said"),
+    [
+        # Two boxes of one size have equal points, since these are counted from a corner.
+        (TOWN, md.Domain.geographic_grid(2, 2, 35.3, 35.4, 139.0, 139.1), 3, "one, for cell 3"),
+        (TOWN, md.Domain.geographic_grid(3, 2, 35.0, 35.1, 139.0, 139.1), 3, "one, for cell 3"),
+        (md.Domain.from_labels(["a", "b"]), md.Domain.from_labels(["b", "c"]), 0, "one, for a"),
+        (
+            md.Domain.from_points([[0, 0], [1, 0]], ["a", "b"]), md.Domain.from_points([[0, 0], [2, 0]], ["a", "b"]),
+            1, "one, for b",
+        ),
+        (TOWN, TOWN, 3, "for cell 3, the likeliest secret of one"),
+        (
+            md.Domain.from_points([[0, 0], [1, 0]], ["a", "b"]), md.Domain.from_points([[1, 0], [9, 0]], ["b", "c"]),
+            1, "for b, the likeliest secret of one",
+        ),
+    ],
+)  # fmt: skip
+def test_two_places_are_not_shown_as_one(tmp_path, first, second, likeliest, said):
+    one = design_on(first, tmp_path / "one", likeliest)
+    two = design_on(second, tmp_path / "two")
+    found = json.loads(run("compare", one, two, "--json", "-o", tmp_path / "page.html"))
+    page = (tmp_path / "page.html").read_text(encoding="utf-8")
+    assert said in page
+    assert ("The secrets differ." in found["differences"]) == (first is not second)
+    assert ("for the likeliest secret of each: the secrets differ" in page) == said.startswith("one, ")
+
+
+def test_a_long_number_is_shortened_to_the_side_that_asks_less(tmp_path):
+    two = [design_on(TOWN, tmp_path / name, epsilon=e) for name, e in (("one", "1.54239721751818088"), ("two", "0.5"))]
+    table = json.loads(run("compare", *two, "--json"))["table"]
+    found = next(line for name, line in table.items() if name.startswith("metric"))
+    assert found["one"].endswith("(at most 1.542398)")
+    assert found["two"].endswith("(at most 0.5)")
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [

@@ -32,15 +32,15 @@ def test_from_a_specification_to_files_that_verify(spec):
     ):
         assert words in designed.stdout
     names = ["certificate.json", "channel.csv", "channel.npz", "dual.npz", "report.html"]
-    assert sorted(os.listdir("mechanism")) == names
-    verified = run("verify", "mechanism")
+    assert sorted(os.listdir("s")) == names
+    verified = run("verify", "s")
     assert (verified.exit_code, verified.stderr) == (0, "")
-    assert "mechanism verifies" in verified.stdout
-    drawn = run("sample", "mechanism", "--secret", "home", "--size", 5)
+    assert "s verifies" in verified.stdout
+    drawn = run("sample", "s", "--secret", "home", "--size", 5)
     assert set(drawn.stdout.split()) <= {"home", "work", "pub", "gym"}
     assert len(drawn.stdout.split()) == 5
-    os.remove("mechanism/report.html")
-    broken = command("verify", "mechanism")
+    os.remove("s/report.html")
+    broken = command("verify", "s")
     assert broken.returncode == 1
     assert broken.stdout == ""
     assert "report.html is missing" in broken.stderr
@@ -168,6 +168,41 @@ def test_a_specification_that_is_not_there(monkeypatch):
     assert "none.toml: cannot be opened" in result.stderr
 
 
+@pytest.mark.parametrize(
+    ("right", "wrong", "said"),
+    [
+        ('kind = "metric"', 'kind = "metrc"', "privacy[0].kind: is not known; found 'metrc'"),
+        ('distance = "euclidean"\n[[privacy]]', 'distance = "euclidian"\n[[privacy]]', "cost.distance"),
+        ("counts = [4, 3, 2, 1]", "counts = [4, 3, 2]", "prior.counts"),
+        ("minimum = 0.2", "minimum = 0.9", "privacy[1]"),
+        ("[prior]", "[policy]\nisolated = 'none'\n[prior]", "policy.isolated"),
+    ],
+)
+def test_what_is_wrong_in_a_specification_is_told_before_its_folder(spec, right, wrong, said):
+    text = spec.read_text()
+    assert right in text
+    Path("two.toml").write_text(text.replace(right, wrong, 1))
+    Path("full").mkdir()
+    Path("full/of.txt").write_text("other things")
+    result = run("design", "two.toml", "-o", "full")
+    assert result.exit_code != 0
+    assert said in result.stderr
+    assert "full" not in result.stderr
+
+
+def test_each_specification_has_a_folder_of_its_own(spec):
+    text = Path(spec).read_text()
+    Path("below").mkdir()
+    Path("below/other.v2.toml").write_text(text.replace("A line", "Another line"))
+    for name, folder in ((spec, "s"), ("below/other.v2.toml", "other.v2")):
+        assert run("design", name, "--no-report").exit_code == 0
+        assert run("verify", folder).exit_code == 0
+    assert not Path("mechanism").exists()
+    near = run("design", "below/other.v3.toml")
+    assert (near.exit_code, "Did you mean below/other.v2.toml?" in near.stderr) == (2, True)
+    assert "Did you mean" not in run("design", "elsewhere.toml").stderr
+
+
 def test_a_solver_that_is_not_installed(spec, monkeypatch):
     monkeypatch.setattr("mechdesign.synthesis.design.synthesise", _never)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
@@ -265,3 +300,12 @@ def test_rays_that_stall_are_said_first_and_exit_with_3(spec, monkeypatch):
     assert run("verify", "wide").exit_code == 0
     near = run("design", "stalling.toml", "--rows", "rays", "--tolerance", "0.9", "-o", "close")
     assert (near.exit_code, near.stderr) == (0, "")
+
+
+def test_an_estimate_measures_this_machine(monkeypatch, spec):
+    from mechdesign.synthesis import speed
+
+    monkeypatch.setattr(speed, "_SECONDS", 0.005)
+    result = run("design", "--example", "city-300", "--estimate")
+    assert result.exit_code == 0
+    assert "times are for this machine, as busy as it is now" in result.stdout.replace("\n", " ")

@@ -93,7 +93,7 @@ def test_an_older_specification_is_kept(folder: Path) -> None:
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        (["swapped.csv"], "latitude and longitude were swapped"),
+        (["swapped.csv"], "latitude and longitude look interchanged"),
         (["bare.csv"], "has no header line"),
         (["other.csv"], "no column that looks like a latitude"),
         (["other.csv", "--latitude", "height"], "--latitude: is not a column"),
@@ -252,15 +252,30 @@ def test_nineteen_points_are_too_few_and_twenty_are_not(folder: Path) -> None:
     assert run("init", "enough.csv", "--cells", 9).exit_code == 0
 
 
-def test_points_across_the_meridian_of_180_degrees_are_told(folder: Path) -> None:
+def test_a_box_across_the_meridian_of_180_degrees_is_proposed(folder: Path) -> None:
     places = [(-16.8 + index / 1000, 179.99 if index % 3 else -179.99) for index in range(60)]
     write(folder / "fiji.csv", "latitude,longitude", [f"{a},{o}" for a, o in places])
-    found = run("init", "fiji.csv", "--cells", 9)
+    found = run("init", "fiji.csv", "--cells", 9, "-o", "fiji.toml")
     assert found.exit_code == 0, found.output
-    words = "20 points are left out, close by on the other side of ±180°"
-    assert words in " ".join(found.stderr.split())
-    assert words in found.stdout
-    assert "±180°" not in run("init", "data.csv", "--cells", 9).stdout
+    assert "0 points inside" not in found.stderr
+    box = md.read_spec(folder / "fiji.toml").domain.geographic
+    assert box is not None
+    assert box.west < 180 < box.east < box.west + 0.1
+    # The same places, from 0 to 360 degrees.
+    write(folder / "fiji.csv", "latitude,longitude", [f"{a},{o % 360:.2f}" for a, o in places])
+    found = run("init", "fiji.csv", "--cells", 9)
+    assert "20 of 60 values in longitude are beyond 180 degrees" in " ".join(found.stderr.split())
+    assert f"east = {box.east!r}" in found.stdout
+    refused = run("init", "fiji.csv", "--longitudes", "180")
+    assert (refused.exit_code, "20 of 60 rows would be left out" in refused.stderr) == (2, True)
+
+
+@pytest.mark.filterwarnings("always::mechdesign.errors.InterchangedWarning")
+def test_interchanged_places_that_are_possible_are_doubted(folder: Path) -> None:
+    write(folder / "ice.csv", "latitude,longitude", [f"{-74 + k / 1000},{40.7 + k / 1000}" for k in range(60)])
+    found = run("init", "ice.csv", "--cells", 9)
+    assert found.exit_code == 0, found.output
+    assert " ".join(found.stderr.split()).count("latitude and longitude look interchanged") == 1
 
 
 def test_a_column_that_is_constant_is_told(folder: Path) -> None:

@@ -10,6 +10,7 @@ from pathlib import Path
 
 import pytest
 from cli_examples import run
+from click.exceptions import FileError
 
 import mechdesign as md
 from mechdesign import errors
@@ -113,8 +114,15 @@ def test_exit_codes(error, code):
     [
         (errors.CertificateError("it does not hold"), 1, "it does not hold"),
         (errors.BudgetExceededError("nothing is left"), 2, "nothing is left"),
-        (MemoryError(), 2, "not enough memory"),
+        (MemoryError(), 3, "not enough memory"),
+        (errors.UnverifiedError("nothing stands there"), 2, "was not verified: nothing stands there"),
+        (errors.VerifierMemoryError("it is large"), 3, "was not verified: it is large"),
         (ZeroDivisionError("division by zero"), 70, "this should not happen"),
+        (RuntimeError("can't start new thread"), 70, "this should not happen"),
+        (NotImplementedError("not yet"), 70, "this should not happen"),
+        (RecursionError("too deep"), 70, "this should not happen"),
+        (EOFError("ended"), 70, "this should not happen"),
+        (FileError("x", "cannot be opened"), 2, "cannot be opened"),
         (BrokenPipeError(), 141, ""),
         (KeyboardInterrupt(), 130, "stopped"),
     ],
@@ -124,7 +132,7 @@ def test_exit_code_1_says_that_a_verification_failed_and_nothing_else(monkeypatc
         raise raised
 
     monkeypatch.setattr("mechdesign.cli.verify.inspect", fail)
-    monkeypatch.setattr("mechdesign.cli._give_up_output", lambda: None)
+    monkeypatch.setattr("mechdesign.cli.divert", lambda _: None)
     monkeypatch.setattr("mechdesign.cli.verify.require_design", lambda _: None)
     result = run("verify", "anything")
     assert result.exit_code == code
@@ -152,3 +160,18 @@ def test_ctrl_c_gives_130_wherever_it_comes(monkeypatch, where):
     assert result.exit_code == 130
     assert result.stdout == ""
     assert result.stderr.strip() == "error: stopped"
+
+
+def test_the_help_of_commands_stands_where_docstrings_are_left_out(monkeypatch):
+    import mechdesign.cli.verify as module
+    from mechdesign.cli import main
+    from mechdesign.docstrings import docstring
+
+    monkeypatch.setattr(module.verify, "help", None)
+    monkeypatch.setattr(module.verify.callback, "__doc__", None)
+    monkeypatch.setattr(main, "help", None)
+    monkeypatch.setattr(main.callback, "__doc__", None)
+    assert "Prove an export again" in run("verify", "--help").stdout
+    assert "a small simulated city, in seconds" in run("--help").stdout
+    assert docstring(lambda: None) == ""
+    assert docstring(RuntimeError) == RuntimeError.__doc__

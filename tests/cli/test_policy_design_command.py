@@ -126,8 +126,8 @@ def test_other_answers_than_the_secrets():
 def test_secrets_without_an_edge_may_be_told():
     found = designed(SPECIFICATION + '[policy]\nisolated = "release"\n')
     assert found["provenance"]["edges_added"] == 0
-    assert load_problem("mechanism").requirements[-1].edges.tolist() == [[0, 1], [1, 2], [3, 4]]
-    assert md.Channel.load("mechanism").matrix[5].tolist() == [0, 0, 0, 0, 0, 1]
+    assert load_problem("s").requirements[-1].edges.tolist() == [[0, 1], [1, 2], [3, 4]]
+    assert md.Channel.load("s").matrix[5].tolist() == [0, 0, 0, 0, 0, 1]
 
 
 @pytest.mark.parametrize("method", ["area", "nearest", "best", "exhaustive"])
@@ -136,7 +136,7 @@ def test_a_repair_adds_the_edges_that_are_shown(method):
     shown = facts(text)["repair"]
     found = designed(text)
     assert found["provenance"]["edges_added"] == len(shown["added"]) > 0
-    assert load_problem("mechanism").requirements[-1].edges.tolist() == shown["edges"]
+    assert load_problem("s").requirements[-1].edges.tolist() == shown["edges"]
 
 
 def test_secrets_within_the_hull_are_joined():
@@ -144,7 +144,7 @@ def test_secrets_within_the_hull_are_joined():
     text = SPECIFICATION.replace("[9, 0]", "[5, 3]").replace('["b", "c"]', '["b", "c"], ["a", "d"]')
     assert facts(text)["exposed"] == {"component": [5], "graph": []}
     found = designed(text + '[policy]\nisolated = "hull"\n')
-    pairs = load_problem("mechanism").requirements[-1].edges.tolist()
+    pairs = load_problem("s").requirements[-1].edges.tolist()
     assert found["provenance"]["edges_added"] == len(pairs) - 4 > 0
     assert all(5 in pair for pair in pairs if pair not in [[0, 1], [1, 2], [0, 3], [3, 4]])
 
@@ -156,7 +156,7 @@ def test_secrets_without_an_edge_are_refused():
     assert "found [5]" in result.stderr
     assert 'by [policy] isolated = "hull" or [policy] isolated = "repair"' in result.stderr
     assert "`mechdesign policy` shows them" in result.stderr
-    assert not Path("mechanism").exists()
+    assert not Path("s").exists()
     result = run("design", write(SPECIFICATION + '[policy]\nisolated = "hull"\n'))
     assert (result.exit_code, "no other node within the sensitivity hull" in result.stderr) == (2, True)
     assert '[policy] isolated = "repair"' in result.stderr
@@ -172,7 +172,7 @@ def test_possible_secrets_keep_their_labels_and_their_floor():
     assert [each["kind"] for each in found["requirements"]] == ["distortion", "graph"]
     assert found["requirements"][0]["nominal"] == "0.3"
     assert found["requirements"][0]["realised"] >= 0.3
-    problem = load_problem("mechanism")
+    problem = load_problem("s")
     assert problem.secrets.labels == ("a", "b", "d", "e")
     assert problem.prior.tolist() == [0.25] * 4
     result = run("design", write(text.replace("0.3", "0.9")))

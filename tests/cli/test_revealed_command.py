@@ -54,7 +54,7 @@ def test_they_are_refused_with_the_key_that_accepts_them() -> None:
         "error: privacy: tie some secrets to no other, and the best channel would release these exactly; found 2 of 5 "
         'secrets (d, e). Take a radius of 8 for d, say, where it is 1, or accept it by [policy] isolated = "release"\n'
     )
-    assert not Path("mechanism").exists()
+    assert not Path("s").exists()
 
 
 @pytest.mark.parametrize(
@@ -180,7 +180,7 @@ def test_epsilon_per_metre_is_noticed() -> None:
     result = run("design", write(text), "--no-report")
     assert result.exit_code == 0
     assert "warning: No bound below 2^62 limits how much likelier an answer may be for 5 of 5 secrets" in result.stderr
-    assert "- No bound below 2^62 limits" in run("verify", "mechanism").stdout
+    assert "- No bound below 2^62 limits" in run("verify", "s").stdout
 
 
 def test_they_are_no_input_error_of_the_problem() -> None:

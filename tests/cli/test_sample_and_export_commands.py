@@ -35,7 +35,7 @@ def test_samples_are_those_of_the_channel(made):
 def test_samples_of_unknown_secrets(made, secret):
     result = run("sample", made, "--secret", secret)
     assert result.exit_code == 2
-    assert "an index from 0 to 3, or a label such as home, work, pub" in result.stderr
+    assert "a label such as home, work, pub, or an index from 0 to 3" in result.stderr
     assert result.stdout == ""
 
 

@@ -111,8 +111,8 @@ def test_places_outside(city: Path) -> None:
         ([], "give one of --secret, --at and --input"),
         (["--input", "none.csv"], "none.csv: cannot be opened"),
         (["--input", "x.csv"], "x.csv: has no column of the latitude"),
-        (["--input", "bad.csv"], "bad.csv, row 1, column lat: is not a number; found aaaaa"),
-        (["--input", "far.csv"], "far.csv, row 1, column lat: is not accepted; found 999"),
+        (["--input", "bad.csv"], "bad.csv, row 1: lat is not a number; found aaaaa"),
+        (["--input", "far.csv"], "row 1: lat is out of range: latitude and longitude look interchanged"),
         (["--at", "35.7,139.7", "-o", "none/out.csv"], "none"),
     ],
 )

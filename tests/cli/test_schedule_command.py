@@ -162,7 +162,7 @@ def test_settings_are_the_same_for_all(monkeypatch):
 
 @pytest.mark.parametrize(
     ("epsilons", "words"),
-    [(["0.5", "0"], "budgets.csv, step 1 has no budget"), (["0.5", "-1"], "is negative"), ([], "holds no budgets")],
+    [(["0", "0.0"], "budgets.csv leaves all releases out"), (["0.5", "-1"], "is negative"), ([], "holds no budgets")],
 )
 def test_wrong_budgets_never_reach_a_solver(epsilons, words):
     write_budgets(*epsilons)
@@ -171,6 +171,28 @@ def test_wrong_budgets_never_reach_a_solver(epsilons, words):
     assert result.stderr.startswith("error: privacy[0].epsilon.budgets: ")
     assert words in result.stderr
     assert not Path("out").exists()
+
+
+def test_releases_with_an_epsilon_of_0_are_left_out():
+    write_budgets("0", "0.5", "0.0", "1", "0.5", "0")
+    result = run("design", "s.toml", "-o", "out", "--no-report")
+    assert result.exit_code == 0
+    assert "3 releases, 2 distinct ε" in result.stdout
+    assert "left out: 0, 2, 5" in result.stderr
+    assert [row[1:] for row in schedule()[1:]] == [
+        ["0", ""], ["0.5", "epsilon-0.5"], ["0", ""], ["1", "epsilon-1"], ["0.5", "epsilon-0.5"], ["0", ""],
+    ]  # fmt: skip
+    assert sorted(os.listdir("out")) == ["epsilon-0.5", "epsilon-1", "schedule.csv"]
+    assert "2 designs for 3 releases" in run("verify", "out").stdout
+    shown = json.loads(run("verify", "out", "--json").stdout)
+    assert [design["steps"] for design in shown] == [[1, 4], [3]]
+
+
+@pytest.mark.parametrize("line", ["0,0,epsilon-1", "0,0.5,", "0,-0,", "1,0,"])
+def test_a_line_that_leaves_no_release_out_is_refused(line):
+    assert run("design", "s.toml", "-o", "out", "--no-report").exit_code == 0
+    Path("out/schedule.csv").write_text(f"step,epsilon,folder\n{line}\n1,1,epsilon-1\n")
+    assert run("verify", "out").exit_code != 0
 
 
 def test_ranges():

@@ -216,7 +216,7 @@ def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: P
 
 def test_releases_from_tables_keep_their_labels(tmp_path: Path) -> None:
     domain = md.blowfish.Domain({"=name": ["=1", "+2", "'a", "b"]})
-    released = md.blowfish.release_histogram([0, 1, 2], md.blowfish.Policy.full(domain), 1)
+    released = md.blowfish.release_histogram(["=1", "+2", "'a"], md.blowfish.Policy.full(domain), 1)
     released.save(tmp_path)
     assert (tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()[1].startswith("'=1,")
     again = md.blowfish.load(tmp_path)

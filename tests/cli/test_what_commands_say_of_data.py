@@ -103,8 +103,11 @@ def test_a_chain_says_which_times_it_does_not_read(name: str, form: str, words: 
 
 def test_blank_times_at_the_top_of_a_table_leave_the_column() -> None:
     rows = [f"p,{time},{place}" for time, place in POINTS]
-    matrix, made, _ = chain("user,time,lat,lon", [*[f"p,,{POINTS[0][1]}"] * 2500, *rows])
+    lines = [*[f"p,,{POINTS[0][1]}"] * 2500, *rows]
+    matrix, made, _ = chain("user,time,lat,lon", lines, "--missing", "0.98")
     assert matrix == FORWARD
+    assert "missing = 0.98" in Path("points.toml").read_text(encoding="utf-8")
+    assert "2500 of 2560 rows would be left out: 2500 without a time" in run("init", "points.csv").stderr
     assert "2500 rows without a time are left out" in made
     _, made, _ = chain("user,time,lat,lon", [f"p,,{place}" for _, place in POINTS] * 5)
     assert "the column time is not read: it holds no times in the first 300 lines" in made
@@ -116,7 +119,12 @@ def test_what_is_said_of_times_is_kept(form: str) -> None:
     moments = [(datetime.fromisoformat(f"{time}+00:00"), place) for time, place in POINTS]
     written = [(str(int(at.timestamp())) if form == "unix" else at.strftime(form), place) for at, place in moments]
     rows = [f"p,{text},{place}" for text, place in written]
-    if form != "unix":
+    if form == "%d.%m.%Y %H:%M":
+        matrix, made, found = chain("user,time,lat,lon", rows)
+        assert matrix == FORWARD
+        for said in (made, found):
+            assert 'the day stands first in time (else say --time-format "%m.%d.%Y"' in " ".join(said.split())
+    elif form != "unix":
         _, made, found = chain("user,time,lat,lon", rows)
         assert "the column time is not read: line 2: time" in made
         assert f'--time-format "{form[:8]}' in made
@@ -167,7 +175,9 @@ def test_a_trace_says_its_times() -> None:
     # In the specification likewise, and nothing of it is published.
     Path("days.toml").write_text(WALK + 'time = "when"\ntime_format = "%Y%m%d"\n', encoding="utf-8")
     Path("trace.csv").write_text("when,state\n20230401,5\nNaT,5\n20230402,6\n", encoding="utf-8")
-    found = run("release", "days.toml", "trace.csv", "--seed", 1, "--overwrite")
+    refused = run("release", "days.toml", "trace.csv", "--seed", 1, "--overwrite")
+    assert (refused.exit_code, "trace.csv, line 3: has no time" in refused.stderr) == (2, True)
+    found = run("release", "days.toml", "trace.csv", "--seed", 1, "--overwrite", "--missing", 0.34)
     assert found.exit_code == 0, found.output
     assert "1 row without a time is left out" in found.stderr
     assert not any(b"2023" in path.read_bytes() for path in Path("released").iterdir())

@@ -48,11 +48,11 @@ def test_infinities_pass(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "content", "problem"),
     [
-        ("m.csv", b"a,b\n", r"m\.csv, line 1, field 1: is not a number; found a; .*Leave out headers and labels"),
+        ("m.csv", b"a,b\n", r"m\.csv, line 1, field 1: is not a number; found a; .*Leave out names of columns"),
         ("m.csv", b"1,0\n1\n", r"m\.csv, line 2: has the wrong number of fields; found 1; must be 2"),
         ("m.csv", b"1_0\n", "is not a number"),
         ("m.csv", b"# nothing\n", "is empty"),
-        ("m.csv", b"\xff\xfe", "is not a text in UTF-8"),
+        ("m.csv", b"\xff", "is not a text in UTF-8"),
         ("m.npy", b"junk", "is not a NumPy file"),
         ("m.npz", b"PK\x03\x04junk", "is not a sparse matrix of SciPy"),
         ("none.csv", None, r"none\.csv: cannot be opened"),

@@ -99,7 +99,7 @@ def test_a_folder_inside_itself_does_not_loop(tmp_path):
         ("x,116.4,0,0,0,2008-10-23,02:53:04\n", "line 8", "latitude is not a number"),
         ("400.166667,116.4,0,0,0,2008-10-23,02:53:04\n", "line 8", "latitude is out of range"),
         ("39.9,181,0,0,0,2008-10-23,02:53:04\n", "line 8", "longitude is out of range"),
-        ("39.9,nan,0,0,0,2008-10-23,02:53:04\n", "line 8", "longitude is out of range"),
+        ("39.9,nan,0,0,0,2008-10-23,02:53:04\n", "line 8", "longitude is not a number"),
         ("39.9,116.4,0,0,0,2008-10-32,02:53:04\n", "line 8", "there is no such day or hour; found 9999-99-99a99:99:99"),
     ],
 )
@@ -195,7 +195,7 @@ def test_other_columns_delimiters_epochs_and_a_byte_order_mark(tmp_path):
     (trace,) = read_checkins(
         path, user="id", latitude="lat", longitude="lon", time="t", delimiter="\t", time_format="unix"
     )
-    assert trace.latitude.tolist() == [3.0, 1.0, 5.0]
+    assert trace.latitude.tolist() == [3.0, 5.0, 1.0]
     assert trace.time.astype(np.int64).tolist() == [-1, 60, 60]
 
 
@@ -222,18 +222,18 @@ HEADER = "user,latitude,longitude,t\n"
         (
             HEADER + '"u\nv",1,2,2012-04-03\nu,,2,2012-04-03\n',
             ", line 4",
-            "latitude is not a number; found an empty cell",
+            "latitude is missing; found an empty cell",
         ),
         (HEADER + "u,1_0,2,2012-04-03\n", ", line 2", "latitude is not a number"),
         (HEADER + "u,90.01,2,2012-04-03\n", ", line 2", "latitude is out of range"),
         (HEADER + "u,1,-180.01,2012-04-03\n", ", line 2", "longitude is out of range"),
-        (HEADER + "u,nan,2,2012-04-03\n", ", line 2", "latitude is out of range"),
+        (HEADER + "u,nan,2,2012-04-03\n", ", line 2", "latitude is not a number"),
         (HEADER + "u,1,inf,2012-04-03\n", ", line 2", "longitude is out of range"),
         (HEADER + "u,1,2,yesterday\n", ", line 2", "t is not a time; found aaaaaaaaa"),
         (HEADER + "u,1,2,inf\n", ", line 2", "t is not a time"),
         (HEADER + "u,1,2,nan\n", "", "holds no check-ins with a time in the column t"),
         (HEADER + "u,1,2,\n", "", "holds no check-ins with a time in the column t"),
-        (HEADER + "u,1,2,1333476009000\n", ", line 2", 'for milliseconds --time-format "unix-ms"'),
+        (HEADER + "u,1,2,1333476009000\nu,1,2,1333476009\n", ", line 3", "in seconds, and those before it in millis"),
         (HEADER + 'u,1,2,"3\n', ", line 2", "cannot be read"),
     ],
 )
@@ -394,7 +394,7 @@ def test_to_grid_against_a_plain_loop(raw):
     [
         (lambda: to_grid([], Domain.grid(2, 2, 1, 1)), "domain", "geographic_grid"),
         (lambda: to_grid([], UNIT), "traces", "none of the 0 points"),
-        (lambda: to_grid([Trace("u", [3.5], [1.0])], UNIT), "traces", "latitude and longitude are swapped"),
+        (lambda: to_grid([Trace("u", [3.5], [1.0])], UNIT), "traces", "latitude and longitude look interchanged"),
         (
             lambda: to_grid([Trace("u", [40.0], [-74.0])], UNIT),
             "traces",

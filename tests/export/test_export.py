@@ -17,6 +17,7 @@ from mechdesign.errors import CertificateError, ExportError, InputError, Missing
 from mechdesign.export import sets, table
 from mechdesign.export.files import check_target
 from mechdesign.formats import FORMATS, Exported, format_of
+from mechdesign.formats.mps import mps
 from mechdesign.model.channel import EXPONENT
 
 
@@ -132,7 +133,7 @@ def test_damaged_sets_are_not_loaded(design, folder):
     (folder / "channel.csv").write_text("secret,0\n")
     with pytest.raises(CertificateError, match=r"channel\.csv does not match its digest"):
         sets.load(folder)
-    with pytest.raises(CertificateError, match="is not a folder"):
+    with pytest.raises(CertificateError, match="does not exist"):
         sets.load(folder / "nowhere")
 
 
@@ -319,3 +320,33 @@ def test_targets_on_a_full_or_read_only_disk(tmp_path, monkeypatch):
     monkeypatch.setattr("tempfile.TemporaryFile", refuse)
     with pytest.raises(ExportError, match="Read-only file system"):
         check_target(tmp_path)
+
+
+@pytest.mark.parametrize("unit", [1.0, 1e-9, 1e9])
+@pytest.mark.parametrize("objective", ["expected", "worst"])
+def test_other_solvers_reach_the_optimum_in_any_unit(unit, objective, tmp_path):
+    highspy = pytest.importorskip("highspy")
+    domain = md.Domain.grid(3, 2, 3.0, 2.0)
+    distance = md.distances.euclidean(domain)
+    prior = md.Prior.from_counts([5, 1, 2, 7, 3, 2], smoothing=0.5).probabilities
+    floor = md.DistortionPrivacy(0.6 * unit, distance * unit)
+    problem = md.Problem(prior, distance * unit, [md.MetricPrivacy("0.8", distance), floor], objective=objective)
+    made = md.design(problem, tolerance=1e-8)
+    path = tmp_path / "p.mps"
+    path.write_text("".join(mps(problem)))
+    comments = [line for line in path.read_text().splitlines() if line.startswith("*")]
+    factor = float(comments[0].split(" times ")[1].split(" ")[0])
+    assert (factor == 1) == (unit == 1)
+    assert comments[1].startswith("* x0 and floor0 are errors of the adversary times ")
+    solver = highspy.Highs()
+    solver.setOptionValue("output_flag", False)
+    solver.readModel(str(path))
+    solver.run()
+    value = solver.getInfo().objective_function_value / factor
+    assert value == pytest.approx(made.certificate.cost, rel=1e-5)
+
+
+def test_an_mps_file_has_no_empty_section():
+    problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy(1, [[0, 1], [1, 0]])])
+    heads = [line for line in mps(problem) if not line.startswith(" ")]
+    assert [head.split()[0] for head in heads] == ["*", "NAME", "ROWS", "COLUMNS", "RHS", "ENDATA"]

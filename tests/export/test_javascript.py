@@ -173,6 +173,24 @@ def test_places_that_are_no_grid() -> None:
     assert made.draw({"secret": "München"}, data)[0]["label"] == "Berlin"
 
 
+def test_places_across_180_degrees() -> None:
+    cost = md.distances.hamming(8)
+    privacy = [md.MetricPrivacy(1, cost)]
+    numerators = channel_like(np.exp(-np.asarray(cost)))
+    for domain in (
+        md.Domain.geographic_grid(4, 2, south=-19, north=-16, west=177, east=182),
+        md.Domain.from_coordinates([-18.0] * 8, [177.5, 178, 179, 180, -179.5, -179, -178.5, -178]),
+    ):
+        problem = md.Problem(md.Prior.uniform(8), cost, privacy, secrets=domain, observables=domain)
+        made = Module(source(exported(problem, numerators)))
+        for longitude in (177.0, 179.9, 180.0, -180.0, -179.9, -178.0):
+            assert made.call("cell", {"lat": -18.0, "lon": longitude}, {}) == domain.cell_of(-18.0, longitude)
+        assert domain.degrees is not None
+        (drawn,) = made.draw({"lat": -18.0, "lon": -178.1}, bytes(8))
+        assert [drawn["lat"], drawn["lon"]] == domain.degrees[drawn["index"]].tolist()
+        assert abs(drawn["lon"]) <= 180
+
+
 @pytest.mark.parametrize(
     ("place", "message"),
     [
@@ -332,3 +350,55 @@ def test_remember_is_a_truth_value(value: Any) -> None:
     with pytest.raises(RuntimeError, match="RangeError"):
         module.call("visit", [{"x": 9.0, "y": 0.5}], {"remember": True})
     assert module.call("counted") == 0
+
+
+def small() -> Exported:
+    domain = md.Domain.grid(2, 2, 2.0, 2.0)
+    distance = md.distances.euclidean(domain)
+    return exported(
+        md.Problem([0.25] * 4, distance, [md.MetricPrivacy(1, distance)], secrets=domain, observables=domain),
+        channel_like(np.exp(-distance / 2)),
+    )
+
+
+def code(made: Exported) -> str:
+    """Return the module without its comments."""
+    return re.sub(r"/\*.*?\*/|^\s*//.*$|; //.*$", "", source(made), flags=re.DOTALL | re.MULTILINE)
+
+
+def test_compilers_find_no_power_that_they_would_turn_into_floats():
+    assert "**" not in code(small())
+    continuous = md.Domain.anchors(3, 3, 2.0, 2.0)
+    problem = md.Problem(
+        [1 / 9] * 9,
+        md.distances.euclidean(continuous),
+        [md.ContinuousPrivacy(1, continuous)],
+        secrets=continuous,
+        observables=continuous,
+    )
+    assert "**" not in code(exported(problem, np.full((9, 9), TOTAL // 9) + np.eye(9, dtype=np.int64) * (TOTAL % 9)))
+
+
+@pytest.mark.parametrize(
+    "older", ["delete globalThis.BigUint64Array", "delete DataView.prototype.getBigUint64", "delete globalThis.crypto"]
+)
+def test_older_engines_are_enough(older):
+    module = Module(f"{older};\n" + source(small()))
+    assert module.call("verdict")["holds"] is True
+    assert module.draw({"x": 0.5, "y": 0.5}, bytes(8))
+
+
+@pytest.mark.parametrize("missing", ["BigInt", "DataView", "Uint32Array"])
+def test_a_missing_feature_is_an_exception_and_no_verdict(missing):
+    module = Module(source(small()) + f"\ndelete globalThis.{missing};")
+    with pytest.raises(RuntimeError, match=missing):
+        module.call("verdict")
+
+
+def test_damage_is_a_verdict():
+    text = source(small())
+    at = text.index('\\"numerators\\":\\"') + len('\\"numerators\\":\\"')
+    module = Module(text[:at] + ("A" if text[at] != "A" else "B") + text[at + 1 :])
+    assert module.call("verdict")["holds"] is False
+    with pytest.raises(RuntimeError, match="was changed"):
+        module.call("plain", {"x": 0.5, "y": 0.5})

@@ -55,12 +55,20 @@ def test_draws_are_those_of_this_package(geographic: bool) -> None:
         assert set(drawn[0]) == {"index", "label", *names}
 
 
-def test_places_outside_go_to_the_border_unless_they_are_refused() -> None:
+def test_places_outside_are_refused_or_go_to_the_border() -> None:
     code = module(made())
     data = np.random.default_rng(0).bytes(8 * 10)
-    assert code.draw_from({"x": -3.0, "y": 99.0}, data, 3) == code.draw_from({"x": 0.0, "y": 3.0}, data, 3)
-    with pytest.raises(RuntimeError, match="x -3 is outside the anchors"):
-        code.draw_from({"x": -3.0, "y": 1.0}, data, 1, outside="refuse")
+    border = code.draw_from({"x": 0.0, "y": 3.0}, data, 3)
+    assert code.draw_from({"x": -3.0, "y": 99.0}, data, 3, outside="nearest") == border
+    # 4.1 is the side as it was written, though its binary number is not 41/10.
+    assert "index" in code.draw_from({"x": 4.1, "y": 3.0}, data, 1)[0]
+    for options in ({}, {"outside": "refuse"}):
+        with pytest.raises(RuntimeError, match="x -3 is outside the anchors"):
+            code.draw_from({"x": -3.0, "y": 1.0}, data, 1, **options)
+    with pytest.raises(RuntimeError, match='outside must be "refuse" or "nearest"'):
+        code.draw_from({"x": 1.0, "y": 1.0}, data, 1, outside="border")
+    with pytest.raises(RuntimeError, match="reach belongs to places that are no grid"):
+        code.draw_from({"x": 1.0, "y": 1.0}, data, 1, reach=2)
     with pytest.raises(RuntimeError, match="belongs to none of them: use sample"):
         code.call("cell", {"x": 1.0, "y": 1.0}, {})
     assert "index" in code.draw_from({"secret": 3}, data, 1)[0]

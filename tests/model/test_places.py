@@ -65,7 +65,7 @@ def test_the_nearest_cell_is_that_of_the_projection() -> None:
     assert np.array_equal(far, [4, 9, 11, 6])
 
 
-def test_places_that_are_no_grid_have_no_outside() -> None:
+def test_places_that_are_no_grid_take_the_nearest() -> None:
     towns = md.Domain.from_coordinates([52.5, 48.1, 53.6], [13.4, 11.6, 10.0], ["Berlin", "München", "Hamburg"])
     assert towns.cell_of(52.4, 13.0) == 0
     assert towns.cell_of(47.0, 11.0) == 1
@@ -74,14 +74,17 @@ def test_places_that_are_no_grid_have_no_outside() -> None:
 
 
 WRONG = [
-    ((139.75, 35.68), "latitude: is not accepted; found 139.75; .* Latitude comes first, then longitude"),
+    (
+        (139.75, 35.68),
+        "latitude: is not accepted: .* look interchanged; found 139.75; .* Latitude comes first, then longitude",
+    ),
     ((35.0, 139.7), r"place: lies outside the grid; found \(35.0, 139.7\); must be latitude from 35.6 to 35.8"),
     (([35.7, 30, 31], [139.7] * 3), r"place\[1\]: lies outside the grid, as do 1 others"),
     ((35.7,), "longitude: is missing"),
     ((math.nan, 139.7), "latitude: is not accepted"),
     (("35.7", 139.7), "latitude: is not a number"),
     ((True, 139.7), "latitude: is not a number"),
-    ((35.7, 181), "longitude: is not accepted"),
+    ((35.7, 361), "longitude: is not accepted"),
     ((35.7, [139.7, 139.8]), "longitude: has another shape"),
 ]
 
@@ -94,7 +97,7 @@ def test_wrong_places(place: tuple[object, ...], message: str) -> None:
 
 def test_coordinates_of_the_wrong_kind() -> None:
     swapped = md.Domain.geographic_grid(2, 2, south=10, north=20, west=30, east=40)
-    with pytest.raises(InputError, match="Latitude and longitude look swapped"):
+    with pytest.raises(InputError, match="Latitude and longitude look interchanged"):
         swapped.cell_of(35.0, 15.0)
     with pytest.raises(InputError, match="x: does not belong here; must be latitude and longitude"):
         TOKYO.cell_of(x=1.0, y=2.0)

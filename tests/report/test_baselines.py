@@ -10,8 +10,10 @@ from report_examples import city
 import mechdesign as md
 from mechdesign.certify import privacy
 from mechdesign.report.baselines import baselines, exponential, reference_costs
+from mechdesign.report.numbers import short
 from mechdesign.report.page import html
 from mechdesign.report.references import NO_INFORMATION, combined_bound
+from mechdesign.report.side_by_side import side_by_side
 
 
 def grid(epsilon, objective="expected", power=1):
@@ -137,3 +139,24 @@ def test_squares_are_shown_with_their_root():
     page = html(problem, made.channel, made.certificate)
     assert "km² (the square of " in page
     assert "up to e^4, a factor of about 55, across this map" in page
+
+
+def test_continuous_privacy_is_compared_by_the_epsilon_for_all_points():
+    anchors = md.Domain.anchors(3, 3, 2.0, 2.0, unit="km")
+    asked = md.ContinuousPrivacy(1, anchors)
+    problem = md.Problem([1 / 9] * 9, md.distances.euclidean(anchors), [asked], secrets=anchors, observables=anchors)
+    made = md.design(problem)
+    for item in baselines(problem):
+        assert item.tight == (asked.least_epsilon(item.channel),)
+    shown = side_by_side(problem, made.channel, made.certificate, baselines(problem))
+    assert "factor" not in shown
+    assert short(asked.least_epsilon(made.channel), 4) in shown
+
+
+def test_a_fraction_in_an_exponent_stands_in_brackets():
+    graph = nx.path_graph(3)
+    cost = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
+    made = md.design(md.Problem([1 / 3] * 3, cost, [md.GraphPrivacy("1/3", graph)]))
+    page = html(made.problem, made.channel, made.certificate)
+    assert "e^(1/3) p(o|t)" in page
+    assert "e^1/3 " not in page

@@ -384,9 +384,13 @@ def test_far_anchors_are_warned_of_with_the_spacing_to_take():
         (lambda: problem(cost=[[-1.0]]), "cost[0,0]: is not accepted"),
         (
             lambda: problem(observables=md.Domain.from_labels(["a"])),
-            "observables: has no places beside those of the anchors",
+            "observables: has no places that the anchors have, too",
         ),
         (lambda: problem(observables=md.Domain.grid(1, 1, 1.0, 1.0, unit="m")), "observables: has another unit"),
+        (
+            lambda: problem(observables=md.Domain.geographic_grid(2, 2, 35.6, 35.7, 139.6, 139.7)),
+            "observables: has no places that the anchors have, too; found Domain(size: 4, cells: 2 × 2",
+        ),
         (lambda: problem(requirements=[]), "requirements: have no anchors"),
     ],
 )
@@ -454,9 +458,13 @@ def test_sample_at_answers_for_raw_coordinates():
     exact_shares = [float(p) for p in exact_row(design, 1.234, 2.345)]
     np.testing.assert_allclose(np.bincount(drawn, minlength=12) / 20_000, exact_shares, atol=0.015)
     with pytest.warns(OutsideWarning, match="place: 3 of 3 draws are for places outside the anchors"):
-        design.sample_at(9.0, 9.0, size=3)
+        design.sample_at(9.0, 9.0, size=3, outside="nearest")
     with pytest.raises(InputError, match="place: lies outside the anchors"):
-        design.sample_at(9.0, 9.0, outside="refuse")
+        design.sample_at(9.0, 9.0)
+    with pytest.raises(InputError, match="outside: is not known; found 'border'"):
+        design.sample_at(1.0, 1.0, outside="border")
+    with pytest.raises(InputError, match="reach: does not belong to this domain"):
+        design.sample_at(1.0, 1.0, reach=1.0)
     with pytest.raises(InputError, match="size: cannot be combined"):
         design.sample_at([1.0], [1.0], size=2)
     with pytest.raises(InputError, match="x: is not accepted"):
@@ -470,7 +478,10 @@ def test_the_command_samples_at_coordinates(tmp_path):
     assert found.exit_code == 0, found.output
     assert len(found.stdout.splitlines()) == 3
     (tmp_path / "places.csv").write_text("x,y\n0.5,0.5\n9,9\n")
-    found = run(main, ["sample", str(tmp_path / "set"), "--input", str(tmp_path / "places.csv"), "--size", "2"])
+    asked = ["sample", str(tmp_path / "set"), "--input", str(tmp_path / "places.csv"), "--size", "2"]
+    refused = run(main, asked)
+    assert (refused.exit_code, "row 2: lies outside the anchors" in refused.stderr) == (2, True)
+    found = run(main, [*asked, "--outside", "nearest"])
     assert found.exit_code == 0, found.output
     assert [line.split(",")[0] for line in found.stdout.splitlines()] == ["row", "0", "0", "1", "1"]
     assert "1 of 2 places lie outside the anchors" in found.stderr

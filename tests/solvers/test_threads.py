@@ -11,14 +11,15 @@ from block_cases import grid
 from threadpoolctl import ThreadpoolController
 
 import mechdesign as md
+from mechdesign.solvers import blas
 from mechdesign.solvers.contract import Options
-from mechdesign.solvers.ipm import find_symmetry, parallel, solve_block
+from mechdesign.solvers.ipm import find_symmetry, solve_block
 from mechdesign.solvers.ipm.parallel import single_threaded
 
 
 def blas_threads():
     """Return the threads of the libraries that solves use: other packages may have brought others since."""
-    return [library["num_threads"] for library in parallel._controller().info()]
+    return [library["num_threads"] for library in blas._controller().info()]
 
 
 @pytest.fixture
@@ -54,6 +55,19 @@ def test_the_last_of_several_users_restores_the_threads_of_blas(two_blas_threads
         assert set(blas_threads()) == {1}
         leave.set()
         done.result()
+    assert blas_threads() == two_blas_threads
+
+
+@pytest.mark.parametrize("numbers", [(2, 1), (1, 2)])
+def test_users_that_want_different_numbers_have_the_least_and_put_back_what_was(two_blas_threads, numbers):
+    first, second = map(blas.blas_threads, numbers)
+    with ThreadPoolExecutor(1) as one, ThreadPoolExecutor(1) as two:
+        one.submit(first.__enter__).result()
+        two.submit(second.__enter__).result()
+        assert set(blas_threads()) == {1}
+        one.submit(first.__exit__, None, None, None).result()
+        assert max(blas_threads()) == numbers[1]
+        two.submit(second.__exit__, None, None, None).result()
     assert blas_threads() == two_blas_threads
 
 

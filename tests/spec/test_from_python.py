@@ -96,7 +96,7 @@ def test_designs(text):
     result = run("design", "s.toml", "--json", "--no-report")
     assert result.exit_code == 0, result.output
     assert facts(made.certificate) == facts(json.loads(result.stdout))
-    assert (md.Channel.load("mechanism").numerators == made.channel.numerators).all()
+    assert (md.Channel.load("s").numerators == made.channel.numerators).all()
 
 
 def test_what_is_changed_counts_more_than_the_table():

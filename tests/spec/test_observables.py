@@ -71,3 +71,38 @@ def test_wrong_observables(observables: str, domain: str, path: str, words: str)
         read(observables, domain, 'distance = "hamming"')
     assert raised.value.path == path
     assert words in str(raised.value)
+
+
+ANSWERS = "grid = { columns = 4, rows = 2, south = 40.0, north = 40.2, west = -74.2, east = -73.8 }"
+IN_PLANE = "grid = { columns = 4, rows = 2, width = 30.0, height = 20.0 }"
+ANCHORS = "domain.anchors = { columns = 3, rows = 3, width = 4.0, height = 2.0 }"
+CONTINUOUS = 'privacy = [{ kind = "continuous", epsilon = 1 }]'
+
+
+@pytest.mark.parametrize("distance", ["euclidean", "manhattan", "chebyshev"])
+@pytest.mark.parametrize(
+    ("domain", "observables"),
+    [
+        (GRID, ANSWERS),
+        (BOX, IN_PLANE),
+        ('domain.points = [[0, 0], [3, 3]]\ndomain.unit = "km"', ANSWERS),
+        (BOX, 'points = [[0, 0], [3, 3]], unit = "km"'),
+    ],
+)
+def test_a_plane_and_degrees_have_no_distance(distance: str, domain: str, observables: str) -> None:
+    with pytest.raises(SpecificationError, match=r"cost\.distance: mixes places on a plane with places in degrees"):
+        read(observables, domain, f'distance = "{distance}"')
+
+
+def test_anchors_on_a_plane_have_no_answers_in_degrees() -> None:
+    prior = "prior.uniform = true"
+    text = f'{ANCHORS}\n{prior}\ncost.distance = "euclidean"\nobservables.{ANSWERS}\n{CONTINUOUS}\n'
+    with pytest.raises(SpecificationError, match="mixes places on a plane with places in degrees"):
+        spec.parse(text).problem()
+
+
+def test_a_matrix_of_costs_needs_no_common_places(tmp_path) -> None:
+    (tmp_path / "c.csv").write_text("\n".join(",".join("1" * 8) for _ in range(8)) + "\n")
+    text = f'{GRID}\nprior.uniform = true\ncost.matrix = {{ path = "c.csv" }}\nobservables.{ANSWERS}\n'
+    metric = 'privacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]'
+    assert spec.parse(text + metric, tmp_path).problem().cost.shape == (8, 8)

@@ -75,8 +75,9 @@ def test_numbers_between_values_are_rounded_where_it_says_so(tmp_path):
             rounding.records.indices(tmp_path / "t.csv")
     with pytest.raises(InputError, match=r"row 1: is outside the domain; found 1\.2"):
         rounding.records.indices({"x": [0.5, 1.2]})
-    with pytest.raises(InputError, match="columns x"):
-        rounding.records.indices(np.array([0, 1]))
+    assert rounding.records.indices(np.array([0.1, 0.9])).tolist() == [0, 4]
+    with pytest.raises(InputError, match="no column"):
+        rounding.records.indices({"y": [0, 1]})
 
 
 # --- policies ------------------------------------------------------------------------------------------------------

@@ -45,7 +45,7 @@ def test_points_labels_and_lines():
 
 
 def test_places_from_files(tmp_path):
-    write(tmp_path, "places.csv", "name;east;north\nhome;0;0\n\nwork;3;4\n")
+    write(tmp_path, "places.csv", "name;east;north\nhome;0;0\nwork;3;4\n\n")
     domain = 'domain.csv = { path = "places.csv", x = "east", y = "north", label = "name", delimiter = ";" }'
     found = problem(tmp_path, domain=domain + '\ndomain.unit = "km"', cost=EUCLIDEAN)
     assert found.secrets.labels == ("home", "work")

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import signal
 import socket
+from types import SimpleNamespace
 
 import pytest
 from sweep_examples import TABLES, sweep, values
 
-from mechdesign.errors import InputError
+from mechdesign.errors import ClusterError, InputError
 from mechdesign.records import State
 from mechdesign.sweep import cluster as clusters
 from mechdesign.sweep import run
@@ -120,3 +122,64 @@ def test_without_distributed_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingDependencyError, match=r"mechdesign\[dask\]"):
         run(sweep(), tmp_path / "out", dask="tcp://127.0.0.1:1")
+
+
+class Lost:
+    """A cluster, and an answer on it, whose worker died after the answer was announced."""
+
+    released = False
+
+    def submit(self, *_, **__):
+        return self
+
+    def nthreads(self):
+        return {}
+
+    def as_current(self):
+        return contextlib.nullcontext()
+
+    def result(self, timeout):
+        assert timeout <= 10
+        raise TimeoutError
+
+    def cancel(self, futures):
+        self.released = futures == [self]
+
+
+def test_an_answer_that_is_lost_with_all_workers_ends_the_sweep(monkeypatch):
+    monkeypatch.setattr(clusters, "_WITHOUT_WORKERS", 0.05)
+    monkeypatch.setattr(distributed, "wait", lambda futures, **_: SimpleNamespace(done=set(futures)))
+    lost = Lost()
+    with pytest.raises(ClusterError, match="no workers left"):
+        list(clusters.on_cluster(lost, [SimpleNamespace(key="a")]))
+    assert lost.released
+
+
+def test_an_answer_that_is_lost_with_its_worker_is_waited_for(monkeypatch):
+    monkeypatch.setattr(distributed, "wait", lambda futures, **_: SimpleNamespace(done=set(futures)))
+    lost, answers = Lost(), iter([TimeoutError(), TimeoutError(), "an outcome"])
+
+    def result(timeout):
+        answer = next(answers)
+        if isinstance(answer, Exception):
+            raise answer
+        return answer
+
+    lost.nthreads, lost.result, lost.release = lambda: {"worker": 1}, result, lambda: None
+    assert list(clusters.on_cluster(lost, [SimpleNamespace(key="a")])) == ["an outcome"]
+
+
+def test_a_worker_that_is_lost_before_the_first_row_is_passed_over(monkeypatch):
+    task = SimpleNamespace(versions={"mechdesign": "1"}, folder=None, data={}, tables={}, kinds=())
+    gone = distributed.comm.CommClosedError("gone")
+    found = {"a": gone, "b": ({"mechdesign": "1"}, {})}
+    clusters.check_workers(SimpleNamespace(run=lambda *_, **__: found), [task])
+    found["a"] = ModuleNotFoundError("No module named 'mechdesign'")
+    with pytest.raises(InputError, match="cannot run mechdesign"):
+        clusters.check_workers(SimpleNamespace(run=lambda *_, **__: found), [task])
+
+    def lose(*_, **__):
+        raise gone
+
+    with pytest.raises(ClusterError, match="was lost"):
+        clusters.check_workers(SimpleNamespace(run=lose), [task])

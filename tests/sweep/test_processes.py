@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 import random
 import signal
@@ -14,6 +15,7 @@ import pytest
 from sweep_examples import sweep, text, values
 
 import mechdesign as md
+from mechdesign.errors import InputError, SerialWarning
 from mechdesign.records import State
 from mechdesign.sweep import local, run
 from mechdesign.sweep.rows import prepare
@@ -134,3 +136,61 @@ def test_kills_at_random_moments_lose_nothing(tmp_path, alone):
     assert len(list((tmp_path / "out" / "rows").glob("*.json"))) == 8
     for row in values(tmp_path / "out"):
         md.verify(tmp_path / "out" / row["channel"])
+
+
+@pytest.mark.parametrize(("value", "jobs"), [("abc", 2), ("0", None), ("1.5", None), ("", 2), ("-1", None)])
+def test_a_number_of_processes_that_is_none_is_refused(tmp_path, monkeypatch, value, jobs):
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", value)
+    with pytest.raises(InputError, match="LOKY_MAX_CPU_COUNT: is no number of processes"):
+        run(sweep(), tmp_path / "out", jobs=jobs)
+    assert not (tmp_path / "out").exists()
+
+
+def test_as_many_processes_as_processors(monkeypatch):
+    monkeypatch.delenv("LOKY_MAX_CPU_COUNT", raising=False)
+    monkeypatch.setattr(local, "count_processors", lambda: 3)
+    assert local.count_processes() == 3
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "2")
+    assert local.count_processes() == 2
+    monkeypatch.setenv("LOKY_MAX_CPU_COUNT", "4")
+    assert local.count_processes() == 3
+
+
+@pytest.mark.parametrize(
+    "error", [OSError(28, "No space left on device"), RuntimeError("can't start new thread"), AssertionError("refused")]
+)
+def test_where_processes_cannot_work_together_rows_are_solved_one_after_the_other(tmp_path, monkeypatch, alone, error):
+    """Whether the system says so before the first row or after some."""
+    genuine = local.solve
+
+    def outcomes(tasks, jobs):
+        tasks = iter(tasks)
+        yield genuine(next(tasks))
+        next(tasks)
+        raise error
+
+    monkeypatch.setattr(local, "_outcomes", outcomes)
+    with pytest.warns(SerialWarning, match="one after the other"):
+        result = run(sweep(), tmp_path, jobs=2)
+    assert result.count(State.DONE) == 8
+    assert values(tmp_path) == alone
+
+
+def test_without_shared_memory_rows_are_solved_one_after_the_other(tmp_path, monkeypatch, alone):
+    import joblib.parallel
+
+    monkeypatch.setattr(joblib.parallel, "mp", None)
+    with pytest.warns(SerialWarning, match="shared memory"):
+        run(sweep(), tmp_path, jobs=2)
+    assert values(tmp_path) == alone
+
+
+def test_what_gives_the_rows_may_fail_itself(monkeypatch):
+    def rows():
+        yield from ()
+        raise OSError("the folder is gone")
+
+    monkeypatch.setattr(local, "_outcomes", lambda tasks, _: map(local.solve, tasks))
+    monkeypatch.setattr(local.contextlib, "closing", contextlib.nullcontext)
+    with pytest.raises(OSError, match="the folder is gone"):
+        list(local.in_processes(rows(), 2))

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.errors import SolverError
+from mechdesign.limits import free_memory, limited_memory
 from mechdesign.solvers.ipm.kernels import Kernel
 from mechdesign.solvers.ipm.kernels.sparse import SparseKernel
 from mechdesign.solvers.ipm.kernels.tridiagonal import find_levels
@@ -135,9 +136,14 @@ def few_may_do(rows: int, columns: int, floors: int, *, worst: bool, sparse: boo
 
 
 def allowed_memory(limit: float | None = None) -> float | None:
-    """Return the most bytes that the process may take: `limit`, or all that is free; None where nobody knows."""
-    free = _available()
-    return limit if limit is not None else None if free is None else _resident() + free
+    """Return the most bytes that the process may take: `limit`, or all that is free; None where nobody knows.
+
+    It is never more than the limits of the process and its container leave.
+    """
+    free = free_memory() if limit is None else limited_memory()
+    left = math.inf if free is None else _resident() + free
+    most = left if limit is None else min(limit, left)
+    return None if most == math.inf else most
 
 
 def block_memory(rows: int, columns: int, blocks: int, floors: int = 0, gap: float = 0.0) -> int:
@@ -229,18 +235,3 @@ def _resident() -> int:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except (OSError, ValueError, IndexError):
         return 0
-
-
-def _available() -> int | None:
-    """Return the bytes that can still be had without swapping, where the system says so."""
-    try:
-        with open("/proc/meminfo", encoding="ascii") as file:
-            for line in file:
-                if line.startswith("MemAvailable:"):
-                    return 1024 * int(line.split()[1])
-    except (OSError, ValueError):
-        pass
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, OSError, ValueError):
-        return None

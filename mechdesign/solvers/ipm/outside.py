@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
 
+from mechdesign.processors import count_processors
 from mechdesign.programs.block_angular import (
     BlockMultipliers,
     BlockProgram,
@@ -150,7 +150,7 @@ class Outside:
         self, program: BlockProgram, used: Integers, x: Array, columns: Integers, worse: float
     ) -> tuple[int, list[Group]]:
         """Return how many threads price columns, and groups of these for them."""
-        threads = self.options.threads or os.cpu_count() or 1
+        threads = self.options.threads or count_processors()
         most = max(1, self._columns_at_once() // threads)
         return threads, grouped(program, used, x, columns, max(1, min(most, -(-columns.size // threads))), worse)
 

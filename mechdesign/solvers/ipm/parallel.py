@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import contextlib
-import functools
 import math
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
-from threadpoolctl import ThreadpoolController
 
 from mechdesign import interrupts
+from mechdesign.processors import count_threads
+from mechdesign.solvers.blas import blas_threads, limit_this_thread
 
 __all__ = ["LateError", "Workers", "single_threaded"]
 
@@ -38,7 +38,7 @@ class Workers:
 
     def __init__(self, threads: int, blocks: int, batch: int) -> None:
         self.batches = [slice(start, min(start + batch, blocks)) for start in range(0, blocks, batch)]
-        others = min(threads, len(self.batches)) - 1
+        others = count_threads(min(threads, len(self.batches)) - 1)
         self._pool = ThreadPoolExecutor(others, initializer=_limit_worker) if others > 0 else None
         self._others = range(1, 1 + others)
         self._in_main_thread = threading.current_thread() is threading.main_thread()
@@ -99,7 +99,7 @@ def _drain(
 ) -> list[Result]:
     results: list[Result] = []
     # What overflows at the end of the range is noticed where it matters: a step that is not finite ends the iteration.
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         for batch in batches:
             if stopped():
                 break
@@ -107,77 +107,37 @@ def _drain(
     return results
 
 
-class _Shared:
-    """A setting of the whole process: the first of those who want it makes it, the last one restores what was before.
+class _Torch:
+    """The number of threads of PyTorch, of which each thread has a copy, and the process what new threads get.
 
-    `limit` makes the setting and returns what undoes it. Of a setting that each thread has a copy of, `copied`, all who
-    want it make and undo their own.
+    All who want one thread make and undo it in their own; the first of them, and the last, for the process too.
     """
 
-    def __init__(self, limit: Callable[[], Callable[[], None]], *, copied: bool) -> None:
-        self._limit, self._copied = limit, copied
-        self._lock, self._users = threading.Lock(), 0
-        self._undo: Callable[[], None] = lambda: None
+    def __init__(self) -> None:
+        self._lock, self._users, self._before = threading.Lock(), 0, 1
 
     def __enter__(self) -> None:
+        torch = sys.modules["torch"]
         with self._lock:
-            if self._users == 0:
-                self._undo = self._limit()
-            elif self._copied:
-                self._limit()
+            if not self._users:
+                self._before = torch.get_num_threads()
             self._users += 1
+            torch.set_num_threads(1)
 
     def __exit__(self, *raised: object) -> None:
         with self._lock:
             self._users -= 1
-            if self._users == 0 or self._copied:
-                self._undo()
-
-
-@functools.cache
-def _controller() -> ThreadpoolController:
-    """Find the BLAS libraries behind NumPy and SciPy, once: it takes a millisecond."""
-    found: ThreadpoolController = ThreadpoolController().select(user_api="blas")
-    return found
-
-
-def _one_blas_thread() -> Any:
-    return _controller().limit(limits=1)
-
-
-def _limit_blas() -> Callable[[], None]:
-    """Limit BLAS from a thread of its own, which lives as long: only who set the number of threads may set it again."""
-    holder = ThreadPoolExecutor(1)
-    limit = contextlib.ExitStack()
-
-    def undo() -> None:
-        holder.submit(limit.close).result()
-        holder.shutdown()
-
-    try:
-        holder.submit(lambda: limit.enter_context(_one_blas_thread())).result()
-    except BaseException:
-        undo()
-        raise
-    return undo
-
-
-def _limit_torch() -> Callable[[], None]:
-    torch = sys.modules["torch"]
-    before = torch.get_num_threads()
-    torch.set_num_threads(1)
-    return functools.partial(torch.set_num_threads, before)
+            sys.modules["torch"].set_num_threads(self._before)
 
 
 def _limit_worker() -> None:
     """Let a worker use one thread where each thread has a number of its own, as with OpenMP; it keeps it to its end."""
-    _one_blas_thread()
+    limit_this_thread(1)
     if "torch" in sys.modules:
         sys.modules["torch"].set_num_threads(1)
 
 
-_BLAS = _Shared(_limit_blas, copied=False)
-_TORCH = _Shared(_limit_torch, copied=True)
+_TORCH = _Torch()
 
 
 @contextlib.contextmanager
@@ -186,5 +146,5 @@ def single_threaded() -> Iterator[None]:
 
     However many solves want it at once: their users are counted, for the number is the process's.
     """
-    with _BLAS, _one_blas_thread(), _TORCH if "torch" in sys.modules else contextlib.nullcontext():
+    with blas_threads(1), _TORCH if "torch" in sys.modules else contextlib.nullcontext():
         yield

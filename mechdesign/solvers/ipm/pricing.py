@@ -84,7 +84,7 @@ def price(
         tolerance: a column whose value is proved to be at least minus this does not improve the objective.
         stopped: asked before each iteration; once it says so, what is known by then is returned.
     """
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         return _Columns(layout, arrays, layout.cost - multipliers, weights, tolerance).priced(stopped)
 
 

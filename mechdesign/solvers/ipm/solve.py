@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import contextlib
 import math
-import os
 import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ import numpy.typing as npt
 
 from mechdesign import interrupts
 from mechdesign.errors import InputError
+from mechdesign.processors import count_processors
 from mechdesign.programs.block_angular import BlockProgram, lower_bound, objective, repaired
 from mechdesign.solvers.contract import Options, Progress, ProgressCallback, Status
 from mechdesign.solvers.ipm.dual import dual_bound, sparsify
@@ -156,7 +156,7 @@ def _running(
     layout = lay_out(program, symmetry, start.near)
     entries = layout.blocks * layout.rows**2
     kernel = choose(settings.arrays, settings.device, entries, layout.sparse, settings.time_limit)
-    cores = (os.cpu_count() or 1) if entries >= _WORTH_THREADS else 1
+    cores = count_processors() if entries >= _WORTH_THREADS else 1
     threads = min(settings.threads or cores, layout.blocks)
     # Who goes on holds much of it already, and what was found is not to be lost.
     resumed = isinstance(start, State)
@@ -164,7 +164,11 @@ def _running(
     memory = check_memory(layout, threads, kernel, limit, settings.gap, proves=proves, resumed=resumed)
     stated = f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {memory / 1e9:.2f} GB"
     settings.progress(Progress(stated, 0.0))
-    with interrupts.scope(), single_threaded(), np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with (
+        interrupts.scope(),
+        single_threaded(),
+        np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"),
+    ):
         arrays = kernel(layout, threads, settings.device)
         workers = Workers(arrays.threads, layout.blocks, arrays.batch)
         if settings.time_limit is not None:

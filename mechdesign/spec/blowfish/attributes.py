@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 from mechdesign.blowfish.domain import Attribute, Domain
 from mechdesign.certify.exact import exact, exact_text, nearest
 from mechdesign.data.forms import cell
+from mechdesign.data.layout import composed
 from mechdesign.data.tables import Raw, Table, holds
-from mechdesign.data.text import read_columns
-from mechdesign.errors import InputError, SpecificationError
+from mechdesign.data.text import plain_numbers, read_columns
+from mechdesign.errors import InputError, Shown, SpecificationError
 from mechdesign.spec.tables import convert, one_of
 
 __all__ = ["AttributeTable", "Records", "RecordsTable", "build_records", "value_numbers"]
@@ -32,6 +33,12 @@ def __dir__() -> list[str]:
 Integers = NDArray[np.int64]
 
 _NAMED = re.compile(r"\['(.+?)'\]")
+
+_MISSING = "fill it in, or delete the record: none is left out"
+_OWN_VALUE = '; or add "" to values, where a missing value is a value of its own'
+
+# Of the decimals that values may be, see docs/limits.md.
+_LARGEST_EXPONENT = 100
 
 LARGEST = 2**24
 """Most values of one attribute."""
@@ -81,12 +88,12 @@ class Records:
     domain: Domain
     rounded: frozenset[str]
 
-    def indices(self, table: object, delimiter: str = ",") -> Integers:
+    def indices(self, table: object, delimiter: str | None = None) -> Integers:
         """Return the numbers of the values of the records of a table, int64 of shape (n,).
 
         Args:
             table: a CSV file with a header, or anything that `mechdesign.blowfish.Domain.indices` takes.
-            delimiter: the character between columns of a file.
+            delimiter: the character between columns of a file; recognised unless given.
 
         Raises:
             InputError: a missing column, or a value outside the domain, named with its row.
@@ -95,45 +102,45 @@ class Records:
             return self._of_file(Path(table), delimiter)
         if not self.rounded:
             return self.domain.indices(table)
-        columns: Any = table
-        try:
-            read = {
-                name: _rounded(columns[name], self.domain.attribute(name), f"data[{name!r}]")
-                if name in self.rounded
-                else columns[name]
-                for name in self.domain.names
-            }
-        except (KeyError, IndexError, TypeError, ValueError) as error:
-            if isinstance(error, InputError):
-                raise
-            raise InputError(
-                "data",
-                "has no columns of these names",
-                value=type(table).__name__,
-                bound=f"a table with the columns {', '.join(self.domain.names)}, as round = true needs it",
-            ) from error
+        read = self.domain.columns(table)
+        for name in sorted(self.rounded):
+            read[name] = _rounded(read[name], self.domain.attribute(name), f"data[{name!r}]")
         return self.domain.indices(read)
 
-    def _of_file(self, source: Path, delimiter: str) -> Integers:
+    def _of_file(self, source: Path, delimiter: str | None) -> Integers:
         # Whether an empty table is released is up to the policy.
         columns = read_columns(source, self.domain.names, delimiter, may_be_empty=True)
         result = np.zeros(len(columns[self.domain.names[0]]), dtype=np.int64)
         for attribute in self.domain.attributes:
             texts = columns[attribute.name]
+            if not any(isinstance(value, str) for value in attribute.values):
+                texts = plain_numbers(texts, source, repr(attribute.name))
             # Each distinct text is looked up once.
             codes = _codes(sorted(set(texts)), attribute, attribute.name in self.rounded)
             missing = next((text for text, code in codes.items() if code is None), None)
             if missing is not None:
                 row = min(texts.index(text) for text, code in codes.items() if code is None)
+                where = f"{source}, row {row + 1}, column {attribute.name!r}"
+                blank = not texts[row].strip()
                 raise InputError(
-                    f"{source}, row {row + 1}, column {attribute.name!r}",
-                    "is outside the domain",
+                    where,
+                    "has no value" if blank else "is outside the domain",
                     value=cell(texts[row], _signs(attribute)),
                     bound=_accepted(attribute),
+                    remedy=_MISSING + ("" if isinstance(attribute.values, range) else _OWN_VALUE)
+                    if blank
+                    else _remedy(attribute),
                 )
             result *= attribute.size
             result += np.fromiter(map(codes.__getitem__, texts), dtype=np.int64, count=len(texts))
         return result
+
+
+def _remedy(attribute: Attribute) -> str:
+    """Return what to do about cells that are no truth values, where the attribute has some."""
+    if not any(isinstance(value, bool) for value in attribute.values):
+        return ""
+    return 'state the values as the cells spell them, such as values = [1, 0] or values = ["yes", "no"]'
 
 
 def _signs(attribute: Attribute) -> str:
@@ -178,7 +185,19 @@ def _values(table: AttributeTable, path: str) -> Sequence[Any]:
         _check_size(last - first + 1, f"{path}.range")
         return range(first, last + 1)
     if table.values is not None:
-        return [nearest(Fraction(value)) if isinstance(value, Decimal) else value for value in table.values]
+        for index, value in enumerate(table.values):
+            if not isinstance(value, str | bool | int | Decimal):
+                raise SpecificationError(
+                    f"{path}.values[{index}]",
+                    "is no value of a column",
+                    value=str(value),
+                    bound="a text, a number, true or false",
+                    remedy="write it as a text, in quotes, as the cells spell it",
+                )
+        return [
+            _float(value, f"{path}.values[{place}]") if isinstance(value, Decimal) else value
+            for place, value in enumerate(table.values)
+        ]
     for name in ("high", "step"):
         if getattr(table, name) is None:
             raise SpecificationError(f"{path}.{name}", "is missing", remedy=f"add {name} = …")
@@ -201,6 +220,13 @@ def _values(table: AttributeTable, path: str) -> Sequence[Any]:
     return [nearest(table.low + index * table.step) for index in range(count + 1)]
 
 
+def _float(value: Decimal, path: str) -> float:
+    """Return a decimal as a float; raise `SpecificationError` where there is none near it."""
+    if not value.is_finite() or not -_LARGEST_EXPONENT <= value.adjusted() <= _LARGEST_EXPONENT:
+        raise SpecificationError(path, "is out of range", value=Shown(value), bound="0, or between 1e-100 and 1e100")
+    return nearest(Fraction(value))
+
+
 def _check_size(size: int, path: str) -> None:
     if size > LARGEST:
         raise SpecificationError(path, "has too many values", value=size, bound=f"at most {LARGEST}")
@@ -218,10 +244,14 @@ def _codes(texts: Sequence[str], attribute: Attribute, rounded: bool) -> dict[st
         return {
             text: None if value is None or value not in values else values.index(value) for text, value in whole.items()
         }
-    names = {value: code for code, value in enumerate(values) if isinstance(value, str)}
+    names = {composed(value): code for code, value in enumerate(values) if isinstance(value, str)}
+    truths = {_written(value): code for code, value in enumerate(values) if isinstance(value, bool)}
     numbers_ = {exact(value): code for code, value in enumerate(values) if not isinstance(value, str | bool)}
     return {
-        text: names.get(text, numbers_.get(number) if (number := _exact(text)) is not None else None) for text in texts
+        text: names.get(composed(text), numbers_.get(number) if (number := _exact(text)) is not None else None)
+        if (truth := truths.get(text.strip().lower())) is None or composed(text) in names
+        else truth
+        for text in texts
     }
 
 
@@ -277,10 +307,15 @@ def _exact(text: str) -> Fraction | None:
         return None
 
 
+def _written(value: object) -> str:
+    """Return a value as a specification writes it: a truth value is true or false, which cells spell in either case."""
+    return str(value).lower() if isinstance(value, bool) else str(value)
+
+
 def _accepted(attribute: Attribute) -> str:
     values = attribute.values
     if len(values) <= 10:
-        return f"one of {', '.join(map(str, values))}"
+        return f"one of {', '.join(map(_written, values))}"
     if attribute.ascending:
         step = values[1] - values[0] if isinstance(values, range) else None
         return f"from {values[0]} to {values[-1]}" + (f" in steps of {step}" if step not in (None, 1) else "")

@@ -177,7 +177,7 @@ def _edges(table: RecordPolicyTable, path: str, domain: Domain, folder: Path) ->
         ]
     place = f"{path}.edges_csv"
     file = convert(table.edges_csv, EdgesFile, place)
-    with in_file(place):
+    with in_file(place, file):
         columns = read_columns(folder / file.path, [file.source, file.target], file.delimiter)
     ends = [[_node(text, place, domain) for text in columns[name]] for name in (file.source, file.target)]
     return list(zip(*ends, strict=True))

@@ -9,7 +9,7 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.workload import Workload, marginals
+from mechdesign.blowfish.workload import Workload, as_workload, marginals
 from mechdesign.certify.exact import exact_text
 from mechdesign.data.matrices import read_matrix
 from mechdesign.data.tables import MatrixFile, Raw, Table, holds
@@ -258,19 +258,17 @@ def range_numbers(ranges: list[tuple[Any, Any]], path: str, domain: Domain) -> l
     return found
 
 
-def queries(
-    table: WorkloadTable, path: str, domain: Domain, folder: Path
-) -> str | list[tuple[int, int]] | Workload | Any:
+def queries(table: WorkloadTable, path: str, domain: Domain, folder: Path) -> str | Workload | Any:
     """Return the workload of the table at `path`, as `mechdesign.blowfish.strategy` takes it."""
     form = one_of(table, path, ("queries", "ranges", "marginals", "matrix"))
     if table.ranges is not None:
-        return range_numbers(table.ranges, f"{path}.ranges", domain)
+        return as_workload(None, domain, positions=range_numbers(table.ranges, f"{path}.ranges", domain))
     if table.marginals is not None:
         with at(path, {"ways": form}):
             return marginals(domain, table.marginals)
     if table.matrix is not None:
         file = convert(table.matrix, MatrixFile, f"{path}.matrix")
-        with in_file(f"{path}.matrix"):
-            return read_matrix(folder / file.path, file.delimiter)
+        with in_file(f"{path}.matrix", file):
+            return read_matrix(folder / file.path, file.delimiter, (None, domain.size))
     assert table.queries is not None
     return table.queries

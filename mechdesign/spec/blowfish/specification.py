@@ -24,7 +24,7 @@ from __future__ import annotations
 
 import os
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal
 from fractions import Fraction
@@ -38,7 +38,7 @@ from mechdesign.blowfish import cumulative, kmeans, release_histogram, release_l
 from mechdesign.blowfish.budget import LedgerLike
 from mechdesign.blowfish.division import part_of
 from mechdesign.blowfish.domain import Attribute, Domain
-from mechdesign.blowfish.linear_release import step_of, value_labels, weights_of
+from mechdesign.blowfish.linear_release import step_of, weights_of
 from mechdesign.blowfish.planning import (
     Plan,
     cumulative_theta,
@@ -62,6 +62,7 @@ from mechdesign.spec.blowfish.attributes import Records, RecordsTable, build_rec
 from mechdesign.spec.blowfish.policies import RecordPolicyTable, blocks, build_policy
 from mechdesign.spec.ledgers import open_ledger
 from mechdesign.spec.tables import at, convert, named
+from mechdesign.validation import as_path
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -186,7 +187,7 @@ class ReleaseSpecification:
         *,
         ledger: Ledger | None = None,
         rng: Rng = None,
-        delimiter: str = ",",
+        delimiter: str | None = None,
         together: bool = False,
     ) -> Publication:
         """Release what the specification says of a table.
@@ -197,7 +198,7 @@ class ReleaseSpecification:
             ledger: a ledger to be charged instead of that of ``[ledger]``.
             rng: for rehearsals only, a NumPy generator or a seed, which charge no ledger of the specification; without
                 it the operating system's randomness.
-            delimiter: the character between columns of a file.
+            delimiter: the character between columns of a file; recognised unless given.
             together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the
                 other protects what it tells apart; the ledger records that.
 
@@ -227,6 +228,8 @@ class ReleaseSpecification:
                 rows = table.k * (1 + len(domain.names))
             case "workload":
                 rows = self._planned[0].queries
+                # A range is named by its first and by its last value.
+                label *= 2
             case _:
                 rows = domain.size
         if table.kind == "histogram" and table.partition is not None:
@@ -264,7 +267,7 @@ class ReleaseSpecification:
 
     def _plan_cumulative(self, compare: bool) -> Plan:
         table = self.table
-        how = {"mechanism": table.mechanism, "fanout": table.fanout, "ranges": self._ranges}
+        how = {"mechanism": table.mechanism, "fanout": table.fanout, "positions": self._ranges}
         return plan_cumulative(self.policy, table.epsilon, **how, compare=compare)
 
     @property
@@ -288,6 +291,7 @@ class ReleaseSpecification:
     def _released(self, numbers: NDArray[np.int64], ledger: LedgerLike | None, rng: Rng, together: bool) -> Publication:
         table, policy = self.table, self.policy
         common: dict[str, Any] = {
+            "positions": numbers,
             "rng": rng,
             "ledger": ledger,
             "confidence": table.level,
@@ -296,49 +300,37 @@ class ReleaseSpecification:
         match table.kind:
             case "histogram":
                 budget = {"epsilon": table.epsilon, "rho": table.rho}
-                found: Release = release_histogram(numbers, policy, **budget, partition=self._partition, **common)
+                found: Release = release_histogram(None, policy, **budget, partition=self._partition, **common)
             case "sum":
-                found = release_sum(numbers, policy, self._attribute, table.epsilon, rho=table.rho, **common)
+                found = release_sum(None, policy, self._attribute, table.epsilon, rho=table.rho, **common)
             case "kmeans":
-                found = kmeans(
-                    numbers, table.k, policy, table.epsilon, table.iterations, initial=table.initial, **common
-                )
+                found = kmeans(None, table.k, policy, table.epsilon, table.iterations, initial=table.initial, **common)
             case "workload":
                 plan, strategy = self._planned
                 if strategy is None:
                     # Known counts: noise on each query of its own.
                     asked = as_workload(releases.queries(table, "release", self.domain, self.folder), self.domain)
                     budget = {"epsilon": table.epsilon, "rho": table.rho, "step": step_of(weights_of(asked))}
-                    labels = self._with_values(asked.labels())
-                    found = release_linear(numbers, policy, asked, **budget, **common)
+                    found = release_linear(None, policy, asked, **budget, **common)
                     found = replace(found, description=replace(found.description, what=plan.what))
                 else:
-                    labels = self._with_values(strategy.workload.labels())
-                    found = strategy.release(numbers, epsilon=table.epsilon, rho=table.rho, **common)
-                found = replace(found, labels=labels)
+                    found = strategy.release(epsilon=table.epsilon, rho=table.rho, **common)
             case _:
-                return self._read_from(self._cumulative(numbers, common))
+                return self._read_from(self._cumulative(common))
         return Publication(found, self.title)
-
-    def _with_values(self, labels: Mapping[str, Any]) -> Mapping[str, Any]:
-        """Return labels of ranges with the first and the last value instead of their numbers."""
-        if set(labels) != {"first", "last"} or len(self.domain.attributes) > 1:
-            return labels
-        names = next(iter(value_labels(self.domain).values()))
-        return {end: names[numbers] for end, numbers in labels.items()}
 
     def _read_from(self, found: CumulativeRelease) -> Publication:
         ranges = named_ranges(found, self.domain, self._ranges) if self._ranges else ()
         shares = self.table.probabilities if self.table.kind == "quantiles" else ()
         return Publication(found, self.title, ranges, named_quantiles(found, self.domain, shares))
 
-    def _cumulative(self, numbers: NDArray[np.int64], common: dict[str, Any]) -> CumulativeRelease:
+    def _cumulative(self, common: dict[str, Any]) -> CumulativeRelease:
         """Release a cumulative histogram by the mechanism of the plan."""
         table, policy = self.table, self.policy
         plan = self._plan_cumulative(compare=False)
         theta = None if policy.constraints else cumulative_theta(policy)
         how = {"mechanism": plan.taken.name, "fanout": table.fanout, "read": self._read_from}
-        return cumulative.cumulative_by_plan(numbers, policy, table.epsilon, theta, **how, **common)
+        return cumulative.cumulative_by_plan(None, policy, table.epsilon, theta, **how, **common)
 
 
 def _ends(attribute: Attribute) -> Sequence[object]:
@@ -357,6 +349,7 @@ def read_spec(path: str | os.PathLike[str]) -> ReleaseSpecification:
     Raises:
         SpecificationError: a key is wrong; the message names its path, the value and what is accepted.
     """
+    path = as_path(path, "path")
     source = Path(path)
     try:
         text = source.read_text(encoding="utf-8-sig")

@@ -10,7 +10,6 @@ no more, the master's own are next.
 from __future__ import annotations
 
 import math
-import os
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -20,6 +19,7 @@ from numpy.typing import NDArray
 
 from mechdesign import interrupts
 from mechdesign.errors import InputError, SolverError
+from mechdesign.processors import count_processors
 from mechdesign.solvers.contract import Progress, Status
 from mechdesign.solvers.ipm.parallel import Workers, single_threaded
 from mechdesign.synthesis.block_program import BlockReduction, asked_symmetry
@@ -124,7 +124,7 @@ class _Run:
         constant = int((self.rays == 1).all(axis=1).argmax())
         self.best = _Mixed(self.rays, self.owners, (np.arange(len(self.owners)) == constant).astype(np.float64))
         self.upper = float(self.costs[constant])
-        self.workers = Workers(self.settings.threads or os.cpu_count() or 1, _BATCH, 1)
+        self.workers = Workers(self.settings.threads or count_processors(), _BATCH, 1)
 
     def rounds(self) -> tuple[Status, str]:
         """Mix and price until the bracket is as narrow as asked, or time is over."""
@@ -200,7 +200,7 @@ class _Run:
         self.folded, self.losses = self.folded[kept], self.losses[kept]
 
     def _pooled(self) -> Floats:
-        """Return the columns of the best mixture: an adversary errs at least as often as about each ray alone."""
+        """Return the columns of the best mixture: an adversary errs at least as much as about each ray alone."""
         columns = self.folding.mean(self.best.columns(self.scene.cost.shape[1]).T).T[self.folding.observables]
         columns = columns[columns.max(axis=1) > _FAINT]
         scaled: Floats = columns / columns.max(axis=1, keepdims=True)

@@ -80,7 +80,7 @@ def least_mixture(
     """
     scale = float(np.abs(cost).max()) or 1.0
     # What overflows is a step that is no number, and ends the iteration.
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         found = _solve(columns, cost / scale, right, gap, late)
     return Mixture(found.weights, found.prices * scale, found.reduced * scale, found.cost * scale, found.iterations)
 

@@ -116,7 +116,7 @@ def transport(
     scaled = Choices(choices.lacks / unit, choices.spares / unit, choices.member, choices.totals)
     given = _Problem(lack / unit, spare / unit, arrives, scaled)
     point = _start(given)
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore"):
+    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         point = _iterated(given, point, tolerance)
     return _kept(given, point, unit, _NEGLIGIBLE * tolerance)
 

@@ -1,0 +1,111 @@
+"""The columns of a table: one for each attribute, whatever the table is given as."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from mechdesign.errors import InputError, Shown
+from mechdesign.validation import Integers, as_array, as_indices, require_unmasked
+
+__all__ = ["find_columns", "read_positions"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+_TABLE = "a table with named columns, an array with a column per attribute, a list of tuples, or one attribute's values"
+
+
+def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
+    """Return a column of values for each of the attributes `names`: lists, tuples or arrays of shape (n,).
+
+    Args:
+        data: a data frame or anything else with named columns, a mapping of names to columns, a structured array, an
+            array (n, attributes) or a list of tuples in the order of the attributes; of a single attribute also a list,
+            tuple, array or series of its values. Named columns that are no attribute are ignored.
+        names: the names of the attributes.
+
+    Raises:
+        InputError: a missing column, rows or an array of another width, or single values where there are several
+            attributes.
+    """
+    if isinstance(data, str | bytes) or data is None:
+        raise InputError("data", "is not a table", value="None" if data is None else data, bound=_TABLE)
+    if isinstance(data, np.ndarray) and data.dtype.names is not None:
+        return [_column(data, name, data.dtype.names) for name in names]
+    if isinstance(data, Mapping):
+        return [_column(data, name, tuple(data)) for name in names]
+    for listing in ("columns", "column_names"):
+        found = getattr(data, listing, None)
+        if found is not None and hasattr(data, "__getitem__"):
+            # The columns of an Arrow table are arrays, its column names are texts.
+            texts = tuple(name for name in found if isinstance(name, str))
+            if texts or listing == "column_names" or not hasattr(data, "column_names"):
+                return [_column(data, name, texts or tuple(found)) for name in names]
+    if isinstance(data, list | tuple) and any(isinstance(row, tuple | list) for row in data):
+        return _transposed(data, names)
+    require_unmasked(data, "data")
+    try:
+        array = np.asarray(data)
+    except ValueError as error:
+        raise InputError("data", f"is not a table ({error})", bound=_TABLE) from error
+    if array.ndim == 2:
+        if array.shape[1] != len(names):
+            bound = f"of shape (n, {len(names)}), a column for each of {', '.join(names)}"
+            raise InputError("data", "has the wrong number of columns", value=array.shape, bound=bound)
+        return list(array.T)
+    if array.ndim != 1:
+        raise InputError("data", "is not a table", value=Shown(type(data).__name__), bound=_TABLE)
+    if array.size == 0:
+        return [array] * len(names)
+    if len(names) > 1:
+        raise InputError(
+            "data",
+            f"holds single values, and a record has {len(names)}",
+            value=Shown(f"{array.size} of {array.dtype}"),
+            bound=f"a value for each of {', '.join(names)} in every record",
+            remedy="give named columns, or tuples; positions in the domain are given as positions=",
+        )
+    # NumPy makes texts of numbers beside a text: a list is read as it is.
+    return [data if isinstance(data, list | tuple) else array]
+
+
+def read_positions(positions: Any, size: int) -> Integers:
+    """Return positions of values in a domain of `size` values, int64 of shape (n,); raise `InputError` for others."""
+    require_unmasked(positions, "positions")
+    try:
+        array = np.asarray(positions)
+    except ValueError as error:
+        raise InputError("positions", f"are no array ({error})", bound=f"integers from 0 to {size - 1}") from error
+    if array.dtype.kind not in "iu" and array.size:
+        raise InputError("positions", f"are {array.dtype}", bound=f"integers from 0 to {size - 1}")
+    good = (array >= 0) & (array < size) if array.ndim == 1 and array.size else np.ones(0, dtype=bool)
+    if not good.all():
+        row = int(np.argmin(good))
+        bound = f"a position from 0 to {size - 1}"
+        raise InputError(f"positions[{row}]", "is outside the domain", value=array[row].item(), bound=bound)
+    return as_indices(array, "positions", size)
+
+
+def _column(data: Any, name: str, present: tuple[Any, ...]) -> Any:
+    if name not in present:
+        shown = ", ".join(map(str, present))
+        raise InputError("data", f"has no column for the attribute {name!r}", value=shown, bound="one column each")
+    column = data[name]
+    return column if isinstance(column, list | tuple) else as_array(column, f"data[{name!r}]")
+
+
+def _transposed(rows: list[Any] | tuple[Any, ...], names: tuple[str, ...]) -> list[Any]:
+    for index, row in enumerate(rows):
+        if not isinstance(row, tuple | list) or len(row) != len(names):
+            raise InputError(
+                f"data[{index}]",
+                "is not a record",
+                value=Shown(f"{len(row)} values" if isinstance(row, tuple | list) else type(row).__name__),
+                bound=f"one value for each of {', '.join(names)}",
+            )
+    return list(zip(*rows, strict=True))

@@ -1,0 +1,39 @@
+"""Weights of the secrets in a file that an option names."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+import click
+import numpy as np
+
+from mechdesign.cli.console import say_note
+from mechdesign.data.forms import withholding
+from mechdesign.data.labelled import read_matched
+from mechdesign.data.text import number
+from mechdesign.errors import InputError
+from mechdesign.model.prior import Prior
+from mechdesign.validation import Floats
+
+__all__ = ["label_option", "read_weights"]
+
+label_option = click.option(
+    "--label",
+    metavar="COLUMN",
+    help='Column of FILE.csv with the labels of the secrets, by which lines are matched; "" takes them in order. '
+    "Unless it is given such a column is found.",
+)
+"""The option ``--label``: a column, "" for none, or None."""
+
+
+def read_weights(path: Path, column: str, label: str | None, labels: Sequence[str]) -> Floats:
+    """Return the probabilities that a file gives the secrets with these `labels`, and say how rows were matched."""
+    with withholding():
+        found = read_matched(path, [column], labels, label)
+        texts = zip(found.rows, found.columns[column], strict=True)
+        weights = np.array([number(text, f"{path}, row {row}, column {column}") for row, text in texts])
+        if len(weights) != len(labels):
+            raise InputError(str(path), "has another number of lines", value=len(weights), bound=str(len(labels)))
+        say_note(found.note)
+        return Prior.from_counts(weights).probabilities

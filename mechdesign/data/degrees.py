@@ -1,0 +1,87 @@
+"""Read latitudes and longitudes in degrees, also where longitudes go from 0 to 360."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.data import left_out as reasons
+from mechdesign.data.forms import cell
+from mechdesign.data.left_out import INTERCHANGED, RowError
+from mechdesign.data.text import as_float
+from mechdesign.errors import InputError
+from mechdesign.validation import Floats
+
+__all__ = ["Error", "Longitudes", "longitudes_note", "place_in", "possible_longitudes"]
+
+Longitudes = Literal["180", "360"]
+"""How far longitudes go: from -180 to 180 degrees, or from 0 to 360."""
+
+Error = Callable[[str, object, str], InputError]
+
+_EXCHANGE = "exchange the names of the two columns"
+
+
+def errors_at(where: str) -> Error:
+    """Return the function that makes an error about a row."""
+    return lambda problem, value, bound: InputError(where, problem, value=value, bound=bound)
+
+
+def place_in(texts: tuple[str, str], names: tuple[str, str], error: Error) -> tuple[float, float]:
+    """Return the latitude and the longitude in two cells, the longitude as it is written: up to 360 degrees.
+
+    `names` are those of the columns, and `error` makes an error of a problem, a value and a bound. Raises `RowError`
+    for cells that hold no place.
+    """
+    latitude, longitude = map(as_float, texts)
+    for text, name, value in zip(texts, names, (latitude, longitude), strict=True):
+        if value is None or value != value:
+            problem, bound = f"{name} is missing" if not text.strip() else f"{name} is not a number", "decimal degrees"
+            raise RowError(reasons.NO_PLACE, error(problem, cell(text), bound))
+    assert latitude is not None
+    assert longitude is not None
+    # Not more than what a longitude may be, beside what a latitude may be.
+    if not -90 <= latitude <= 90:
+        fault = error(f"{names[0]} is out of range", cell(texts[0]), "between -90 and 90 degrees")
+        raise RowError(reasons.LATITUDE, fault, -180 <= latitude <= 360 and -90 <= longitude <= 90)
+    if not -180 <= longitude <= 360:
+        fault = error(f"{names[1]} is out of range", cell(texts[1]), "between -180 and 180 degrees")
+        raise RowError(reasons.LONGITUDE, fault)
+    return latitude, longitude
+
+
+def refused(row: RowError) -> InputError:
+    """Return the error for a row that must not be left out; it says so where its degrees look interchanged."""
+    error = row.error
+    if row.reason != reasons.LATITUDE or not row.interchangeable:
+        return error
+    problem = f"{error.problem}: {INTERCHANGED}"
+    return InputError(error.path, problem, value=error.value, bound=error.bound, remedy=_EXCHANGE)
+
+
+def possible_longitudes(longitudes: Floats, how: Longitudes | None = None) -> NDArray[np.bool_]:
+    """Return which of the longitudes of a column, between -180 and 360 degrees, are possible.
+
+    Longitudes beyond 180 degrees are where none is negative, or where `how` says so; there negative ones are not.
+    """
+    if how == "360" or (how is None and not (longitudes < 0).any()):
+        good: NDArray[np.bool_] = longitudes >= 0
+        return good
+    return longitudes <= 180
+
+
+def within_180(longitudes: Floats) -> Floats:
+    """Return longitudes between -180 and 180 degrees; those that are so already stay as they are."""
+    return np.where(longitudes > 180, longitudes - 360, longitudes)
+
+
+def longitudes_note(longitudes: Floats, name: str) -> tuple[str, ...]:
+    """Say how many longitudes of a column were taken for such beyond 180 degrees, if any."""
+    beyond = int((longitudes > 180).sum())
+    if not beyond:
+        return ()
+    said = f"{beyond} of {len(longitudes)} values in {name} are beyond 180 degrees, and taken as 360 degrees less"
+    return (f'{said} (longitudes = "180" leaves them out)',)

@@ -1,0 +1,122 @@
+"""Files with a row for each secret: rows are matched by a column of labels, or are taken in order."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import NamedTuple
+
+from mechdesign.certify.texts import escape
+from mechdesign.data.forms import cell
+from mechdesign.data.layout import composed
+from mechdesign.data.names import Names
+from mechdesign.data.text import check_column, column_text, read_columns, read_rows
+from mechdesign.errors import InputError
+
+__all__ = ["Matched", "read_matched"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+class Matched(NamedTuple):
+    """Columns of a file with a row for each secret, in the order of the secrets.
+
+    Attributes:
+        columns: the texts in each column that was asked for.
+        note: how rows were matched with secrets.
+        rows: the number of the row, from 1, that each secret has in the file.
+    """
+
+    columns: Mapping[str, list[str]]
+    note: str
+    rows: tuple[int, ...]
+
+
+def read_matched(
+    path: Path, names: Sequence[str], labels: Sequence[str], label: str | None = None, delimiter: str | None = None
+) -> Matched:
+    """Return the columns `names` of a file with a header and a row for each secret, in the order of the secrets.
+
+    Args:
+        path: the file.
+        names: the columns to be read.
+        labels: the labels of the secrets, in order.
+        label: the column that holds labels; "" where rows are in the order of the secrets. Unless it is given, a column
+            that holds labels is found: one in which most texts are labels.
+        delimiter: the character between columns; recognised unless given.
+
+    Raises:
+        InputError: a missing column, a text that is no label, a label twice or without a row, more or fewer rows than
+            secrets where they are matched by labels, or several columns that may hold labels.
+    """
+    _, header = next(read_rows(path, delimiter), (0, []))
+    others = [name for name in dict.fromkeys(header) if name not in names and header.count(name) == 1]
+    if label:
+        check_column(label, header, path)
+    read = read_columns(path, list(dict.fromkeys((*names, *([label] if label else others)))), delimiter)
+    known = Names.of(labels)
+    if label is None:
+        found = [name for name in others if _holds_labels(read[name], known)]
+        if len(found) > 1:
+            shown = " and ".join(map(column_text, found))
+            remedy = 'name one of them: label = "…"; label = "" takes the rows in order'
+            raise InputError(str(path), f"has several columns of labels, {shown}", remedy=remedy)
+        label = found[0] if found else ""
+        _require_order(read[label] if label else [], label, known, path)
+    file = escape(path.name)
+    if label:
+        order = _matched_rows(read[label], label, known, path)
+        columns = {name: [read[name][row] for row in order] for name in names}
+        note = f"{file}: rows are matched with the secrets by the column {column_text(label)}"
+        return Matched(columns, note, tuple(row + 1 for row in order))
+    count = len(read[names[0]])
+    note = f"{file}: without a column of labels, its rows are taken for the secrets in their order"
+    return Matched({name: read[name] for name in names}, note, tuple(range(1, count + 1)))
+
+
+def _holds_labels(texts: Sequence[str], known: Names) -> bool:
+    """Tell whether a column seems to hold labels: numbers must be distinct, and the positions themselves complete."""
+    distinct = set(map(composed, texts))
+    if _are_positions(known):
+        return distinct == known.places.keys() and len(distinct) == len(texts)
+    if known.numbers and len(distinct) < len(texts):
+        return False
+    return 2 * len(distinct & known.places.keys()) > len(distinct)
+
+
+def _are_positions(known: Names) -> bool:
+    return all(label == str(position) for label, position in known.places.items())
+
+
+def _require_order(texts: Sequence[str], label: str, known: Names, path: Path) -> None:
+    """Raise `InputError` where a column that nobody named would number rows in another order than the file's."""
+    if label and _are_positions(known) and list(texts) != list(known.places):
+        raise InputError(
+            str(path),
+            f"has a column {column_text(label)} that may number the secrets, in another order than its rows",
+            remedy=f'say label = "{escape(label)}" if it does, and label = "" if rows are in the order of the secrets',
+        )
+
+
+def _matched_rows(texts: Sequence[str], label: str, known: Names, path: Path) -> list[int]:
+    """Return which row each secret has; raise `InputError` for the first mismatch."""
+    rows: dict[int, int] = {}
+    for row, text in enumerate(texts):
+        where = f"{path}, row {row + 1}, column {label}"
+        position = known.places.get(composed(text))
+        if position is None:
+            remedy = "correct it, or say which column holds the labels"
+            raise InputError(where, "is no label of a secret", value=cell(text), bound="a label", remedy=remedy)
+        if position in rows:
+            raise InputError(
+                where, f"repeats the label of row {rows[position] + 1}", value=cell(text), bound="one row each"
+            )
+        rows[position] = row
+    if len(rows) < len(known.places):
+        missing = next(name for name, position in known.places.items() if position not in rows)
+        raise InputError(
+            f"{path}, column {label}", f"has no row for the secret {escape(missing)}", bound="a row for each"
+        )
+    return [rows[position] for position in range(len(rows))]

@@ -1,0 +1,44 @@
+"""Docstrings that are shown to users, where Python was told to leave docstrings out, too.
+
+With ``PYTHONOPTIMIZE=2`` functions and classes have none; they are then read from the source.
+"""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib.util
+from typing import Any
+
+__all__ = ["docstring"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def docstring(thing: Any) -> str:
+    """Return the docstring of a function or class, also where Python has left it out; empty where there is none."""
+    kept: str | None = thing.__doc__
+    return kept or _written(thing.__module__).get(thing.__qualname__, "")
+
+
+@functools.cache
+def _written(module: str) -> dict[str, str]:
+    """Return the docstrings of functions and classes in the source of a module, by their qualified names."""
+    spec = importlib.util.find_spec(module)
+    source = getattr(spec and spec.loader, "get_source", lambda _: None)(module)
+    found: dict[str, str] = {}
+    if source is not None:
+        _collect(ast.parse(source), "", found)
+    return found
+
+
+def _collect(node: ast.AST, prefix: str, found: dict[str, str]) -> None:
+    for inner in ast.iter_child_nodes(node):
+        if isinstance(inner, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef):
+            name = f"{prefix}{inner.name}"
+            text = ast.get_docstring(inner, clean=False)
+            if text is not None:
+                found[name] = text
+            _collect(inner, f"{name}." if isinstance(inner, ast.ClassDef) else f"{name}.<locals>.", found)

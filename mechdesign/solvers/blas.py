@@ -1,0 +1,73 @@
+"""How many threads BLAS uses: a setting of the whole process, which many solves may want to change at once."""
+
+from __future__ import annotations
+
+import contextlib
+import functools
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+from threadpoolctl import ThreadpoolController
+
+from mechdesign.process import Wanted
+from mechdesign.processors import count_threads
+
+__all__ = ["blas_threads", "limit_this_thread"]
+
+
+@functools.cache
+def _controller() -> ThreadpoolController:
+    """Find the BLAS libraries behind NumPy and SciPy, once: it takes a millisecond."""
+    found: ThreadpoolController = ThreadpoolController().select(user_api="blas")
+    return found
+
+
+def limit_this_thread(number: int) -> Any:
+    """Limit BLAS where each thread has a number of its own, as with OpenMP; a context that restores it in its end."""
+    return _controller().limit(limits=number)
+
+
+class _Holder:
+    """A thread that sets the number for the process, and lives as long: only who set it may set it again."""
+
+    def __init__(self) -> None:
+        self._thread: ThreadPoolExecutor | None = None
+        self._before = contextlib.ExitStack()
+
+    def limit(self, number: int) -> Callable[[], None]:
+        self._thread, self._before = None, contextlib.ExitStack()
+        if not count_threads(1):
+            # The system starts no thread: this one limits it.
+            self._before.enter_context(limit_this_thread(number))
+            return self._before.close
+        self._thread = ThreadPoolExecutor(1)
+        try:
+            self._thread.submit(lambda: self._before.enter_context(limit_this_thread(number))).result()
+        except BaseException:
+            self._undo()
+            raise
+        return self._undo
+
+    def change(self, number: int) -> None:
+        if self._thread is None:
+            limit_this_thread(number)
+        else:
+            self._thread.submit(limit_this_thread, number).result()
+
+    def _undo(self) -> None:
+        assert self._thread is not None
+        self._thread.submit(self._before.close).result()
+        self._thread.shutdown()
+        self._thread = None
+
+
+_HOLDER = _Holder()
+_BLAS = Wanted(_HOLDER.limit, _HOLDER.change)
+
+
+@contextlib.contextmanager
+def blas_threads(number: int) -> Iterator[None]:
+    """Let every call of BLAS use at most this many threads in the block; the last of all users restores what was."""
+    with _BLAS.at_most(number), limit_this_thread(number):
+        yield

@@ -1,0 +1,70 @@
+"""Warnings of this package: each thread and task can leave them out, or collect them, on its own.
+
+Filters of `warnings` belong to the whole process: changed in one thread, they leave out the warnings of all others.
+"""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+
+from mechdesign import arithmetic
+
+__all__ = ["collected", "silenced", "warn"]
+
+_silenced: ContextVar[tuple[type[Warning], ...]] = ContextVar("silenced", default=())
+_collected: ContextVar[tuple[tuple[type[Warning], ...], list[Warning]] | None] = ContextVar("collected", default=None)
+
+
+def warn(message: str, category: type[Warning], stacklevel: int = 1) -> None:
+    """Warn as `warnings.warn` does, unless such warnings are left out or collected here."""
+    if issubclass(category, _silenced.get()):
+        return
+    collecting = _collected.get()
+    if collecting is not None and issubclass(category, collecting[0]):
+        collecting[1].append(category(message))
+        return
+    warnings.warn(message, category, stacklevel=_level(stacklevel))
+
+
+def _level(stacklevel: int) -> int:
+    """Return the level, as seen from `warn`, of a caller: the doors of the package in between are not counted."""
+    frame, level = sys._getframe(2), 2
+    while stacklevel > 1 and frame.f_back is not None:
+        frame, level = frame.f_back, level + 1
+        stacklevel -= frame.f_code.co_filename != arithmetic.__file__
+    return level
+
+
+@contextmanager
+def silenced(*categories: type[Warning]) -> Iterator[None]:
+    """Leave out warnings of these categories in the block.
+
+    >>> with silenced(UserWarning):
+    ...     warn("said before", UserWarning)
+    """
+    token = _silenced.set((*_silenced.get(), *categories))
+    try:
+        yield
+    finally:
+        _silenced.reset(token)
+
+
+@contextmanager
+def collected(*categories: type[Warning]) -> Iterator[list[Warning]]:
+    """Collect warnings of these categories in the block, in place of saying them.
+
+    >>> with collected(UserWarning) as found:
+    ...     warn("twice", UserWarning)
+    >>> [str(each) for each in found]
+    ['twice']
+    """
+    found: list[Warning] = []
+    token = _collected.set((categories, found))
+    try:
+        yield found
+    finally:
+        _collected.reset(token)

@@ -1,0 +1,322 @@
+"""Records, points, ranges and quantiles are values; positions in the domain are named as such."""
+
+from __future__ import annotations
+
+from decimal import Decimal
+from fractions import Fraction
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.blowfish import Domain, Policy
+from mechdesign.blowfish.planning import plan_cumulative, plan_workload
+from mechdesign.errors import InputError
+from mechdesign.spec.blowfish.specification import parse
+
+B = md.blowfish
+AGES = Domain({"age": range(17, 91)})
+LINE = Policy.line(AGES)
+HEIGHTS = Domain({"height": [0.5, 1.0, 1.5, 2.25]})
+TWO = Domain({"age": range(17, 91), "sex": ["f", "m"]})
+# So large that the noise is 0.
+SURE = 1000
+THREE = [30, 31, 60]
+
+
+class Series:
+    """The least of a series: rows are found by an index of its own, so that it must be read as an array."""
+
+    def __init__(self, values):
+        self.index, self._values = [f"row {number}" for number in range(len(values))], np.asarray(values)
+
+    def __len__(self):
+        return len(self._values)
+
+    def __getitem__(self, name):
+        return self._values[self.index.index(name)]
+
+    def __array__(self, dtype=None, copy=None):
+        return np.asarray(self._values, dtype=dtype)
+
+
+def arrow(values):
+    return pytest.importorskip("pyarrow").array(values)
+
+
+FORMS = {
+    "list": list,
+    "tuple": tuple,
+    "array": np.array,
+    "small integers": lambda values: np.array(values, dtype=np.int8),
+    "unsigned": lambda values: np.array(values, dtype=np.uint64),
+    "floats": lambda values: np.array(values, dtype=np.float64),
+    "list of floats": lambda values: [float(value) for value in values],
+    "mixed": lambda values: [values[0], float(values[1]), *map(np.int64, values[2:])],
+    "fractions": lambda values: [Fraction(value) for value in values],
+    "decimals": lambda values: [Decimal(value) for value in values],
+    "objects": lambda values: np.array(values, dtype=object),
+    "series": Series,
+    "series of floats": lambda values: Series([float(value) for value in values]),
+    "arrow": arrow,
+    "column": lambda values: np.array(values)[:, None],
+    "tuples": lambda values: [(value,) for value in values],
+    "lists": lambda values: [[value] for value in values],
+    "rows": lambda values: [np.array([value]) for value in values],
+    "named": lambda values: {"age": values},
+}
+
+
+@pytest.mark.parametrize("form", FORMS)
+@pytest.mark.parametrize(
+    "domain", [AGES, Domain({"age": [float(age) for age in range(17, 91)]})], ids=["range", "list"]
+)
+def test_every_form_of_a_table_of_one_attribute_holds_values(form, domain):
+    assert domain.indices(FORMS[form](THREE)).tolist() == [13, 14, 43]
+    assert domain.counts(FORMS[form](THREE)).sum() == 3
+
+
+def test_a_sum_is_that_of_the_values():
+    assert B.release_sum(THREE, LINE, epsilon=SURE, rng=1).answers.tolist() == [121]
+    assert B.release_sum(Series([30.0, 31.0, 60.0]), LINE, epsilon=SURE, rng=1).answers.tolist() == [121]
+    assert B.release_sum([1.5, 0.5], Policy.line(HEIGHTS), epsilon=SURE, rng=1).answers.tolist() == [2]
+
+
+def test_every_release_counts_values():
+    release = B.release_histogram([17, 17, 18, 31, 60], LINE, SURE, rng=1)
+    assert release.labels["age"][release.answers > 0].tolist() == [17, 18, 31, 60]
+    found = B.strategy("identity", LINE, "laplace").release(THREE, epsilon=10**6, rng=1)
+    assert found.labels["first"][found.answers > 0.5].tolist() == THREE
+    weights = [np.array([value < 31 for value in range(17, 91)], dtype=int)]
+    assert B.release_linear(THREE, LINE, weights, SURE, rng=1).answers.tolist() == [1]
+    clustered = B.kmeans(THREE * 50, 2, LINE, SURE, 3, rng=1, initial=[[30], [60]])
+    np.testing.assert_allclose(clustered.centroids, [[30.5], [60]], atol=0.05)
+
+
+RELEASES = {
+    "histogram": lambda data, **given: B.release_histogram(data, LINE, SURE, rng=1, **given),
+    "sum": lambda data, **given: B.release_sum(data, LINE, epsilon=SURE, rng=1, **given),
+    "linear": lambda data, **given: B.release_linear(data, LINE, np.arange(74), SURE, rng=1, **given),
+    "cumulative": lambda data, **given: B.release_cumulative(data, LINE, SURE, rng=1, **given),
+    "k-means": lambda data, **given: B.kmeans(data, 2, LINE, SURE, 2, rng=1, initial=[[30], [60]], **given),
+    "strategy": lambda data, **given: B.strategy([(30, 40)], LINE).release(data, rho=SURE, rng=1, **given),
+}
+
+
+@pytest.mark.parametrize("kind", RELEASES)
+def test_positions_are_taken_where_they_are_called_so(kind):
+    release = RELEASES[kind]
+    by_value, by_position = release(THREE), release(None, positions=[13, 14, 43])
+    assert by_value.answers.tolist() == by_position.answers.tolist()
+    assert {name: column.tolist() for name, column in by_value.labels.items()} == {
+        name: column.tolist() for name, column in by_position.labels.items()
+    }
+    # 13 is a position, and no age.
+    for wrong in ([13], [16], [91], [30.5], ["30"], [None], 30, {30}, iter([30]), [[30, 31]], np.zeros((1, 2, 1))):
+        with pytest.raises(InputError, match=r"data|points"):
+            release(wrong)
+    for wrong in ([74], [-1], [13.0], ["13"], [[13]], 13):
+        with pytest.raises(InputError, match="position"):
+            release(None, positions=wrong)
+    with pytest.raises(InputError, match="positions: are given beside data"):
+        release(THREE, positions=[13])
+    with pytest.raises(InputError, match="data: is not a table"):
+        release(None)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [[30, 31], (30,), np.array([30]), Series([30.0]), ["f"], [30.0, 31]],
+    ids=lambda wrong: type(wrong).__name__ + str(len(wrong)),
+)
+def test_single_values_are_refused_where_a_record_has_several(wrong):
+    with pytest.raises(InputError, match=r"a record has 2; .* positions="):
+        TWO.indices(wrong)
+    assert TWO.indices([]).tolist() == []
+    assert TWO.indices([(17, "m"), (18, "f")]).tolist() == TWO.indices(positions=[1, 2]).tolist() == [1, 2]
+
+
+def test_texts_are_values_too():
+    domain = Domain({"sex": ["f", "m", "1"]})
+    for table in (["m", "1"], np.array(["m", "1"]), Series(["m", "1"])):
+        assert domain.indices(table).tolist() == [1, 2]
+    for wrong in ([1], [0, 1], ["x"], [True]):
+        with pytest.raises(InputError, match="outside the domain"):
+            domain.indices(wrong)
+
+
+def test_a_table_without_names_of_its_columns_is_refused():
+    class Frame:
+        columns = (0, 1)
+
+        def __getitem__(self, name):
+            return [30]
+
+    with pytest.raises(InputError, match="no column for the attribute 'age'"):
+        AGES.indices(Frame())
+
+
+def test_whole_floats_of_a_wide_domain_are_looked_up_without_writing_it_out():
+    wide = Domain({"x": range(-(10**12), 10**12, 2)})
+    assert wide.indices([0.0, 10**12 - 2, -(10.0**12)]).tolist() == [10**12 // 2, 10**12 - 1, 0]
+    for wrong in ([1.0], [0.5], [float("nan")], [float("inf")], [1e300], [10**30], ["0"]):
+        with pytest.raises(InputError, match="row 0: is outside the domain"):
+            wide.indices(wrong)
+    large = Domain({"x": range(2**60 - 3, 2**60 + 1)})
+    assert large.indices([2**60 - 3, 2.0**60]).tolist() == [0, 3]
+
+
+# --- reading from a release -------------------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def ages():
+    return B.release_cumulative(THREE, LINE, SURE, rng=1)
+
+
+def test_ranges_and_quantiles_are_values(ages):
+    assert [float(B.range_query(ages, *ends)) for ends in ((17, 90), (30, 30), (31, 60), (61, 90))] == [3, 1, 2, 0]
+    assert B.range_query(ages, np.int64(30), 31.0) == B.range_query(ages, positions=(13, 14))
+    found = [B.quantile(ages, share) for share in ("1/3", 0.5, 1)]
+    assert [(each.value, each.interval()) for each in found] == [(30, (30, 30)), (31, (31, 31)), (60, (60, 60))]
+    assert int(found[1]) == float(found[1]) == 31
+
+
+def test_a_distribution_function_names_its_values(ages):
+    found = B.cdf(ages)
+    assert dict(zip(found.points.tolist(), found.values.tolist(), strict=True))[31] == 2 / 3
+
+
+def test_values_of_any_step_are_read_also_from_a_file(tmp_path):
+    made = B.release_cumulative([1.5, 1, 2.25], Policy.line(HEIGHTS), SURE, rng=1)
+    made.save(tmp_path)
+    for release in (made, B.load(tmp_path)):
+        assert [B.quantile(release, share).value for share in ("1/3", "2/3", 1)] == [1, 1.5, 2.25]
+        assert float(B.range_query(release, 1, Fraction(3, 2))) == 2
+        for wrong in (0, 3, 1.25):
+            with pytest.raises(InputError, match="low: is no value of the domain"):
+                B.range_query(release, wrong, 2.25)
+
+
+def test_a_release_from_counts_has_the_values_from_0_on():
+    release = B.ordered([5, 0, 0, 7, 1], theta=1, epsilon=SURE, rng=1)
+    assert float(B.range_query(release, 1, 3)) == float(B.range_query(release, positions=(1, 3))) == 7
+    assert B.quantile(release, 0.5).value == 3
+
+
+@pytest.mark.parametrize(
+    ("ends", "given", "words"),
+    [
+        # Positions of 30 and 31, which are no ages.
+        ((13, 14), {}, "low: is no value of the domain"),
+        ((17, 91), {}, "high: is no value of the domain"),
+        ((16, 90), {}, "low: is no value"),
+        ((30.5, 40), {}, "low: is no value"),
+        (("30", 40), {}, "low: is a text"),
+        ((True, 40), {}, "low: is a truth value"),
+        ((float("nan"), 40), {}, "low"),
+        ((40, 30), {}, "low: is above high"),
+        ((30,), {}, "high: is not given"),
+        ((), {}, "low: is not given"),
+        ((30, 40), {"positions": (13, 14)}, "positions: are given beside"),
+        ((), {"positions": (13, 74)}, "positions: are no range"),
+        ((), {"positions": (-1, 3)}, "positions: are no range"),
+        ((), {"positions": (14, 13)}, "positions: are no range"),
+        ((), {"positions": (13.0, 14)}, "positions: are no pair"),
+        ((), {"positions": 13}, "positions: are no pair"),
+        ((), {"positions": (False, True)}, "positions: are no range"),
+    ],
+    ids=str,
+)
+def test_wrong_ends_of_a_range_are_refused(ages, ends, given, words):
+    with pytest.raises(InputError, match=words):
+        B.range_query(ages, *ends, **given)
+
+
+# --- planning ---------------------------------------------------------------------------------------------------------
+
+
+def test_ranges_of_a_workload_are_values():
+    by_value, by_position = B.strategy([(30, 40)], LINE), B.strategy(None, LINE, positions=[(13, 23)])
+    assert by_value.workload.matrix().tolist() == by_position.workload.matrix().tolist()
+    for found in (by_value, by_position):
+        assert {name: column.tolist() for name, column in found.workload.labels().items()} == {
+            "first": [30],
+            "last": [40],
+        }
+    assert float(by_value.release(THREE, rho=10**9, rng=1).answers[0]) == pytest.approx(2, abs=0.01)
+    plans = [plan_cumulative(LINE, 1, ranges=[(30, 40)]), plan_cumulative(LINE, 1, positions=[[13, 23]])]
+    assert plans[0] == plans[1]
+    assert (
+        plan_workload([(30, 40)], LINE, epsilon=1)[0] == plan_workload(None, LINE, positions=[(13, 23)], epsilon=1)[0]
+    )
+
+
+def test_workloads_of_several_attributes_name_values():
+    small = Domain({"age": range(17, 19), "sex": ["f", "m"]})
+    found = B.strategy([((17, "m"), (18, "f"))], Policy.full(small)).workload
+    assert (found.low.tolist(), found.high.tolist()) == ([1], [2])
+    assert [column.tolist() for column in found.labels().values()] == [["17, m"], ["18, f"]]
+    with pytest.raises(InputError, match=r"a value for each of age, sex.*positions="):
+        B.strategy([(1, 2)], Policy.full(small))
+
+
+@pytest.mark.parametrize(
+    ("ranges", "words"),
+    [
+        ([(13, 23)], r"\[0\]: is no value of the domain"),
+        ([(30, 40), (40, 91)], r"\[1\]: is no value of the domain"),
+        ([(40, 30)], r"\[0\]: ends before it begins"),
+        ([(30, 40, 50)], r"\[0\]: is not a range"),
+        ([("30", "40")], r"\[0\]: is no value of the domain"),
+        ([((30,), (30, 31))], r"\[0\]: has an end that is no value"),
+    ],
+    ids=str,
+)
+def test_wrong_ranges_are_refused(ranges, words):
+    for ask in (lambda: B.strategy(ranges, LINE), lambda: plan_cumulative(LINE, 1, ranges=ranges)):
+        with pytest.raises(InputError, match=words):
+            ask()
+
+
+@pytest.mark.parametrize(
+    "positions", [[(0, 74)], [(-1, 3)], [(3, 1)], [(0.5, 1)], [(True, 2)], [(0,)], [], 3, "ab"], ids=str
+)
+def test_wrong_positions_of_ranges_are_refused(positions):
+    for ask in (
+        lambda: B.strategy(None, LINE, positions=positions),
+        lambda: plan_cumulative(LINE, 1, positions=positions),
+    ):
+        with pytest.raises(InputError, match="positions"):
+            ask()
+    with pytest.raises(InputError, match="beside"):
+        plan_cumulative(LINE, 1, ranges=[(30, 40)], positions=[(13, 23)])
+    with pytest.raises(InputError, match="beside"):
+        B.strategy("ranges", LINE, positions=[(13, 23)])
+    with pytest.raises(InputError, match="workload: is not given"):
+        B.strategy(None, LINE)
+
+
+# --- specifications ---------------------------------------------------------------------------------------------------
+
+
+def test_a_specification_takes_a_list_of_values():
+    text = 'domain.attributes.age = { range = [17, 90] }\npolicy.kind = "line"\n'
+    asked = parse(text + 'release = { kind = "quantiles", epsilon = 1000, probabilities = [0.5] }')
+    (found,) = asked.release(THREE, rng=1).quantiles
+    assert (found.value, found.low, found.high) == ("31", "31", "31")
+    workload = parse(text + 'release = { kind = "workload", epsilon = 1000, ranges = [[30, 40]] }')
+    released = workload.release(THREE, rng=1).release
+    assert {name: column.tolist() for name, column in released.labels.items()} == {"first": [30], "last": [40]}
+    for given in (asked, workload):
+        with pytest.raises(InputError, match="outside the domain"):
+            given.release([13], rng=1)
+
+
+def test_a_list_is_rounded_where_the_specification_says_so():
+    text = 'domain.attributes.h = { low = 0, high = 2, step = 0.5, round = true }\npolicy.kind = "full"\n'
+    given = parse(text + 'release = { kind = "histogram", epsilon = 1000 }')
+    for table in ([0.6, 1.9], np.array([0.6, 1.9]), Series([0.6, 1.9]), {"h": [0.6, 1.9]}, [(0.6,), (1.9,)]):
+        assert given.records.indices(table).tolist() == [1, 4]
+    with pytest.raises(InputError, match="outside the domain"):
+        given.records.indices([2.3])

@@ -1,0 +1,170 @@
+"""What stands at the name of an output: pipes are written, links followed; files with several names are refused."""
+
+from __future__ import annotations
+
+import os
+import stat
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import numpy as np
+import pytest
+from cli_examples import run
+
+import mechdesign as md
+from mechdesign import cache
+from mechdesign.errors import ClosedPipeError, ExportError, InputError
+from mechdesign.outputs import find_output, write_output
+from mechdesign.sharing import file_of
+
+needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
+
+
+def reader_of(pipe: Path) -> tuple[threading.Thread, list[bytes]]:
+    found: list[bytes] = []
+    thread = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
+    thread.start()
+    return thread, found
+
+
+@needs_pipes
+def test_an_export_into_a_pipe_reaches_its_reader(original):
+    os.mkfifo("pipe")
+    thread, found = reader_of(Path("pipe"))
+    result = run("export", original, "--format", "csv", "-o", "pipe")
+    thread.join()
+    assert result.exit_code == 0, result.output
+    assert found[0].startswith(b"secret,")
+    assert stat.S_ISFIFO(os.stat("pipe").st_mode)
+
+
+@needs_pipes
+def test_answers_and_specifications_are_written_into_pipes_as_well(original):
+    Path("points.csv").write_text("latitude,longitude\n" + "48.1,11.5\n48.2,11.6\n" * 20, encoding="utf-8")
+    for command in (["sample", original, "--secret", "0", "-n", "3", "--seed", "1", "--csv"], ["init", "points.csv"]):
+        os.mkfifo("pipe")
+        thread, found = reader_of(Path("pipe"))
+        result = run(*command, "-o", "pipe")
+        if result.exit_code:
+            # Let the reader go.
+            os.close(os.open("pipe", os.O_WRONLY | os.O_NONBLOCK))
+        thread.join()
+        assert result.exit_code == 0, result.output
+        assert found[0]
+        os.remove("pipe")
+
+
+@needs_pipes
+def test_a_pipe_whose_reader_goes_away_ends_the_command_as_any_closed_pipe(monkeypatch):
+    os.mkfifo("pipe")
+
+    def leave() -> None:
+        with open("pipe", "rb") as pipe:
+            pipe.read(1)
+
+    thread = threading.Thread(target=leave)
+    thread.start()
+    with pytest.raises(ClosedPipeError, match="closed by its reader"):
+        write_output("pipe", (b"x" * 2**20 for _ in range(4)))
+    thread.join()
+    from mechdesign.cli import exit_code
+
+    assert exit_code(ClosedPipeError("pipe")) == 141
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs open files with names")
+def test_an_open_file_is_written_where_its_writer_stopped():
+    script = "from mechdesign.outputs import write_output; import os; os.write(1, b'head\\n'); "
+    script += "write_output('/proc/self/fd/1', [b'body\\n']); os.write(1, b'tail\\n')"
+    with open("said", "wb") as file:
+        subprocess.run([sys.executable, "-c", script], stdout=file, check=True)
+    assert Path("said").read_text() == "head\nbody\ntail\n"
+
+
+@pytest.mark.parametrize("deep", [False, True])
+def test_a_link_is_followed_and_its_file_keeps_its_mode(original, deep):
+    Path("real.csv").write_text("old")
+    Path("real.csv").chmod(0o640)
+    Path("link.csv").symlink_to("real.csv")
+    if deep:
+        Path("away").mkdir()
+        Path("away/link.csv").symlink_to("../link.csv")
+    name = "away/link.csv" if deep else "link.csv"
+    assert run("export", original, "-o", name).exit_code == 0
+    assert Path("link.csv").is_symlink()
+    assert Path("real.csv").read_text().startswith("secret,")
+    assert stat.S_IMODE(os.stat("real.csv").st_mode) == 0o640
+
+
+def test_a_link_to_a_file_that_is_to_be_made_is_followed():
+    Path("made").mkdir()
+    Path("link.csv").symlink_to("made/new.csv")
+    write_output("link.csv", [b"text"])
+    assert Path("made/new.csv").read_bytes() == b"text"
+    assert Path("link.csv").is_symlink()
+
+
+def test_a_figure_and_budgets_follow_links_too(tmp_path):
+    Path("b.csv").symlink_to("budgets.csv")
+    md.leakage.write_budgets("b.csv", [0.5, 0.25])
+    assert md.leakage.read_budgets("budgets.csv").tolist() == [0.5, 0.25]
+
+
+def test_a_file_with_another_name_a_folder_and_a_loop_are_refused_before_anything_is_computed(original):
+    Path("old.csv").write_text("old")
+    os.link("old.csv", "other.csv")
+    Path("loop.csv").symlink_to("loop.csv")
+    Path("folder.csv").mkdir()
+    for name, said in (("old.csv", "hard link"), ("loop.csv", "loop.csv"), ("folder.csv", "is a folder")):
+        result = run("export", original, "-o", name)
+        assert result.exit_code == 2
+        assert said in result.output
+        with pytest.raises(ExportError):
+            write_output(name, iter(()))
+    assert Path("other.csv").read_text() == Path("old.csv").read_text() == "old"
+    os.remove("other.csv")
+    assert find_output("old.csv") == Path("old.csv")
+
+
+def test_a_file_that_is_there_is_found_through_a_link(original):
+    Path("points.csv").write_text("latitude,longitude\n" + "48.1,11.5\n48.2,11.6\n" * 20, encoding="utf-8")
+    Path("old.toml").write_text("old")
+    Path("link.toml").symlink_to("old.toml")
+    result = run("init", "points.csv", "-o", "link.toml")
+    assert result.exit_code == 2
+    assert "there already" in result.output
+    assert Path("old.toml").read_text() == "old"
+
+
+def test_what_is_the_packages_own_follows_no_link(monkeypatch, tmp_path):
+    Path("precious").write_text("precious")
+    # A ledger and an accountant that are made.
+    Path("l.json").symlink_to("elsewhere.json")
+    for make in (lambda: md.Ledger(epsilon=1, path="l.json").spend("x", "y", "0.1"), lambda: file_of("l.json")):
+        with pytest.raises(InputError, match="link to a file that does not exist"):
+            make()
+    assert run("ledger", "new", "l.json", "--epsilon", "1").exit_code == 2
+    assert not Path("elsewhere.json").exists()
+    # An entry of the cache: neither read nor written through.
+    monkeypatch.setenv(cache.VARIABLE, str(tmp_path / "cache"))
+    cache.store("kind", "00", {"x": np.ones(2)})
+    entry = cache.path_of("kind", "00")
+    assert entry is not None
+    moved = tmp_path / "entry"
+    entry.rename(moved)
+    kept = moved.read_bytes()
+    entry.symlink_to(moved)
+    assert cache.load("kind", "00") is None
+    cache.store("kind", "00", {"x": np.zeros(2)})
+    assert moved.read_bytes() == kept
+    assert not entry.is_symlink()
+    # A temporary file of a set.
+    from mechdesign.atomic import replace_files
+
+    Path("set").mkdir()
+    Path("set/.a.partial").symlink_to(tmp_path / "precious")
+    replace_files(Path("set"), {"a": b"new"}, "a")
+    assert Path("precious").read_text() == "precious"
+    assert Path("set/a").read_bytes() == b"new"

@@ -1,0 +1,393 @@
+"""How texts are written: what is recognised and told, what is asked for, and what overrules both."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import threading
+import unicodedata
+import warnings
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from mechdesign.data import layout
+from mechdesign.data.budgets import read_budgets
+from mechdesign.data.costs import read_cost_curves, read_weights
+from mechdesign.data.inspection import look_at
+from mechdesign.data.layout import Layout, mark_of, reading_as, said
+from mechdesign.data.matrices import read_chain_matrix, read_matrix
+from mechdesign.data.places import read_places
+from mechdesign.data.states import Names, read_states
+from mechdesign.data.text import read_columns, read_numbers, read_rows
+from mechdesign.data.traces import read_checkins
+from mechdesign.data.traces import read_places as read_keys
+from mechdesign.errors import InputError, RecognisedWarning
+from mechdesign.model.domain import Domain
+from mechdesign.model.places import DEGREES
+
+ROWS = "user;lat;lon\nann;46,9512;7,44\nbob;46,96;7,4512\n"
+
+
+def written(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
+    path = folder / name
+    path.write_bytes(content.encode() if isinstance(content, str) else content)
+    return path
+
+
+def told(read: object) -> tuple[object, list[str]]:
+    """Return what a function returns, and what it tells that it recognised."""
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        found = read()  # type: ignore[operator]
+    assert {each.category for each in caught} <= {RecognisedWarning}
+    return found, [str(each.message).partition("t.csv")[2] for each in caught]
+
+
+@pytest.mark.parametrize("delimiter", [",", ";", "\t", "|"])
+def test_delimiters_are_recognised_and_told(tmp_path: Path, delimiter: str) -> None:
+    path = written(tmp_path, "user,lat,lon\nann,46.5,7.5\n".replace(",", delimiter))
+    for read in (
+        lambda: read_numbers(path, "lat").tolist(),
+        lambda: read_places(path, DEGREES)[0].tolist(),
+        lambda: read_checkins(path, "user", "lat", "lon")[0].latitude.tolist(),
+        lambda: [lat for lat, _ in read_keys(path, "user", "lat", "lon").values()],
+    ):
+        found, notes = told(read)
+        assert found == [46.5]
+        assert any("separated by" in note for note in notes) is (delimiter != ",")
+        with reading_as(delimiter=delimiter):
+            assert told(read) == ([46.5], [])
+    with reading_as(delimiter="#"), pytest.raises(InputError, match="no column"):
+        read_numbers(path, "lat")
+
+
+def test_commas_are_taken_wherever_they_suit(tmp_path: Path) -> None:
+    path = written(tmp_path, "a;b;c,n\n1;2;3,4\n")
+    assert told(lambda: read_columns(path, ["n", "a;b;c"])) == ({"n": ["4"], "a;b;c": ["1;2;3"]}, [])
+    labels = written(tmp_path, "A;B\nC\n", "states.csv")
+    assert told(lambda: read_states(labels, Domain.from_labels(["C", "A;B"])).tolist()) == ([1, 0], [])
+
+
+@pytest.mark.parametrize("first", ["sep=;\n", "sep=;\r\n", '"sep=;"\r', "sep=|\n", "sep=\t\n"])
+def test_a_first_line_for_spreadsheets_is_skipped(tmp_path: Path, first: str) -> None:
+    sign = first.strip('"\r\n')[-1]
+    path = written(tmp_path, first + "user;lat\nann;1.5\nbob;x\n".replace(";", sign))
+    found, notes = told(lambda: read_columns(path, ["lat"]))
+    assert found == {"lat": ["1.5", "x"]}
+    assert len(notes) == 1
+    assert "its first line says" in notes[0]
+    with pytest.warns(RecognisedWarning), pytest.raises(InputError, match="row 2, column lat"):
+        read_numbers(path, "lat")
+    matrix = written(tmp_path, first + "0.5;0.5\n0;1\n".replace(";", sign), "m.csv")
+    assert read_matrix(matrix, sign).shape == (2, 2)
+
+
+def test_only_a_first_line_is_one_for_spreadsheets(tmp_path: Path) -> None:
+    path = written(tmp_path, "a\nsep=;\n")
+    assert told(lambda: read_columns(path, ["a"])) == ({"a": ["sep=;"]}, [])
+    assert told(lambda: read_columns(written(tmp_path, "sep=ab\n1\n"), ["sep=ab"])) == ({"sep=ab": ["1"]}, [])
+
+
+@pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "utf-8-sig", "utf-8"])
+@pytest.mark.parametrize("packed", [False, True])
+def test_encodings_by_their_byte_order_mark(tmp_path: Path, encoding: str, packed: bool) -> None:
+    text = "Ort,lat,lon\nZürich 城,46.5,7.5\n" + "b,1,2\n" * 3000
+    content = text.encode(encoding)
+    path = written(tmp_path, gzip.compress(content) if packed else content)
+    found, notes = told(lambda: read_columns(path, ["Ort"])["Ort"])
+    assert isinstance(found, list)
+    assert (found[0], len(found)) == ("Zürich 城", 3001)
+    assert any("byte order mark" in note for note in notes) is (encoding in ("utf-16", "utf-32"))
+
+
+@pytest.mark.parametrize(("encoding", "text"), [("gbk", "城市"), ("latin-1", "Zürich"), ("utf-16-le", "Zürich")])
+def test_other_encodings_are_asked_for(tmp_path: Path, encoding: str, text: str) -> None:
+    path = written(tmp_path, f"{text},n\nx,1\n".encode(encoding))
+    with pytest.raises(InputError, match=r"(?i)encoding") as caught:
+        read_numbers(path, "n")
+    assert "LATIN1" not in str(caught.value)
+    with reading_as(encoding=encoding):
+        assert read_columns(path, [text, "n"]) == {text: ["x"], "n": ["1"]}
+
+
+def test_the_mark_itself_is_no_part_of_a_name(tmp_path: Path) -> None:
+    path = written(tmp_path, "n\n1\n".encode("utf-16"))
+    with reading_as(encoding="utf-16-le"):
+        assert read_numbers(path, "n").tolist() == [1]
+
+
+@pytest.mark.parametrize("content", [b"\xff\xfea", b"\xff\xfe\x00\xd8", "n\n1\n".encode("utf-16")[:-1]])
+def test_damaged_utf_16_is_refused(tmp_path: Path, content: bytes) -> None:
+    with pytest.warns(RecognisedWarning), pytest.raises(InputError, match="is not a text in"):
+        read_numbers(written(tmp_path, content), "n")
+
+
+def test_decimal_commas_are_recognised_and_told(tmp_path: Path) -> None:
+    path = written(tmp_path, ROWS)
+    for read in (
+        lambda: read_numbers(path, "lat").tolist(),
+        lambda: read_places(path, DEGREES)[0].tolist(),
+        lambda: [trace.latitude[0] for trace in read_checkins(path, "user", "lat", "lon")],
+        lambda: [lat for lat, _ in read_keys(path, "user", "lat", "lon").values()],
+        lambda: [trace.latitude[0] for trace in look_at(path).traces],
+    ):
+        found, notes = told(read)
+        assert found == [46.9512, 46.96]
+        assert any("column lat: commas stand before decimals" in note for note in notes)
+        with reading_as(decimal=",", delimiter=";"):
+            assert told(read) == ([46.9512, 46.96], [])
+        with reading_as(decimal=".", delimiter=";"), pytest.raises(InputError, match="not a number"):
+            read()
+
+
+def test_decimal_commas_of_files_of_numbers(tmp_path: Path) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecognisedWarning)
+        assert read_budgets(written(tmp_path, "step;epsilon\n0;0,5\n1;0,25\n")).tolist() == [0.5, 0.25]
+        with pytest.raises(InputError, match=r"line 2.*Say delimiter"):
+            read_weights(written(tmp_path, "weight\n1,5\n2\n"))
+        with reading_as(delimiter=";"):
+            assert read_weights(written(tmp_path, "weight\n1,5\n2\n")).tolist() == [1.5, 2]
+        (curve,) = read_cost_curves(written(tmp_path, "epsilon;cost\n0,5;2,25\n1;1,5\n"))
+        assert [each.tolist() for each in curve] == [[0.5, 1], [2.25, 1.5]]
+        for text in ("0,5;0,5\n0,25;0,75\n", "0,5\t0,5\n0,25\t0,75\n", "0,5 0,5\n0,25 0,75\n"):
+            assert read_matrix(written(tmp_path, text)).tolist() == [[0.5, 0.5], [0.25, 0.75]]
+        grid = Domain.grid(2, 1, 2, 1, "km")
+        assert read_states(written(tmp_path, "x;y\n0,5;0,5\n1,5;0,25\n"), grid).tolist() == [0, 1]
+
+
+@pytest.mark.parametrize(
+    ("texts", "largest", "sign"),
+    [
+        (["1.5", "2"], np.inf, "."),
+        (["1,5", "2"], np.inf, ","),
+        (["0,125"], np.inf, ","),
+        (["46,951"], 90, ","),
+        (["1,234", "1,2345"], np.inf, ","),
+        (["-1,5e3", ""], np.inf, ","),
+        (["NaN", "inf"], np.inf, "."),
+        (["1,234,567"], np.inf, "."),
+    ],
+)
+def test_the_sign_before_decimals(texts: list[str], largest: float, sign: str) -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RecognisedWarning)
+        assert mark_of(texts, "t.csv, column a", largest).sign == sign
+
+
+@pytest.mark.parametrize("texts", [["1,234"], ["12,345", "1,000"], ["1,5", "1.5"], ["-1,234"]])
+def test_what_may_part_thousands_is_asked_for(texts: list[str]) -> None:
+    with pytest.raises(InputError, match=r'column a.*Say decimal = ","') as caught:
+        mark_of(texts, "t.csv, column a")
+    assert "234" not in str(caught.value)
+    with reading_as(decimal="."):
+        assert mark_of(texts, "t.csv, column a").sign == "."
+    with reading_as(decimal=","):
+        if "1.5" in texts:
+            with pytest.raises(InputError, match="has a point"):
+                mark_of(texts, "t.csv, column a")
+        else:
+            assert mark_of(texts, "t.csv, column a").plain("1,234") == "1.234"
+
+
+def test_blanks_after_commas_are_left_out(tmp_path: Path) -> None:
+    path = written(tmp_path, 'user, lat, lon\nann, 46.5, 7.5\n"b, c", 1, 2\n')
+    found, notes = told(lambda: read_columns(path, ["user", "lat"]))
+    assert found == {"user": ["ann", "b, c"], "lat": ["46.5", "1"]}
+    assert notes == [": blanks around its fields are left out"]
+    assert [trace.user for trace in told(lambda: read_checkins(path, "user", "lat", "lon"))[0]] == ["ann", "b, c"]  # type: ignore[attr-defined]
+    assert told(lambda: dict(look_at(path).columns))[0] == {"user": "user", "latitude": "lat", "longitude": "lon"}
+    # Names with blanks, as they are written, stay names.
+    assert told(lambda: read_columns(path, [" lat"])) == ({" lat": [" 46.5", " 1"]}, [])
+
+
+def test_letters_and_marks_are_joined(tmp_path: Path) -> None:
+    apart = unicodedata.normalize("NFD", "Zürich")
+    path = written(tmp_path, f"{apart},n\n{apart},1\nZürich,2\n")
+    for name in ("Zürich", apart):
+        found, notes = told(lambda name=name: read_columns(path, [name]))
+        assert found == {name: ["Zürich", "Zürich"]}
+        assert len(notes) == 1
+        assert "NFC" in notes[0]
+    assert [Names.of(labels).index(name, "") for labels in (["Zürich"], [apart]) for name in (apart, "Zürich")] == [
+        0
+    ] * 4
+    users = written(tmp_path, f"user,lat,lon\n{apart},1.5,2\nZürich,1,2\n")
+    with pytest.warns(RecognisedWarning):
+        assert [len(trace) for trace in read_checkins(users, "user", "lat", "lon")] == [2]
+    with pytest.warns(RecognisedWarning):
+        assert read_states(written(tmp_path, f"Bern\n{apart}\n"), Domain.from_labels(["Bern", apart])).tolist() == [
+            0,
+            1,
+        ]
+
+
+def test_wide_fields_are_read_and_the_limit_is_put_back(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    limit = csv.field_size_limit()
+    wide = ", ".join(["7.4 46.9"] * 20_000)
+    path = written(tmp_path, f'n,route\n1,"{wide}"\n2,x\n3,"{wide}\n{wide}"\n')
+    assert read_numbers(path, "n").tolist() == [1, 2, 3]
+    threads = [threading.Thread(target=read_columns, args=(path, ["route"])) for _ in range(3)]
+    for each in threads:
+        each.start()
+    for each in threads:
+        each.join()
+    assert csv.field_size_limit() == limit
+    # A quote that is not closed takes as much as a line may.
+    monkeypatch.setattr(layout, "_WIDEST_FIELD", 2**18)
+    with pytest.raises(InputError, match=r"field larger than field limit.*quotes closed"):
+        list(read_rows(written(tmp_path, 'n\n"' + ("x" * 99 + "\n") * 2**12 + "y\n"), ","))
+    assert csv.field_size_limit() == limit
+
+
+def test_columns_of_parquet_that_hold_no_values_are_left_out(tmp_path: Path) -> None:
+    arrow = pytest.importorskip("pyarrow")
+    parquet = pytest.importorskip("pyarrow.parquet")
+    table = {
+        "lat": [1.5, 2.5],
+        "lon": [3.0, 4.0],
+        "geometry": [b"\x01\xff", b"\x00"],
+        "tags": [["a"], []],
+        "key": arrow.array([b"a", b"b"], arrow.binary()),
+        "id": arrow.array([b"\xff" * 4, b"b" * 4], arrow.binary(4)),
+        "at": [{"x": 1}, {"x": 2}],
+    }
+    path = tmp_path / "t.csv"
+    parquet.write_table(arrow.table(table), path)
+    found, notes = told(lambda: read_columns(path, ["lat", "key"]))
+    assert found == {"lat": ["1.5", "2.5"], "key": ["a", "b"]}
+    assert notes == [": columns that hold lists, structures or bytes are left out: geometry, tags, id, at"]
+    for name in ("geometry", "tags", "id", "at"):
+        with (
+            pytest.warns(RecognisedWarning),
+            pytest.raises(InputError, match=f"nothing to read in the column '{name}'"),
+        ):
+            read_columns(path, [name])
+    with pytest.warns(RecognisedWarning), pytest.raises(InputError, match="no column 'none'"):
+        read_columns(path, ["none"])
+
+
+NUMBERED = {
+    "header": "0,1,2\n0.5,0.25,0.25\n0.25,0.5,0.25\n0.25,0.25,0.5\n",
+    "numbered": "1,0.5,0.25\n2,0.25,0.5\n3,0.5,0.5\n",
+}
+
+
+@pytest.mark.parametrize("key", NUMBERED)
+def test_what_may_number_a_matrix_is_asked_about(tmp_path: Path, key: str) -> None:
+    path = written(tmp_path, NUMBERED[key])
+    for read in (read_matrix, read_chain_matrix):
+        with pytest.raises(InputError, match=f"may number.*{key} = true.*--no-{key}"):
+            read(path)
+    with reading_as(**{key: False}):  # type: ignore[arg-type]
+        assert read_matrix(path).shape == (3 + (key == "header"), 3)
+    with reading_as(**{key: True}):  # type: ignore[arg-type]
+        assert read_matrix(path).shape == (3, 3 - (key == "numbered"))
+    # As many rows, or columns, as are wanted.
+    assert read_matrix(path, shape=(4 if key == "header" else None, 3)).shape[1] == 3
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        ",0,1\n0,0.5,0.5\n1,0.25,0.75\n",
+        '"","V1","V2"\n"1",0.5,0.5\n"2",0.25,0.75\n',
+        "state;a;b\na;0,5;0,5\nb;0,25;0,75\n",
+    ],
+)
+def test_names_of_rows_and_columns_are_asked_about(tmp_path: Path, text: str) -> None:
+    path = written(tmp_path, text)
+    with pytest.raises(InputError, match="header, numbered"):
+        told(lambda: read_matrix(path))
+    with reading_as(header=True, numbered=True, decimal="," if ";" in text else None):
+        assert read_matrix(path).tolist() == [[0.5, 0.5], [0.25, 0.75]]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "0,1,2\n1,0,1\n2,1,0\n",
+        "0,1\n1,0\n",
+        "0,0\n1,0\n2,0\n3,1\n",
+        "0,1\n1,2\n2,3\n",
+        "0,1,3\n5,6,7\n",
+        "2,3,4\n5,6,8\n9,1,1\n",
+    ],
+)
+def test_matrices_that_number_nothing(tmp_path: Path, text: str) -> None:
+    assert len(read_matrix(written(tmp_path, text))) == text.count("\n")
+
+
+def test_a_row_of_zeros_has_its_own_remedy(tmp_path: Path) -> None:
+    with pytest.raises(
+        InputError, match=r"line 2: is a row of zeros.*1 on its diagonal.*smoothing.*leave the state out"
+    ) as caught:
+        read_chain_matrix(written(tmp_path, "0.7,0.2,0.1\n0,0,0\n0.3,0.3,0.4\n"))
+    assert "normalise" not in str(caught.value)
+
+
+def test_columns_in_other_languages(tmp_path: Path) -> None:
+    text = "Benutzer,Breite,Laenge\nann,46.5,7.5\nbob,46.25,7.25\n"
+    path = written(tmp_path, text)
+    with pytest.raises(InputError, match=r"Benutzer, Breite, Laenge.*--latitude COLUMN and --longitude COLUMN"):
+        look_at(path)
+    assert look_at(path, {"latitude": "Breite", "longitude": "Laenge"}).traces[0].latitude.tolist() == [46.5, 46.25]
+    with pytest.raises(InputError, match="Name it: latitude, or --latitude"):
+        read_places(path, DEGREES)
+    with reading_as(latitude="Breite", longitude="Laenge"):
+        assert read_places(path, DEGREES)[1].tolist() == [7.5, 7.25]
+        box = Domain.geographic_grid(2, 2, 46, 47, 7, 8)
+        assert read_states(path, box).tolist() == [3, 0]
+    # A first line that may hold data is not shown.
+    with pytest.raises(InputError, match="form alone") as caught:
+        look_at(written(tmp_path, "Ada,HIV\nBob,flu\n"))
+    assert "Ada" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("start", "name"),
+    [
+        (b"\xd0\xcf\x11\xe0\xa1", "Office"),
+        (b"BZh91AY", "bzip2"),
+        (b"\xfd7zXZ\x00", "xz"),
+        (b"PK\x03\x04", "ZIP"),
+        (b'{"a": 1}\n{"a": 2}\n', "JSON"),
+        (b'<?xml version="1.0"?><gpx><trkpt lat="46.95" lon="7.44"/></gpx>', "GPX"),
+        (b'<kml xmlns="x"><coordinates>7.44,46.95,0</coordinates></kml>', "KML"),
+        ('{"type":"Point","coordinates":[7.44,46.95]}'.encode("utf-16"), "GeoJSON"),
+    ],
+)
+def test_other_formats_are_named_in_one_line(tmp_path: Path, start: bytes, name: str) -> None:
+    path = written(tmp_path, start)
+    with pytest.raises(InputError, match=name) as caught:
+        told(lambda: look_at(path))
+    assert "46.95" not in str(caught.value)
+    assert len(str(caught.value)) < 400
+
+
+@pytest.mark.parametrize(
+    ("key", "value"),
+    [
+        ("delimiter", ""),
+        ("delimiter", ";;"),
+        ("delimiter", "\n"),
+        ("delimiter", '"'),
+        ("decimal", ";"),
+        ("decimal", ""),
+        ("encoding", "none"),
+        ("encoding", "rot13"),
+        ("encoding", "base64"),
+        ("encoding", ""),
+    ],
+)
+def test_wrong_layouts_are_refused(key: str, value: str) -> None:
+    with pytest.raises(InputError, match=key), reading_as(**{key: value}):  # type: ignore[arg-type]
+        pass
+    assert said() == Layout()
+
+
+def test_a_delimiter_is_no_sign_of_decimals() -> None:
+    with pytest.raises(InputError, match="is the delimiter"):
+        Layout(delimiter=",", decimal=",")

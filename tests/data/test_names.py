@@ -1,0 +1,90 @@
+"""Labels and positions: a text is a label, a number a position, and what may be both is refused."""
+
+from __future__ import annotations
+
+import pytest
+
+from mechdesign.data.names import Names
+from mechdesign.errors import InputError
+
+PLAIN = Names.of(["home", "work", "pub"])
+NUMBERED = Names.of(["0", "1", "2"])
+HOUSES = Names.of(["3", "2", "1", "0"])
+FEW = Names.of(["home", "0", "7"])
+
+
+@pytest.mark.parametrize(
+    ("names", "name", "expected"),
+    [
+        (PLAIN, "work", 1),
+        (PLAIN, 1, 1),
+        (NUMBERED, "1", 1),
+        (NUMBERED, 1, 1),
+        (HOUSES, "3", 0),
+        (FEW, "0", 1),
+        (FEW, 2, 2),
+    ],
+)
+def test_a_text_is_a_label_and_an_integer_a_position(names, name, expected):
+    assert names.find_typed(name, "edges[0][0]") == expected
+    assert names.find_given(name, "trace[0]") == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "name", "words"),
+    [
+        (PLAIN, "1", "is not a secret.*An index is written without quotes"),
+        (PLAIN, "pubs", "must be one of home, work, pub"),
+        (PLAIN, 3, "an index from 0 to 2"),
+        (PLAIN, -1, "an index from 0 to 2"),
+        (NUMBERED, 3, "an index from 0 to 2"),
+        (NUMBERED, "3", "is not a secret"),
+        # Labels are whole numbers: 0 may be meant as the label of the last one.
+        (HOUSES, 0, "may be meant as a label"),
+        (HOUSES, 3, "may be meant as a label"),
+        (HOUSES, 9, "may be meant as a label"),
+        (HOUSES, "9", "is not a secret"),
+        (FEW, 0, "may be meant as a label"),
+        (Names.of(["1.0", "2.0"]), 1, "may be meant as a label"),
+        (Names.of(["-1", "+2"]), 1, "may be meant as a label"),
+        (Names.of(["007", "008"]), 0, "may be meant as a label"),
+    ],
+    ids=str,
+)
+def test_other_names_in_a_specification_are_refused(names, name, words):
+    with pytest.raises(InputError, match=rf"^edges\[0\]: .*{words}"):
+        names.find_typed(name, "edges[0]")
+
+
+def test_an_integer_in_python_is_a_position_whatever_the_labels_are():
+    assert [HOUSES.find_given(name, "trace[0]") for name in (0, "0", 3, "3")] == [0, 3, 3, 0]
+    for wrong in (4, -1, "4"):
+        with pytest.raises(InputError, match="is not a secret"):
+            HOUSES.find_given(wrong, "trace[0]")
+
+
+@pytest.mark.parametrize(
+    ("names", "text", "expected"),
+    [(PLAIN, "work", 1), (PLAIN, "1", 1), (NUMBERED, "1", 1), (HOUSES, "3", 0), (FEW, "0", 1)],
+)
+def test_a_text_in_a_file_is_a_label_or_a_number(names, text, expected):
+    assert names.find_written(text, "line 1") == expected
+
+
+@pytest.mark.parametrize(
+    ("names", "text", "words"),
+    [
+        (PLAIN, "3", "is not a secret"),
+        (PLAIN, "1.0", "is not a secret"),
+        (PLAIN, "", "is not a secret"),
+        (PLAIN, "١", "is not a secret"),
+        (HOUSES, "4", "not taken for an index"),
+        (HOUSES, "00", "not taken for an index"),
+        (Names.of(["1.0", "2.0"]), "1", "not taken for an index"),
+        (Names.of(["-1", "-2"]), "1", "not taken for an index"),
+    ],
+    ids=str,
+)
+def test_other_texts_in_a_file_are_refused(names, text, words):
+    with pytest.raises(InputError, match=rf"^line 1: .*{words}"):
+        names.find_written(text, "line 1")

@@ -1,0 +1,229 @@
+"""Specifications name secrets by labels or positions, and match files with a row for each secret by their labels."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+
+import mechdesign as md
+from mechdesign.cli import main
+from mechdesign.data.states import as_states, read_states
+from mechdesign.errors import InputError, SpecificationError
+from mechdesign.spec.specification import parse
+
+LABELS = 'domain.labels = ["A", "B", "C"]\n'
+HOUSES = 'domain.labels = ["3", "2", "1", "0"]\n'
+REST = 'cost.distance = "hamming"\n'
+METRIC = 'privacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]\n'
+UNIFORM = "prior.uniform = true\n"
+
+
+@pytest.fixture(autouse=True)
+def in_a_folder(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+
+
+def test_counts_are_matched_with_the_secrets_by_their_labels():
+    Path("counts.csv").write_text("place,n\nC,3\nB,2\nA,1\n")
+    for label in ("", ', label = "place"'):
+        given = parse(LABELS + f'prior.csv = {{ path = "counts.csv", column = "n"{label} }}\n' + REST + METRIC)
+        assert given.problem().prior.tolist() == pytest.approx([1 / 6, 2 / 6, 3 / 6])
+        assert given.notes == ("prior.csv: counts.csv: rows are matched with the secrets by the column place",)
+    taken = parse(LABELS + 'prior.csv = { path = "counts.csv", column = "n", label = "" }\n' + REST + METRIC)
+    assert taken.problem().prior.tolist() == pytest.approx([3 / 6, 2 / 6, 1 / 6])
+    assert "taken for the secrets in their order" in taken.notes[0]
+
+
+@pytest.mark.parametrize(
+    ("text", "path", "words"),
+    [
+        ("place,n\nC,3\nD,2\nA,1\n", "prior.csv", "row 2, column place is no label of a secret"),
+        ("place,n\nC,3\nC,2\nA,1\n", "prior.csv", "row 2, column place repeats"),
+        ("place,n\nC,3\nA,1\n", "prior.csv", "no row for the secret B"),
+        ("n\n3\n1\n", "prior.csv.path", "found 2; must be 3"),
+        ("place,n\nC,3\nB,x\nA,1\n", "prior.csv", "row 2, column n is not a number"),
+        ("place,n\nB,x\nC,3\nA,1\n", "prior.csv", "row 1, column n is not a number"),
+    ],
+)
+def test_the_first_mismatch_of_a_file_of_counts_is_refused(text, path, words):
+    Path("counts.csv").write_text(text)
+    given = parse(LABELS + 'prior.csv = { path = "counts.csv", column = "n" }\n' + REST + METRIC)
+    with pytest.raises(SpecificationError) as caught:
+        given.problem()
+    assert caught.value.path == path
+    assert words in str(caught.value)
+    # Of the file nothing is shown but its form.
+    assert "D" not in str(caught.value.value)
+
+
+def test_files_of_a_requirement_are_matched_and_said_too():
+    Path("kinds.csv").write_text("where,kind\nC,home\nA,home\nB,work\n")
+    Path("belief.csv").write_text("weight\n1\n1\n2\n")
+    text = (
+        LABELS + UNIFORM + REST + "privacy = [\n"
+        '{ kind = "graph", epsilon = 1, categories = { path = "kinds.csv", column = "kind" } },\n'
+        '{ kind = "distortion", minimum = 0.1, distance = "hamming", '
+        'prior = { csv = { path = "belief.csv", column = "weight" } } }]\n'
+        'policy.isolated = "release"\n'
+    )
+    given = parse(text)
+    graph, floor = given.problem().requirements
+    assert sorted(graph.graph.edges) == [(0, 2)]
+    assert "by the column where" in given.notes[0]
+    assert given.notes[0].startswith("privacy[0].categories: kinds.csv")
+    assert "without a column of labels" in given.notes[1]
+    assert given.notes[1].startswith("privacy[1].prior.csv: belief.csv")
+    assert floor is not None
+    Path("kinds.csv").write_text("where,kind\nC,home\nA,home\nD,work\n")
+    with pytest.raises(SpecificationError, match="row 3, column where is no label"):
+        parse(text).problem()
+
+
+@pytest.mark.parametrize("edges", ['[["3", "2"]]', '[["A", "B"]]', "[[0, 1]]", '[["A", 1]]'])
+def test_edges_name_labels_by_texts_and_positions_by_integers(edges):
+    labels = HOUSES if "3" in edges else LABELS
+    graph = f'privacy = [{{ kind = "graph", epsilon = 1, edges = {edges} }}]\npolicy.isolated = "release"\n'
+    assert list(parse(labels + UNIFORM + REST + graph).policy.graph.edges) == [(0, 1)]
+
+
+@pytest.mark.parametrize(
+    ("labels", "edges", "path"),
+    [
+        (HOUSES, "[[0, 1]]", "privacy[0].edges[0][0]"),
+        (HOUSES, '[["3", 1]]', "privacy[0].edges[0][1]"),
+        (LABELS, '[["0", "1"]]', "privacy[0].edges[0][0]"),
+        (LABELS, "[[0, 3]]", "privacy[0].edges[0][1]"),
+    ],
+)
+def test_other_ends_of_edges_are_refused(labels, edges, path):
+    graph = f'privacy = [{{ kind = "graph", epsilon = 1, edges = {edges} }}]\npolicy.isolated = "release"\n'
+    with pytest.raises(SpecificationError) as caught:
+        parse(labels + UNIFORM + REST + graph).problem()
+    assert caught.value.path == path
+
+
+@pytest.mark.parametrize(
+    ("key", "path"),
+    [("policy.support = [0, 1]", "policy.support[0]"), ("observables.subset = [3, 2]", "observables.subset[0]")],
+)
+def test_other_lists_of_secrets_take_no_positions_where_labels_are_whole_numbers(key, path):
+    graph = 'privacy = [{ kind = "graph", epsilon = 1, complete = true }]\n'
+    text = HOUSES + UNIFORM + REST + key + "\n" + graph
+    with pytest.raises(SpecificationError) as caught:
+        read(text)
+    assert caught.value.path == path
+    assert read(text.replace("[0, 1]", '["0", "1"]').replace("[3, 2]", '["3", "2"]')) is not None
+
+
+def read(text):
+    given = parse(text)
+    return given.problem() and given.policy
+
+
+def test_edges_in_a_file_are_labels_where_these_are_numbers():
+    Path("edges.csv").write_text("source,target\n3,2\n0,1\n")
+    graph = 'privacy = [{ kind = "graph", epsilon = 1, edges_csv.path = "edges.csv" }]\npolicy.isolated = "release"\n'
+    assert sorted(parse(HOUSES + UNIFORM + REST + graph).policy.graph.edges) == [(0, 1), (2, 3)]
+    assert sorted(parse("domain.line = 4\n" + UNIFORM + REST + graph).policy.graph.edges) == [(0, 1), (2, 3)]
+    with pytest.raises(SpecificationError, match="is not a secret"):
+        parse(LABELS + UNIFORM + REST + graph).problem()
+
+
+def test_the_states_of_a_released_trace_are_read_as_they_were_written():
+    houses = md.Domain.from_labels(["3", "2", "1", "0"])
+    # Positions 0 and 3, as a released trace says them; alone these numbers are labels.
+    Path("released.csv").write_text("step,state,label\n0,0,3\n1,3,0\n")
+    assert read_states("released.csv", houses).tolist() == [0, 3]
+    Path("labels.csv").write_text("step,state,label\n0,3,3\n1,0,0\n")
+    assert read_states("labels.csv", houses).tolist() == [0, 3]
+    Path("alone.csv").write_text("state\n0\n3\n")
+    assert read_states("alone.csv", houses).tolist() == [3, 0]
+    assert as_states([0, 3], houses).tolist() == [0, 3]
+    for wrong in ("step,state,label\n0,0,3\n1,2,0\n", "step,state,label\n0,0,3\n1,3,x\n"):
+        Path("wrong.csv").write_text(wrong)
+        with pytest.raises(InputError, match="line 3"):
+            read_states("wrong.csv", houses)
+    # A column of remarks that is called so is left alone.
+    Path("remarks.csv").write_text("state,label\n3,morning\n0,noon\n")
+    assert read_states("remarks.csv", houses).tolist() == [0, 3]
+
+
+# --- commands ---------------------------------------------------------------------------------------------------------
+
+
+def run(*arguments):
+    return CliRunner().invoke(main, [*map(str, arguments)])
+
+
+@pytest.fixture(scope="module")
+def designed(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("houses")
+    parse(HOUSES + UNIFORM + REST + METRIC.replace("= 1,", "= 30,")).design().save(folder / "made", report=False)
+    return folder / "made"
+
+
+def test_a_secret_on_the_command_line_is_a_label_where_labels_are_numbers(designed):
+    # At so large an ε the answer is the secret itself.
+    assert run("sample", designed, "--secret", "3").stdout == "3\n"
+    assert run("sample", designed, "--secret", "0").stdout == "0\n"
+    refused = run("sample", designed, "--secret", "4")
+    assert refused.exit_code == 2
+    assert "not taken for an index" in " ".join(refused.stderr.split())
+
+
+def test_an_attacker_s_prior_is_matched_by_labels(designed):
+    Path("prior.csv").write_text("house,probability\n0,97\n1,1\n2,1\n3,1\n")
+    Path("order.csv").write_text("probability\n1\n1\n1\n97\n")
+    matched, taken = (run("attack", designed, "--prior", name, "--json") for name in ("prior.csv", "order.csv"))
+    assert matched.stdout == taken.stdout
+    assert "by the column house" in " ".join(matched.stderr.split())
+    assert "taken for the secrets in their order" in " ".join(taken.stderr.split())
+    other = run("attack", designed, "--prior", "prior.csv", "--label", "", "--json")
+    assert other.stdout != matched.stdout
+    Path("prior.csv").write_text("house,probability\n0,97\n1,1\n2,1\n9,1\n")
+    refused = run("attack", designed, "--prior", "prior.csv")
+    assert refused.exit_code == 2
+    assert "column house" in " ".join(refused.stderr.split())
+
+
+def test_a_channel_with_labels_is_audited_in_the_order_of_the_specification():
+    Path("spec.toml").write_text(
+        'domain.points = [[0.0], [1.0], [2.0]]\ndomain.labels = ["A", "B", "C"]\n'
+        'prior.uniform = true\ncost.distance = "euclidean"\n'
+        'privacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]\n'
+    )
+    rows = {"A": "0.5,0.3,0.2", "B": "0.3,0.4,0.3", "C": "0.2,0.3,0.5"}
+    found = []
+    for order in ("ABC", "CAB"):
+        Path("c.csv").write_text("secret,A,B,C\n" + "".join(f"{name},{rows[name]}\n" for name in order))
+        found.append(run("audit", "c.csv", "--spec", "spec.toml", "--json"))
+    assert found[0].exit_code == 0
+    assert found[0].stdout == found[1].stdout
+    for wrong, words in (("ABD", "no label of the specification"), ("ABB", "several rows"), ("AB", "number of rows")):
+        Path("c.csv").write_text("secret,A,B,C\n" + "".join(f"{name},{rows.get(name, rows['C'])}\n" for name in wrong))
+        refused = run("audit", "c.csv", "--spec", "spec.toml")
+        assert refused.exit_code == 2
+        assert words in " ".join(refused.stderr.split())
+
+
+def test_edges_and_weights_of_an_audit_name_labels_where_these_are_numbers(designed):
+    Path("edges.csv").write_text("3,2\n")
+    found = run("audit", designed, "--graph", "edges.csv", "--json", "--no-optimum")
+    assert '"pair": [\n      0,\n      1\n' in found.stdout or '"pair": [\n      1,\n      0\n' in found.stdout
+    Path("edges.csv").write_text("3,4\n")
+    assert "not taken for an index" in " ".join(run("audit", designed, "--graph", "edges.csv").stderr.split())
+    Path("prior.csv").write_text("house,probability\n0,97\n1,1\n2,1\n3,1\n")
+    said = run("audit", designed, "--prior", "prior.csv", "--no-optimum", "--json").stderr
+    assert "by the column house" in " ".join(said.split())
+
+
+def test_what_is_said_of_a_file_is_printed(designed):
+    Path("counts.csv").write_text("n\n3\n2\n1\n")
+    Path("s.toml").write_text(LABELS + 'prior.csv = { path = "counts.csv", column = "n" }\n' + REST + METRIC)
+    made = run("design", "s.toml", "-o", "made", "--no-report")
+    assert made.exit_code == 0, made.stderr
+    assert "rows are taken for the secrets in their order" in " ".join((made.stderr + made.stdout).split())
+    assert np.isfinite(md.Channel.load("made").matrix).all()

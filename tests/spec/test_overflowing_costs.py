@@ -1,0 +1,45 @@
+"""A cost that overflows would be infinite, and so forbid an answer that nobody forbade: it is refused, with its key."""
+
+from __future__ import annotations
+
+import warnings
+
+import numpy as np
+import pytest
+from spec_examples import document, failure, problem
+
+from mechdesign.errors import SpecificationError
+from mechdesign.spec.measures import scaled_cost
+
+
+@pytest.mark.parametrize(
+    ("more", "key"),
+    [("power = 1000", "power"), ("power = 2e5", "power"), ("scale = 1e308", "scale"), ("scale = 1e101", "scale")],
+)
+def test_costs_that_overflow_are_refused(more, key):
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        found = failure(document(cost=f'[cost]\ndistance = "euclidean"\n{more}', privacy="", rest=PRIVACY))
+    assert (found.path, "makes costs too large" in str(found)) == (f"cost.{key}", True)
+
+
+PRIVACY = '[[privacy]]\nkind = "metric"\nepsilon = 0.5\ndistance = "hamming"'
+
+
+def test_the_largest_power_that_does_passes():
+    cost = problem(cost='[cost]\ndistance = "euclidean"\npower = 200', privacy="", rest=PRIVACY).cost
+    assert np.isfinite(cost).all()
+    assert cost.max() == pytest.approx(5.0**100)
+
+
+def test_just_inside_and_just_outside():
+    distance = np.array([[0.0, 10.0]])
+    assert scaled_cost(distance, 99.0, 1.0, "cost").tolist() == [[0.0, 1e99]]
+    with pytest.raises(SpecificationError, match="too large"):
+        scaled_cost(distance, 100.5, 1.0, "cost")
+
+
+def test_costs_that_vanish_are_refused():
+    with pytest.raises(SpecificationError, match="vanish"):
+        scaled_cost(np.array([[0.0, 0.1]]), 400.0, 1.0, "cost")
+    assert scaled_cost(np.array([[0.0, 0.1]]), 40.0, 1.0, "cost")[0, 1] > 0

@@ -1,0 +1,74 @@
+"""Times of estimates are work times how slow the machine is, which is measured in less than a second."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import math
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from mechdesign.synthesis import speed
+from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.sizes import Size, estimate, largest
+from mechdesign.synthesis.speed import Speed, measure_speed, slowness
+
+BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
+
+
+def test_what_is_measured_follows_the_clock(monkeypatch):
+    monkeypatch.setattr(speed, "_SECONDS", 0.01)
+    found = [measure_speed(threads) for threads in (1, 2)]
+    assert all(0 < value < 10 for each in found for value in (each.factor, each.sweep, each.sparse))
+
+
+def test_the_time_grows_with_the_slowness_and_nothing_else_changes():
+    settings, size = SolveSettings("block"), Size(100, 100)
+    once, thrice = estimate(size, settings), estimate(size, settings, 3.0)
+    assert thrice.seconds == pytest.approx(3 * once.seconds)
+    assert replace(thrice, seconds=once.seconds) == once
+    assert largest(size, settings, slowness=30.0) < largest(size, settings)
+    slow = Speed(*(2 * value for value in (speed._REFERENCE.factor, speed._REFERENCE.sweep, speed._REFERENCE.sparse)))
+    assert slowness(slow) == 2.0
+
+
+def test_the_worst_cost_takes_longer_and_symmetry_less():
+    settings = SolveSettings("block")
+    plain = estimate(Size(300, 300), settings).seconds
+    assert estimate(Size(300, 300, worst=True), settings).seconds > 2 * plain
+    assert estimate(Size(300, 300, floors=1), settings).seconds > plain
+    assert estimate(Size(300, 300, symmetries=8), settings).seconds < plain / 4
+
+
+@pytest.fixture(scope="module")
+def programs():
+    path = BENCHMARKS / "estimate_programs.py"
+    spec = importlib.util.spec_from_file_location("estimate_programs", path)
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["estimate_programs"] = module
+    spec.loader.exec_module(module)
+    return module.PROGRAMS
+
+
+def test_stored_times_are_mostly_within_a_factor_of_two(programs):
+    """The rows are of `benchmarks/estimates.py`; what stands in them does not depend on this machine."""
+    from mechdesign.spec.specification import parse
+
+    assert len({program.name for program in programs}) == len(programs) == 20
+    lines = (BENCHMARKS / "results" / "estimates.jsonl").read_text(encoding="utf-8").splitlines()
+    rows = {row["name"]: row for row in map(json.loads, lines)}
+    outside = []
+    for program in programs:
+        given, row = parse(program.text), rows.get(program.name)
+        assert given.size is not None
+        if row is not None:
+            slow = math.sqrt(slowness(Speed(**row["before"])) * slowness(Speed(**row["after"])))
+            ratio = estimate(given.size, given.settings, slow).seconds / row["seconds"]
+            outside += [] if 0.5 <= ratio <= 2 else [(program.name, ratio)]
+    assert len(rows) >= 15
+    assert len(outside) <= len(rows) // 10
