@@ -257,7 +257,7 @@ def audit(
     >>> found = audit([[0.75, 0.25], [0.25, 0.75]], distance=[[0, 1], [1, 0]])
     >>> round(found.epsilon, 6), found.witness
     (1.098612, Witness(pair=(0, 1), observable=0))
-    >>> audit([[1.0, 1e-16], [0.5, 0.0]], distance=[[0, 1], [1, 0]]).epsilon
+    >>> audit([[1.0, 1e-16], [1.0, 0.0]], distance=[[0, 1], [1, 0]]).epsilon
     inf
     """
     rows = exact_rows(matrix, as_truth(weights, "weights"))

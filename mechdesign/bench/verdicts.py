@@ -110,7 +110,7 @@ def tight_epsilon(matrix: Floats, bound: ExponentBound) -> float:
     if not weighted.all() and _differ(positive, bound, ~weighted):
         return math.inf
     arrays = {name: getattr(bound, name)[weighted] for name in ("sources", "targets", "weights")}
-    return tight(exact_rows(matrix), replace(bound, **arrays)).epsilon
+    return tight(exact_rows(matrix, weights=True), replace(bound, **arrays)).epsilon
 
 
 def _differ(positive: Floats, bound: ExponentBound, pairs: NDArray[np.bool_]) -> bool:

@@ -570,7 +570,8 @@ def is_least(number: Fraction | float, value: Fraction) -> bool:
     """Tell whether `number` is the least decimal printed for a float that is not below `value`."""
     below = math.nextafter(float(number), -math.inf)
     # Next to zero are numbers that a processor may take for zero.
-    return value <= number and (below == -math.inf or (Fraction(repr(below)) if number else Fraction(-1)) < value)
+    least = Fraction(repr(below)) if number and below > -math.inf else -Fraction(sys.float_info.min)
+    return value <= number and (below == -math.inf or least < value)
 
 
 def nearest(value: Fraction) -> float:

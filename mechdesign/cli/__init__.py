@@ -56,7 +56,7 @@ from mechdesign.version import __version__
 
 __all__ = ["exit_code", "main"]
 
-WRONG, FAULT, CLOSED = 2, 70, 141
+WRONG, LACKING, FAULT, CLOSED = 2, 3, 70, 141
 
 # Commands are imported when they are called: verifying never imports a solver.
 _COMMANDS: Mapping[str, str] = {
@@ -221,7 +221,7 @@ class _Commands(click.Group):
                 ctx.exit(WRONG)
             except MemoryError:
                 say_error("there is not enough memory for this")
-                ctx.exit(WRONG)
+                ctx.exit(LACKING)
             except Exception as error:
                 # Compilers fail in ways of their own when they are interrupted, in what cleans up after it.
                 if isinstance(error, RuntimeError) and _after_interrupt(error):

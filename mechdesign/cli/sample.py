@@ -97,10 +97,9 @@ def sample(
     require_design(directory)
     if secret is not None:
         channel = Channel.load(directory, allowed_gib())
+        labels = channel.secrets or [str(index) for index in range(len(channel.numerators))]
         found, most = (
-            answers(
-                channel, None, channel.sample(Names.of(channel.secrets).find_written(secret, "--secret"), draws, seed)
-            ),
+            answers(channel, None, channel.sample(Names.of(labels).find_written(secret, "--secret"), draws, seed)),
             draws,
         )
     else:

@@ -10,7 +10,7 @@ import math
 from collections import Counter
 from collections.abc import Mapping
 from fractions import Fraction
-from typing import NoReturn
+from typing import Any, NoReturn
 
 from mechdesign.certify.exact import printed
 from mechdesign.errors import InputError
@@ -48,6 +48,9 @@ class RowError(Exception):
     def __init__(self, reason: str, error: InputError, interchangeable: bool = False) -> None:
         super().__init__(reason)
         self.reason, self.error, self.interchangeable = reason, error, interchangeable
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.reason, self.error, self.interchangeable), vars(self)
 
 
 class LeftOut:

@@ -26,7 +26,7 @@ from mechdesign.errors import InputError
 from mechdesign.geometry.hull import TOLERANCE, SensitivityHull, as_points
 from mechdesign.graphs.check import check_graph
 from mechdesign.graphs.constraint import components, isolated
-from mechdesign.graphs.hulls import component_hulls, sensitivity_hull
+from mechdesign.graphs.hulls import hull_between, hulls_between
 from mechdesign.model.domain import Domain
 from mechdesign.validation import Floats, Integers, as_integer
 
@@ -103,12 +103,12 @@ def _groups(places: Floats, g: nx.Graph, hull: Hull) -> list[_Group]:
             raise InputError("hull", "is of another space", value=hull, bound=f"a hull in R^{places.shape[1]}")
         return [(everyone, hull)]
     if hull == "graph":
-        return [(everyone, sensitivity_hull(places, g))]
+        return [(everyone, hull_between(places, g))]
     if hull != "component":
         raise InputError("hull", "is unknown", value=hull, bound='"graph", "component" or a SensitivityHull')
     groups: list[tuple[list[Integers], SensitivityHull]] = []
     known: dict[int, int] = {}
-    for nodes, body in zip(components(g), component_hulls(places, g), strict=True):
+    for nodes, body in zip(components(g), hulls_between(places, g), strict=True):
         if id(body) not in known:
             same = (index for index, (_, other) in enumerate(groups) if _equal(body, other))
             known[id(body)] = next(same, len(groups))

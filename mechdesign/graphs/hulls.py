@@ -15,9 +15,9 @@ from mechdesign.graphs.check import check_graph, edge_array
 from mechdesign.graphs.constraint import components, membership
 from mechdesign.model.domain import Domain
 from mechdesign.requirements.numbers import Number, positive
-from mechdesign.validation import as_indices
+from mechdesign.validation import Floats, as_indices
 
-__all__ = ["component_hulls", "hull_level", "sensitivity_hull"]
+__all__ = ["component_hulls", "hull_between", "hull_level", "hulls_between", "sensitivity_hull"]
 
 
 def __dir__() -> list[str]:
@@ -30,7 +30,11 @@ def sensitivity_hull(points: Domain | ArrayLike, g: nx.Graph) -> SensitivityHull
     `points` are the answers f(s): a domain with places, or an array of shape (n, d); the nodes of `g` are indices into
     them. For PGLP's hull of each component see `component_hulls`. A graph without edges gives K = {0}.
     """
-    places = as_points(points)
+    return hull_between(as_points(points), g)
+
+
+def hull_between(places: Floats, g: nx.Graph) -> SensitivityHull:
+    """Return the sensitivity hull of a graph on places that are checked already, shape (n, d)."""
     check_graph(g, len(places))
     edges = edge_array(g)
     return hull_of(places[edges[:, 0]] - places[edges[:, 1]])
@@ -41,7 +45,11 @@ def component_hulls(points: Domain | ArrayLike, g: nx.Graph) -> list[Sensitivity
 
     Components whose differences are the same to the bit share one object; nodes without edges share K = {0}.
     """
-    places = as_points(points)
+    return hulls_between(as_points(points), g)
+
+
+def hulls_between(places: Floats, g: nx.Graph) -> list[SensitivityHull]:
+    """Return the sensitivity hull of each component of a graph on places that are checked already, shape (n, d)."""
     check_graph(g, len(places))
     parts, edges = components(g), edge_array(g)
     owner = membership(parts, len(places))[edges[:, 0]]

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.constraint import components, membership
-from mechdesign.graphs.hulls import component_hulls, sensitivity_hull
+from mechdesign.graphs.hulls import hull_between, hulls_between
 from mechdesign.validation import Floats, Integers
 
 __all__ = ["Released", "released"]
@@ -101,9 +101,9 @@ def released(places: Floats, g: nx.Graph, nodes: Integers, hull: str, bystander:
     """Return the hulls of a graph with the sorted `nodes`, one for all ("graph") or one for each component."""
     count = len(nodes)
     if hull == "graph":
-        body = sensitivity_hull(places, g)
+        body = hull_between(places, g)
         return Released(places[nodes], np.zeros(count, dtype=np.int64), np.array([count]), (body,), False, bystander)
     parts = components(g)
     member = membership(parts, len(places))[nodes]
     sizes = np.bincount(member, minlength=len(parts))
-    return Released(places[nodes], member, sizes, tuple(component_hulls(places, g)), True, bystander)
+    return Released(places[nodes], member, sizes, tuple(hulls_between(places, g)), True, bystander)

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 from mechdesign.errors import InputError
 from mechdesign.geometry.hull import TOLERANCE, SensitivityHull, as_points
 from mechdesign.graphs.check import check_graph
-from mechdesign.graphs.hulls import sensitivity_hull
+from mechdesign.graphs.hulls import hull_between
 from mechdesign.graphs.released import Released, released
 from mechdesign.model.domain import Domain
 from mechdesign.validation import Floats, Integers, as_indices
@@ -137,8 +137,8 @@ def repair(
         graph=nx.freeze(graph),
         added=added,
         order=tuple(int(everyone[i]) for i in visits),
-        hull_before=sensitivity_hull(places, g),
-        hull_after=sensitivity_hull(places, graph),
+        hull_before=hull_between(places, g),
+        hull_after=hull_between(places, graph),
         method=method,
         hull=hull,
     )

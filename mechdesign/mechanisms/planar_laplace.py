@@ -92,8 +92,9 @@ def _masses(rate: float, starts: Floats, ends: Floats, owners: Integers, count: 
     # What is seen of a cell from outside starts and ends in the same direction.
     seen[np.abs(seen) < 1e-9] = 0.0
     # With tan ψ = sinh v the integrand S(a cosh v) / cosh v is as smooth for near lines as for far ones.
-    near = rate * safe
-    most = np.arccosh(np.maximum(_NOTHING / near, 1.0))
+    with np.errstate(over="ignore"):
+        near = np.minimum(rate * safe, 2 * _NOTHING)
+        most = np.arccosh(np.maximum(_NOTHING / near, 1.0))
     low, high = (np.clip(np.arcsinh(of), -most, most) for of in (first, last))
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     outside = np.zeros(count)

@@ -14,7 +14,7 @@ from mechdesign.geometry.hull import SensitivityHull, as_points
 from mechdesign.graphs.check import check_graph, edge_array
 from mechdesign.graphs.constraint import components, constrain, disconnected, excluded, isolated
 from mechdesign.graphs.exposure import degree_of_protection, exposed
-from mechdesign.graphs.hulls import sensitivity_hull
+from mechdesign.graphs.hulls import hull_between
 from mechdesign.graphs.repairs import Method, Repair, repair
 from mechdesign.model.domain import Domain
 from mechdesign.validation import Floats, Integers, as_array
@@ -121,7 +121,7 @@ def _geometry(g: nx.Graph, places: Floats, hull: Literal["component", "graph"], 
     degrees = degree_of_protection(places, g, hull=hull)
     assert isinstance(degrees, dict)
     repaired = repair(places, g, method, hull) if method is not None and found[hull].size and len(g) > 1 else None
-    return Geometry(sensitivity_hull(places, g), found, degrees, hull, repaired)
+    return Geometry(hull_between(places, g), found, degrees, hull, repaired)
 
 
 def _described(body: SensitivityHull) -> dict[str, Any]:

@@ -25,9 +25,9 @@ def test_a_release_is_told_from_a_design_that_does_not_hold(tmp_path, line, file
     assert "not a design" in result.stderr
 
 
-def test_a_folder_of_neither_does_not_verify(tmp_path):
+def test_a_folder_of_neither_is_no_export(tmp_path):
     result = CliRunner().invoke(main, ["verify", str(tmp_path)])
-    assert result.exit_code == 1
+    assert result.exit_code == 2
 
 
 @pytest.mark.parametrize("name", ["a" * 255, "a" * 233 + ".csv", "é" * 127, "a" * 237])

@@ -105,5 +105,5 @@ def test_memory_raises_the_bound_of_packed_files(tmp_path: Path, monkeypatch: py
 
 def test_memory_raises_the_bound_of_designs(original: Path) -> None:
     for command in ("inspect", "attack"):
-        assert run(command, original, "--memory", 1e-6).exit_code == 1
+        assert run(command, original, "--memory", 1e-6).exit_code == 3
         assert run(command, original, "--memory", 1).exit_code == 0

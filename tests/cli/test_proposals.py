@@ -157,7 +157,10 @@ def test_a_table_of_places_is_joined(names: dict[str, str], options: tuple[str, 
 @pytest.mark.parametrize(
     ("arguments", "words"),
     [
-        ((), "say --latitude, or --places FILE for the table of places that poiID refers to"),
+        (
+            (),
+            "COLUMN and --longitude COLUMN, or --places FILE for the table of places that poiID refers to",
+        ),
         (("--place", "poiID"), "--place and --key go with --places FILE"),
         (("--places", "none.csv"), "none.csv: cannot be opened"),
         (("--places", "places.csv", "--key", "nope"), "--key: is not a column; found 'nope'"),

@@ -67,7 +67,7 @@ def test_export_to_a_file_and_to_standard_output(made, form):
         "json": b'{\n "title": "A line"',
         "npz": b"PK",
         "parquet": b"PAR1",
-        "mps": b"NAME A_line",
+        "mps": b"* the objective is the cost times 1 ",
         "js": b"// A certified privacy mechanism",
     }
     assert printed.stdout_bytes.startswith(start[form])

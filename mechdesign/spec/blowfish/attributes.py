@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import re
 from collections.abc import Mapping, Sequence
@@ -38,7 +39,7 @@ _MISSING = "fill it in, or delete the record: none is left out"
 _OWN_VALUE = '; or add "" to values, where a missing value is a value of its own'
 
 # Of the decimals that values may be, see docs/limits.md.
-_LARGEST_EXPONENT = 100
+_LARGEST_EXPONENT = 400
 
 LARGEST = 2**24
 """Most values of one attribute."""
@@ -222,9 +223,12 @@ def _values(table: AttributeTable, path: str) -> Sequence[Any]:
 
 def _float(value: Decimal, path: str) -> float:
     """Return a decimal as a float; raise `SpecificationError` where there is none near it."""
-    if not value.is_finite() or not -_LARGEST_EXPONENT <= value.adjusted() <= _LARGEST_EXPONENT:
-        raise SpecificationError(path, "is out of range", value=Shown(value), bound="0, or between 1e-100 and 1e100")
-    return nearest(Fraction(value))
+    found = math.nan
+    if value.is_finite() and -_LARGEST_EXPONENT <= value.adjusted() <= _LARGEST_EXPONENT:
+        found = nearest(Fraction(value))
+    if not math.isfinite(found) or (found == 0) != (value == 0):
+        raise SpecificationError(path, "is out of range", value=Shown(value), bound="0, or between 5e-324 and 1.7e308")
+    return found
 
 
 def _check_size(size: int, path: str) -> None:
