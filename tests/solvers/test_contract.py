@@ -23,7 +23,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import solvers
-from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.errors import InputError, MissingDependencyError, SolverError
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers import Answer, Options, Progress, Solution, Status, measure, registry, solve
 
