@@ -40,7 +40,7 @@ nitpick_ignore_regex = [
     ),
     # Aliases, and what only the mechanisms of releases from tables know of.
     ("py:class", r"(.*\.)?(LedgerLike|PolicyLike|Rng|Column|R|Discrete\w+|RangeNoise|RangeTree|Ranges|Additive|Found)"),
-    ("py:class", r"(.*\.)?(SecretGraph|Constraint|Transitions|Part|Sparsity)"),
+    ("py:class", r"(.*\.)?(SecretGraph|Constraint|Transitions|Part|Sparsity|Longitudes|Axes|Borders|Outside)"),
     ("py:obj", r".*"),
 ]
 
