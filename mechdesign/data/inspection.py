@@ -33,6 +33,10 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "trace": ("trace", "traceid", "tid", "trajectory", "trajectoryid", "trip", "tripid", "session", "sessionid"),
 }
 _ESSENTIAL = ("latitude", "longitude")
+# Two coordinates in one cell.
+_PAIR = re.compile(
+    r"\s*(?:(?:SRID=\d+;)?POINT\b.*|[\[(]?\s*[+-]?\d+\.\d+°?\s*[,; ]\s*[+-]?\d+\.\d+°?\s*[\])]?)\s*", re.IGNORECASE
+)
 
 _Rows = list[tuple[int, list[str]]]
 
@@ -119,7 +123,9 @@ def look_at(
             bound = f"one of {columns_text(header, below=body)}"
             lacking = [each for each in _ESSENTIAL if each not in columns]
             remedy = f"say {' and '.join(f'--{each} COLUMN' for each in lacking)}"
-            if (key := refers_to_places(header)) is not None:
+            if (pair := _pair(header, body)) is not None:
+                remedy = f"write latitude and longitude, which {column_text(pair)} holds, into columns of their own"
+            elif (key := refers_to_places(header)) is not None:
                 remedy += f", or --places FILE for the table of places that {column_text(key)} refers to"
             raise InputError(str(path), f"has no column that looks like a {name}", bound=bound, remedy=remedy)
     taken = [column for name, column in columns.items() if name not in ("date", "time")]
@@ -233,6 +239,14 @@ def _is_counted_from_zero(trace: Trace) -> bool:
     if trace.time is None:
         return False
     return bool((np.abs(trace.time.astype(np.int64)) < _DAY).all())
+
+
+def _pair(header: Sequence[str], body: _Rows) -> str | None:
+    """Return the column whose cells hold two coordinates each, such as POINT (7.44 46.95), None where there is none."""
+    for place, name in enumerate(header):
+        if body and all(_PAIR.fullmatch(row[place]) for _, row in body):
+            return name
+    return None
 
 
 def _column(name: str, header: Sequence[str], known: Mapping[str, str]) -> str | None:

@@ -126,8 +126,7 @@ def _require_no_other_spelling(columns: Mapping[str, Sequence[str]], known: Name
                 str(path),
                 f"has a column {column_text(name)} that may name the secrets, and most of it is no label",
                 bound="the labels as they are spelled, or none",
-                remedy=f'correct it and say label = "{escape(name)}", or say label = "" if rows are in the order of the '
-                "secrets",
+                remedy=f'correct it and say label = "{escape(name)}", or label = "" if rows are in the secrets\' order',
             )
 
 

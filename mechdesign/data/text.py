@@ -49,6 +49,13 @@ _BINARY = {
     b"\x89HDF": "a file of HDF5",
     b"\x93NUMPY": "an array of NumPy",
     b"%PDF": "a PDF",
+    b"\x04\x22\x4d\x18": "compressed by LZ4",
+    b"Rar!\x1a": "an archive of RAR",
+    b"\x00\x00\x27\x0a": "a shapefile",
+    b"fgb\x03fgb": "a file of FlatGeobuf",
+    b"Obj\x01": "a file of Avro",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
 }
 # What names of columns do not hold, and data do: decimals, long numbers, dates, degrees, and many digits in one line.
 _DECIMALS = re.compile(r"[0-9][.,][0-9]{2}|[0-9]{5}|[0-9]{1,4}[-/:][0-9]{1,2}(?![0-9])|°")
@@ -101,6 +108,7 @@ _ENCODING = (
     "say its encoding (encoding, or --encoding of the command), such as windows-1252 in Western Europe or gb18030 in "
     "China; or save it as UTF-8"
 )
+_EXPORT = "export the data as CSV, with a header line and a row for each line"
 _UTF_16 = 'say its encoding: "utf-16-le" or "utf-16-be" (encoding, or --encoding of the command)'
 _NESTED = "it holds lists, structures or bytes: write what is needed into a column of its own"
 
@@ -345,10 +353,12 @@ def opened(path: Path) -> Iterator[Lines]:
                 beginning = _first_signs(lines)
                 for pattern, name in _OTHERS.items():
                     if pattern.match(beginning):
-                        remedy = "export the data as CSV, with a header line and a row for each line"
-                        raise InputError(str(path), f"is {name}", bound="a table such as CSV or Parquet", remedy=remedy)
+                        bound = "a table such as CSV or Parquet"
+                        raise InputError(str(path), f"is {name}", bound=bound, remedy=_EXPORT)
                 if 1 / 4 < beginning.count("\0") / max(1, len(beginning)) < 3 / 4:
                     raise InputError(str(path), "has bytes of zero, as UTF-16 has", bound="a text", remedy=_UTF_16)
+                if "\0" in beginning and not start.startswith(_PARQUET):
+                    raise InputError(str(path), "has bytes of zero", bound="a text, or Parquet", remedy=_EXPORT)
                 lines.seek(0)
                 yield Lines(path, lines, not start.startswith(_PARQUET))
         except UnicodeError as error:
