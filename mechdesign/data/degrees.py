@@ -24,7 +24,7 @@ Longitudes = Literal["180", "360"]
 Error = Callable[[str, object, str], InputError]
 
 # How degrees are written for people: with signs, letters, or another sign for minus.
-_SIGNS = re.compile("[°º'\"′″\u2212\u2013()]|[nsewo] *$|^ *[nsewo]", re.IGNORECASE)
+_SIGNS = re.compile("[°º'\"′″\u2212\u2013()]|[0-9] *[nsewo] *$|^ *[nsewo] *[0-9]", re.IGNORECASE)
 _PLAIN = ", of digits, a point, and a hyphen for south and west: no degree signs, minutes or letters"
 # Such numbers are meters, or degrees times a power of ten.
 _LARGE = 1000

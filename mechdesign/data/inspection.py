@@ -12,7 +12,7 @@ import numpy as np
 
 from mechdesign.data.joining import Joined, PlacesAsked, join, refers_to_places
 from mechdesign.data.layout import composed, dialect_of
-from mechdesign.data.text import column_text, columns_text, is_number, opened, read_rows
+from mechdesign.data.text import column_text, columns_text, is_number, one_column_remedy, opened, read_rows
 from mechdesign.data.time_columns import TimeColumns, find_times
 from mechdesign.data.times import order_of
 from mechdesign.data.traces import Points, Trace, Written, read_points, read_trajectories
@@ -123,7 +123,9 @@ def look_at(
             bound = f"one of {columns_text(header, below=body)}"
             lacking = [each for each in _ESSENTIAL if each not in columns]
             remedy = f"say {' and '.join(f'--{each} COLUMN' for each in lacking)}"
-            if (pair := _pair(header, body)) is not None:
+            if separated := one_column_remedy(header):
+                remedy = separated
+            elif (pair := _pair(header, body)) is not None:
                 remedy = f"write latitude and longitude, which {column_text(pair)} holds, into columns of their own"
             elif (key := refers_to_places(header)) is not None:
                 remedy += f", or --places FILE for the table of places that {column_text(key)} refers to"

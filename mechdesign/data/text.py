@@ -109,6 +109,11 @@ _ENCODING = (
     "China; or save it as UTF-8"
 )
 _EXPORT = "export the data as CSV, with a header line and a row for each line"
+_SEVERAL = re.compile(r"[^\w.()/-]")
+_ONE_COLUMN = (
+    "say delimiter (--delimiter of the command) if one of its signs separates columns, and delete what stands above "
+    "the names of columns"
+)
 _UTF_16 = 'say its encoding: "utf-16-le" or "utf-16-be" (encoding, or --encoding of the command)'
 _NESTED = "it holds lists, structures or bytes: write what is needed into a column of its own"
 
@@ -187,7 +192,13 @@ def check_column(name: str, header: Sequence[str], path: Path) -> int:
     problem = "has no column" if plain not in header else "has more than one column"
     if plain not in header and plain in unread_columns(path):
         raise InputError(str(path), f"has nothing to read in the column {name!r}", bound="plain values", remedy=_NESTED)
-    raise InputError(str(path), f"{problem} {name!r}", bound=f"one of {columns_text(header, [name])}")
+    bound = f"one of {columns_text(header, [name])}"
+    raise InputError(str(path), f"{problem} {name!r}", bound=bound, remedy=one_column_remedy(header))
+
+
+def one_column_remedy(header: Sequence[str]) -> str:
+    """Return what to do where a header has one name, and signs in it that may separate several."""
+    return _ONE_COLUMN if len(header) == 1 and _SEVERAL.search(header[0]) else ""
 
 
 def unread_columns(path: Path) -> tuple[str, ...]:

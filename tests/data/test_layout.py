@@ -405,3 +405,14 @@ def test_two_coordinates_in_one_column_are_named(tmp_path: Path, cell: str) -> N
     assert "46.95" not in str(caught.value)
     with pytest.raises(InputError, match="Say --latitude COLUMN"):
         look_at(written(tmp_path, f"user,where\nu,{cell}\nv,home\n"))
+
+
+@pytest.mark.parametrize("first", ["user time lat lon", "user~lat~lon", "# made by a phone"])
+def test_a_header_in_one_piece_asks_for_the_delimiter(tmp_path: Path, first: str) -> None:
+    path = written(tmp_path, f"{first}\nu 1 2 3\n")
+    for read in (lambda: look_at(path), lambda: read_columns(path, ["lat"])):
+        with pytest.raises(InputError, match="Say delimiter"):
+            read()
+    with pytest.raises(InputError) as caught:
+        read_columns(written(tmp_path, "user\nu\n"), ["lat"])
+    assert "delimiter" not in str(caught.value)
