@@ -368,7 +368,7 @@ def opened(path: Path) -> Iterator[Lines]:
                         raise InputError(str(path), f"is {name}", bound=bound, remedy=_EXPORT)
                 if 1 / 4 < beginning.count("\0") / max(1, len(beginning)) < 3 / 4:
                     raise InputError(str(path), "has bytes of zero, as UTF-16 has", bound="a text", remedy=_UTF_16)
-                if "\0" in beginning and not start.startswith(_PARQUET):
+                if "\0" in beginning.rstrip("\0") and not start.startswith(_PARQUET):
                     raise InputError(str(path), "has bytes of zero", bound="a text, or Parquet", remedy=_EXPORT)
                 lines.seek(0)
                 yield Lines(path, lines, not start.startswith(_PARQUET))
