@@ -146,7 +146,7 @@ def read_chain_matrix(
             value=Shown(", ".join(sorted(set(words.values())))),
             bound=bound,
         )
-    undefined = np.isnan(found).all(axis=1)
+    undefined: NDArray[np.bool_] = np.isnan(found).all(axis=1)
     zero = np.flatnonzero(~found.any(axis=1) | undefined)
     if zero.size:
         remedy = (

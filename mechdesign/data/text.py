@@ -203,11 +203,16 @@ def one_column_remedy(header: Sequence[str]) -> str:
 
 def unread_columns(path: Path) -> tuple[str, ...]:
     """Return the names of the columns of a Parquet file that hold no plain values; none of other files."""
-    if not path.is_file() or not _start(path).startswith(_PARQUET):
+    if not is_parquet(path):
         return ()
     from mechdesign.data.parquet import columns_left_out
 
     return columns_left_out(path)
+
+
+def is_parquet(path: Path) -> bool:
+    """Tell whether a file is one of Parquet, by its first bytes."""
+    return path.is_file() and _start(path).startswith(_PARQUET)
 
 
 def columns_text(header: Sequence[str], wanted: Sequence[str] = (), below: Rows = ()) -> str:
