@@ -11,7 +11,7 @@ import numpy as np
 from mechdesign.cli.console import say_note
 from mechdesign.data.forms import withholding
 from mechdesign.data.labelled import read_matched
-from mechdesign.data.text import number
+from mechdesign.data.text import number, plain_numbers
 from mechdesign.errors import InputError
 from mechdesign.model.prior import Prior
 from mechdesign.validation import Floats
@@ -31,7 +31,7 @@ def read_weights(path: Path, column: str, label: str | None, labels: Sequence[st
     """Return the probabilities that a file gives the secrets with these `labels`, and say how rows were matched."""
     with withholding():
         found = read_matched(path, [column], labels, label)
-        texts = zip(found.rows, found.columns[column], strict=True)
+        texts = zip(found.rows, plain_numbers(found.columns[column], path, column), strict=True)
         weights = np.array([number(text, f"{path}, row {row}, column {column}") for row, text in texts])
         if len(weights) != len(labels):
             raise InputError(str(path), "has another number of lines", value=len(weights), bound=str(len(labels)))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from typing import Literal
 
@@ -22,6 +23,12 @@ Longitudes = Literal["180", "360"]
 
 Error = Callable[[str, object, str], InputError]
 
+# How degrees are written for people: with signs, letters, or another sign for minus.
+_SIGNS = re.compile("[°º'\"′″\u2212\u2013()]|[0-9] *[nsewo] *$|^ *[nsewo] *[0-9]", re.IGNORECASE)
+_PLAIN = ", of digits, a point, and a hyphen for south and west: no degree signs, minutes or letters"
+# Such numbers are meters, or degrees times a power of ten.
+_LARGE = 1000
+_TIMES = "; if it is a multiple of degrees, such as latitudeE7, or in meters, convert it"
 _EXCHANGE = "exchange the names of the two columns"
 
 
@@ -39,13 +46,15 @@ def place_in(texts: tuple[str, str], names: tuple[str, str], error: Error) -> tu
     latitude, longitude = map(as_float, texts)
     for text, name, value in zip(texts, names, (latitude, longitude), strict=True):
         if value is None or value != value:
-            problem, bound = f"{name} is missing" if not text.strip() else f"{name} is not a number", "decimal degrees"
+            problem = f"{name} is missing" if not text.strip() else f"{name} is not a number"
+            bound = "decimal degrees" + (_PLAIN if _SIGNS.search(text) else "")
             raise RowError(reasons.NO_PLACE, error(problem, cell(text), bound))
     assert latitude is not None
     assert longitude is not None
     # Not more than what a longitude may be, beside what a latitude may be.
     if not -90 <= latitude <= 90:
-        fault = error(f"{names[0]} is out of range", cell(texts[0]), "between -90 and 90 degrees")
+        bound = "between -90 and 90 degrees" + (_TIMES if abs(latitude) > _LARGE else "")
+        fault = error(f"{names[0]} is out of range", cell(texts[0]), bound)
         raise RowError(reasons.LATITUDE, fault, -180 <= latitude <= 360 and -90 <= longitude <= 90)
     if not -180 <= longitude <= 360:
         fault = error(f"{names[1]} is out of range", cell(texts[1]), "between -180 and 180 degrees")

@@ -12,7 +12,7 @@ import numpy as np
 
 from mechdesign.data.joining import Joined, PlacesAsked, join, refers_to_places
 from mechdesign.data.layout import composed, dialect_of
-from mechdesign.data.text import column_text, columns_text, is_number, opened, read_rows
+from mechdesign.data.text import column_text, columns_text, is_number, one_column_remedy, opened, read_rows
 from mechdesign.data.time_columns import TimeColumns, find_times
 from mechdesign.data.times import order_of
 from mechdesign.data.traces import Points, Trace, Written, read_points, read_trajectories
@@ -33,6 +33,10 @@ _NAMES: Mapping[str, tuple[str, ...]] = {
     "trace": ("trace", "traceid", "tid", "trajectory", "trajectoryid", "trip", "tripid", "session", "sessionid"),
 }
 _ESSENTIAL = ("latitude", "longitude")
+# Two coordinates in one cell.
+_PAIR = re.compile(
+    r"\s*(?:(?:SRID=\d+;)?POINT\b.*|[\[(]?\s*[+-]?\d+\.\d+°?\s*[,; ]\s*[+-]?\d+\.\d+°?\s*[\])]?)\s*", re.IGNORECASE
+)
 
 _Rows = list[tuple[int, list[str]]]
 
@@ -119,7 +123,11 @@ def look_at(
             bound = f"one of {columns_text(header, below=body)}"
             lacking = [each for each in _ESSENTIAL if each not in columns]
             remedy = f"say {' and '.join(f'--{each} COLUMN' for each in lacking)}"
-            if (key := refers_to_places(header)) is not None:
+            if separated := one_column_remedy(header):
+                remedy = separated
+            elif (pair := _pair(header, body)) is not None:
+                remedy = f"write latitude and longitude, which {column_text(pair)} holds, into columns of their own"
+            elif (key := refers_to_places(header)) is not None:
                 remedy += f", or --places FILE for the table of places that {column_text(key)} refers to"
             raise InputError(str(path), f"has no column that looks like a {name}", bound=bound, remedy=remedy)
     taken = [column for name, column in columns.items() if name not in ("date", "time")]
@@ -233,6 +241,14 @@ def _is_counted_from_zero(trace: Trace) -> bool:
     if trace.time is None:
         return False
     return bool((np.abs(trace.time.astype(np.int64)) < _DAY).all())
+
+
+def _pair(header: Sequence[str], body: _Rows) -> str | None:
+    """Return the column whose cells hold two coordinates each, such as POINT (7.44 46.95), None where there is none."""
+    for place, name in enumerate(header):
+        if body and all(_PAIR.fullmatch(row[place]) for _, row in body):
+            return name
+    return None
 
 
 def _column(name: str, header: Sequence[str], known: Mapping[str, str]) -> str | None:

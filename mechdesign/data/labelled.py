@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
@@ -18,6 +19,9 @@ __all__ = ["Matched", "read_matched"]
 
 def __dir__() -> list[str]:
     return sorted(__all__)
+
+
+_PADDED = re.compile(r"[0-9]{1,18}(\.0*)?")
 
 
 class Matched(NamedTuple):
@@ -64,7 +68,10 @@ def read_matched(
             remedy = 'name one of them: label = "…"; label = "" takes the rows in order'
             raise InputError(str(path), f"has several columns of labels, {shown}", remedy=remedy)
         label = found[0] if found else ""
-        _require_order(read[label] if label else [], label, known, path)
+        if label:
+            _require_order(read[label], label, known, path)
+        else:
+            _require_no_other_spelling({name: read[name] for name in others}, known, path)
     file = escape(path.name)
     if label:
         order = _matched_rows(read[label], label, known, path)
@@ -92,12 +99,41 @@ def _are_positions(known: Names) -> bool:
 
 def _require_order(texts: Sequence[str], label: str, known: Names, path: Path) -> None:
     """Raise `InputError` where a column that nobody named would number rows in another order than the file's."""
-    if label and _are_positions(known) and list(texts) != list(known.places):
+    if _are_positions(known) and list(texts) != list(known.places):
         raise InputError(
             str(path),
             f"has a column {column_text(label)} that may number the secrets, in another order than its rows",
             remedy=f'say label = "{escape(label)}" if it does, and label = "" if rows are in the order of the secrets',
         )
+
+
+def _require_no_other_spelling(columns: Mapping[str, Sequence[str]], known: Names, path: Path) -> None:
+    """Raise `InputError` where a column seems to hold labels that are spelled otherwise, or numbers from 1 on."""
+    labels = set(map(_simplified, known.places))
+    for name, texts in columns.items():
+        simple = list(map(_simplified, texts))
+        found = set(simple)
+        if _are_positions(known):
+            # In order, rows are where these numbers would lead them.
+            counted = found == set(map(str, range(1, len(texts) + 1))) and simple != sorted(simple, key=int)
+            alike = counted or (found == labels and simple != list(known.places))
+        elif known.numbers:
+            alike = len(found) == len(simple) and 2 * len(found & labels) > len(found)
+        else:
+            alike = any(text in labels and not text.isdecimal() for text in found)
+        if alike and len(texts) > 1:
+            raise InputError(
+                str(path),
+                f"has a column {column_text(name)} that may name the secrets, and most of it is no label",
+                bound="the labels as they are spelled, or none",
+                remedy=f'correct it and say label = "{escape(name)}", or label = "" if rows are in the secrets\' order',
+            )
+
+
+def _simplified(text: str) -> str:
+    """Return a text in small letters and without blanks around it, and a whole number without what stands for none."""
+    plain = composed(text).strip().casefold()
+    return str(int(plain.split(".")[0])) if _PADDED.fullmatch(plain) else plain
 
 
 def _matched_rows(texts: Sequence[str], label: str, known: Names, path: Path) -> list[int]:

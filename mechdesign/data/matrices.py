@@ -30,6 +30,7 @@ __all__ = ["dense", "read_any_matrix", "read_chain_matrix", "read_matrix", "read
 Floats = NDArray[np.float64]
 Shape = tuple[int | None, int | None]
 _UNKNOWN = (None, None)
+_ROW_OF_NANS = f"is a row of NaN, as 0 divided by 0 is; of counts it {ROW_OF_ZEROS}"
 
 # What NumPy, zipfile and SciPy raise for damaged arrays and archives; NotImplementedError is what zipfile raises for a
 # compression method that it does not know.
@@ -145,14 +146,16 @@ def read_chain_matrix(
             value=Shown(", ".join(sorted(set(words.values())))),
             bound=bound,
         )
-    zero = np.flatnonzero(~found.any(axis=1))
+    undefined: NDArray[np.bool_] = np.isnan(found).all(axis=1)
+    zero = np.flatnonzero(~found.any(axis=1) | undefined)
     if zero.size:
         remedy = (
             "put a 1 on its diagonal if people stay, or write one of the words stay, mixture and any in its place; or "
             "count with smoothing, or leave the state out"
         )
         bound = "a row that sums to 1"
-        raise InputError(f"{path}, line {lines[zero[0]]}", ROW_OF_ZEROS, bound=bound, remedy=remedy)
+        problem = _ROW_OF_NANS if undefined[zero[0]] else ROW_OF_ZEROS
+        raise InputError(f"{path}, line {lines[zero[0]]}", problem, bound=bound, remedy=remedy)
     if not words:
         return found, ""
     rows = np.zeros((len(lines) + len(words), found.shape[1]))

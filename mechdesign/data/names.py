@@ -43,10 +43,18 @@ class Names:
 
         >>> Names.of(["0", "1", "2"]).numbers, Names.of(["3", "1"]).numbers, Names.of(["home", "7"]).numbers
         (False, True, False)
+
+        Raises InputError for labels that differ only in letters and marks that stand apart.
         """
         numbered = all(label == str(position) for position, label in enumerate(labels))
         whole = not numbered and all(map(_WHOLE.fullmatch, labels))
-        return cls({composed(label): position for position, label in enumerate(labels)}, whole)
+        places: dict[str, int] = {}
+        for position, label in enumerate(labels):
+            first = places.setdefault(composed(label), position)
+            if labels[first] != label:
+                problem = f"repeats labels[{first}], once letters and marks are joined (Unicode NFC)"
+                raise InputError(f"labels[{position}]", problem, value=label, bound="distinct from all others")
+        return cls(places, whole)
 
     def find_typed(self, name: int | str, path: str) -> int:
         """Return the position of a member named in a specification: a text is a label, an integer a position.
@@ -79,6 +87,9 @@ class Names:
             raise InputError(path, _SAID, value=_shown(text), bound="a label")
         if not digits or int(text) >= len(self.places):
             raise InputError(path, "is not a secret", value=_shown(text), bound=self._either)
+        if self.places.get(str(int(text)), int(text)) != int(text):
+            problem = "is no label, and may be meant as the label of one secret or as the index of another"
+            raise InputError(path, problem, value=_shown(text), bound="a label, as it is spelled")
         return int(text)
 
     def find_given(self, name: int | str, path: str) -> int:

@@ -4,21 +4,24 @@ from __future__ import annotations
 
 import math
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 
 from mechdesign.data import left_out as reasons
-from mechdesign.data.degrees import place_in, refused, within_180
+from mechdesign.data.degrees import errors_at, place_in, refused, within_180
 from mechdesign.data.forms import cell
 from mechdesign.data.layout import names_of
 from mechdesign.data.left_out import MOST_LEFT_OUT, LeftOut, RowError
-from mechdesign.data.text import as_float, columns_text, plain_numbers, read_columns, read_rows
+from mechdesign.data.text import as_float, check_column, columns_text, plain_numbers, read_columns, read_rows
 from mechdesign.errors import InputError, Shown
 from mechdesign.model.places import DEGREES, Axes
 from mechdesign.validation import Floats
 
 __all__ = ["COLUMNS", "count_places", "read_places"]
+
+Suits = Callable[[list[str]], bool]
 
 COLUMNS = {
     "latitude": ("latitude", "lat"),
@@ -47,7 +50,8 @@ def count_places(
 ) -> tuple[Floats, Floats, LeftOut]:
     """Return what `read_places` does of a file in which places are counted, and what was left out.
 
-    A row without a place, or with a latitude beyond 90 degrees, is left out: at most the share `missing` of all.
+    A row without a place, with a latitude beyond 90 degrees, or with another number of fields, and a blank line between
+    rows, is left out: at most the share `missing` of all.
     """
     left_out = LeftOut(missing)
     found = _coordinates(Path(path), axes, delimiter, left_out)
@@ -63,16 +67,20 @@ def _coordinates(
 
     header = next((fields for _, fields in read_rows(source, delimiter, suits=suits)), [])
     chosen = [_column(source, header, axis) for axis in axes]
-    columns = read_columns(source, chosen, delimiter)
+    if left_out is None:
+        columns = read_columns(source, chosen, delimiter)
+        lines = list(range(1, len(columns[chosen[0]]) + 1))
+    else:
+        columns, lines = _whole_rows(source, chosen, delimiter, suits, left_out)
     limits = (90, 360) if axes == DEGREES else (math.inf, math.inf)
     columns |= {
         name: plain_numbers(columns[name], source, name, limit) for name, limit in zip(chosen, limits, strict=True)
     }
     found: list[tuple[float, float]] = []
     rows = LeftOut() if left_out is None else left_out
-    for row, texts in enumerate(zip(columns[chosen[0]], columns[chosen[1]], strict=True), 1):
+    for row, *texts in zip(lines, columns[chosen[0]], columns[chosen[1]], strict=True):
         try:
-            found.append(_point(texts, axes, (chosen[0], chosen[1]), f"{source}, row {row}"))
+            found.append(_point((texts[0], texts[1]), axes, (chosen[0], chosen[1]), f"{source}, row {row}"))
         except RowError as fault:
             if left_out is None:
                 raise refused(fault) from None
@@ -80,6 +88,32 @@ def _coordinates(
     rows.kept = len(found)
     both = np.array(found, dtype=np.float64).reshape(-1, 2)
     return both[:, 0], within_180(both[:, 1]) if axes == DEGREES else both[:, 1], rows
+
+
+def _whole_rows(
+    source: Path, names: list[str], delimiter: str | None, suits: Suits, left_out: LeftOut
+) -> tuple[dict[str, list[str]], list[int]]:
+    """Return the texts in columns, and the numbers of their rows; rows of another length are left out."""
+    rows = list(read_rows(source, delimiter, blanks=True, suits=suits))
+    filled = [index for index, (_, row) in enumerate(rows) if row]
+    header = rows[filled[0]][1]
+    places = {name: check_column(name, header, source) for name in names}
+    columns: dict[str, list[str]] = {name: [] for name in names}
+    numbers: list[int] = []
+    for number, (line, row) in enumerate(rows[filled[0] + 1 : filled[-1] + 1], 1):
+        error = errors_at(f"{source}, line {line}")
+        if not row:
+            left_out.add(RowError(reasons.BLANK, error("is blank", None, "a row of the table in every line")))
+        elif len(row) != len(header):
+            bound = f"{len(header)} as in the header"
+            left_out.add(RowError(reasons.FIELDS, error("has the wrong number of fields", len(row), bound)))
+        else:
+            numbers.append(number)
+            for name, place in places.items():
+                columns[name].append(row[place])
+    if not numbers and not left_out.counts:
+        raise InputError(str(source), "has no lines below its header", bound="at least one line")
+    return columns, numbers
 
 
 def _point(texts: tuple[str, str], axes: Axes, names: tuple[str, str], where: str) -> tuple[float, float]:

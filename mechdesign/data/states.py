@@ -19,7 +19,7 @@ from mechdesign.data.layout import composed, mark_of, names_of
 from mechdesign.data.left_out import MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
 from mechdesign.data.names import Names
 from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
-from mechdesign.data.text import as_float, check_column, columns_text, number, read_rows
+from mechdesign.data.text import as_float, check_column, columns_text, is_parquet, number, read_rows
 from mechdesign.data.time_columns import TimeColumns, find_times
 from mechdesign.data.times import Clock, Moment, SetClockError, is_missing, order_of, read_with
 from mechdesign.errors import InputError, Shown
@@ -349,6 +349,9 @@ def _rows_of(source: Path, domain: Domain, delimiter: str | None) -> list[tuple[
         return bool(_columns([field.strip().lower() for field in row])[0]) or one in known or one.isdecimal()
 
     rows = list(read_rows(source, delimiter, blanks=True, suits=suits))
+    if is_parquet(source):
+        # Each row is a step, the last one, too.
+        rows = [(line, row or [""]) for line, row in rows]
     header = next((row for _, row in rows if row), [])
     form, columns = _columns([field.strip().lower() for field in header])
     if form not in ("degrees", "plane"):

@@ -49,6 +49,13 @@ _BINARY = {
     b"\x89HDF": "a file of HDF5",
     b"\x93NUMPY": "an array of NumPy",
     b"%PDF": "a PDF",
+    b"\x04\x22\x4d\x18": "compressed by LZ4",
+    b"Rar!\x1a": "an archive of RAR",
+    b"\x00\x00\x27\x0a": "a shapefile",
+    b"fgb\x03fgb": "a file of FlatGeobuf",
+    b"Obj\x01": "a file of Avro",
+    b"\x89PNG": "a picture",
+    b"\xff\xd8\xff": "a picture",
 }
 # What names of columns do not hold, and data do: decimals, long numbers, dates, degrees, and many digits in one line.
 _DECIMALS = re.compile(r"[0-9][.,][0-9]{2}|[0-9]{5}|[0-9]{1,4}[-/:][0-9]{1,2}(?![0-9])|°")
@@ -100,6 +107,12 @@ _COMMAS = 'leave out what parts thousands; say decimal = "," (--decimal of the c
 _ENCODING = (
     "say its encoding (encoding, or --encoding of the command), such as windows-1252 in Western Europe or gb18030 in "
     "China; or save it as UTF-8"
+)
+_EXPORT = "export the data as CSV, with a header line and a row for each line"
+_SEVERAL = re.compile(r"[^\w.()/-]")
+_ONE_COLUMN = (
+    "say delimiter (--delimiter of the command) if one of its signs separates columns, and delete what stands above "
+    "the names of columns"
 )
 _UTF_16 = 'say its encoding: "utf-16-le" or "utf-16-be" (encoding, or --encoding of the command)'
 _NESTED = "it holds lists, structures or bytes: write what is needed into a column of its own"
@@ -179,16 +192,27 @@ def check_column(name: str, header: Sequence[str], path: Path) -> int:
     problem = "has no column" if plain not in header else "has more than one column"
     if plain not in header and plain in unread_columns(path):
         raise InputError(str(path), f"has nothing to read in the column {name!r}", bound="plain values", remedy=_NESTED)
-    raise InputError(str(path), f"{problem} {name!r}", bound=f"one of {columns_text(header, [name])}")
+    bound = f"one of {columns_text(header, [name])}"
+    raise InputError(str(path), f"{problem} {name!r}", bound=bound, remedy=one_column_remedy(header))
+
+
+def one_column_remedy(header: Sequence[str]) -> str:
+    """Return what to do where a header has one name, and signs in it that may separate several."""
+    return _ONE_COLUMN if len(header) == 1 and _SEVERAL.search(header[0]) else ""
 
 
 def unread_columns(path: Path) -> tuple[str, ...]:
     """Return the names of the columns of a Parquet file that hold no plain values; none of other files."""
-    if not path.is_file() or not _start(path).startswith(_PARQUET):
+    if not is_parquet(path):
         return ()
     from mechdesign.data.parquet import columns_left_out
 
     return columns_left_out(path)
+
+
+def is_parquet(path: Path) -> bool:
+    """Tell whether a file is one of Parquet, by its first bytes."""
+    return path.is_file() and _start(path).startswith(_PARQUET)
 
 
 def columns_text(header: Sequence[str], wanted: Sequence[str] = (), below: Rows = ()) -> str:
@@ -345,10 +369,12 @@ def opened(path: Path) -> Iterator[Lines]:
                 beginning = _first_signs(lines)
                 for pattern, name in _OTHERS.items():
                     if pattern.match(beginning):
-                        remedy = "export the data as CSV, with a header line and a row for each line"
-                        raise InputError(str(path), f"is {name}", bound="a table such as CSV or Parquet", remedy=remedy)
+                        bound = "a table such as CSV or Parquet"
+                        raise InputError(str(path), f"is {name}", bound=bound, remedy=_EXPORT)
                 if 1 / 4 < beginning.count("\0") / max(1, len(beginning)) < 3 / 4:
                     raise InputError(str(path), "has bytes of zero, as UTF-16 has", bound="a text", remedy=_UTF_16)
+                if "\0" in beginning.rstrip("\0") and not start.startswith(_PARQUET):
+                    raise InputError(str(path), "has bytes of zero", bound="a text, or Parquet", remedy=_EXPORT)
                 lines.seek(0)
                 yield Lines(path, lines, not start.startswith(_PARQUET))
         except UnicodeError as error:

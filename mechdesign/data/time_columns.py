@@ -87,8 +87,8 @@ def find_times(
         unread.append(f"the column {column_text(column)} is not read: {problem}")
     if time is not None:
         return TimeColumns(time, date)
-    candidates = {*_named(free, _TIME_NAMES), *dates}
-    others = [name for name in free if name not in candidates and not _problem(header, rows, name, None, form, missing)]
+    tried = _named(free, _TIME_NAMES)
+    others = [name for name in free if name not in tried and not _problem(header, rows, name, None, form, missing)]
     return TimeColumns(None, None, tuple(unread), tuple(others), any(_NO_TIMES in said for said in unread))
 
 

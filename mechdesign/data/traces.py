@@ -29,7 +29,7 @@ from mechdesign.data.degrees import (
 from mechdesign.data.forms import cell, form_of
 from mechdesign.data.layout import Dialect, Lines, Mark, dialect_of, mark_of, require_delimiter
 from mechdesign.data.left_out import INTERCHANGED, MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
-from mechdesign.data.text import check_column, fields_of, has_columns, opened, plain_numbers, read_columns
+from mechdesign.data.text import as_float, check_column, fields_of, has_columns, opened, plain_numbers, read_columns
 from mechdesign.data.times import Clock, Moment, SetClockError, read_with
 from mechdesign.errors import (
     InputError,
@@ -601,7 +601,11 @@ def _all_outside(traces: Sequence[Trace], box: BoundingBox) -> InputError:
 
 
 def _plt_files(folder: Path) -> list[Path]:
-    return sorted(path for path in folder.glob("*.plt") if path.is_file() and not path.name.startswith("."))
+    """Return the trajectories in a folder, whatever the case of their ending; hidden files are none."""
+    paths = folder.iterdir() if folder.is_dir() else ()
+    return sorted(
+        path for path in paths if path.suffix.lower() == ".plt" and path.is_file() and not path.name.startswith(".")
+    )
 
 
 def _read_plt_file(path: Path, user: str, left_out: LeftOut) -> Trace | None:
@@ -627,6 +631,13 @@ def _read_plt_file(path: Path, user: str, left_out: LeftOut) -> Trace | None:
     return found.trace(user)
 
 
+def _is_point(row: Sequence[str]) -> bool:
+    """Tell whether a row is a point of a trajectory, by its fields."""
+    if len(row) != _PLT_FIELDS or any(as_float(text) is None for text in row[:2]):
+        return False
+    return "-" in row[5] and ":" in row[6]
+
+
 class _Rows:
     """Rows of fields from a text file, after the header lines and without blank ones; errors name the line."""
 
@@ -645,7 +656,9 @@ class _Rows:
     def __iter__(self) -> Iterator[list[str]]:
         try:
             for _ in range(self._header_lines):
-                next(self._reader, None)
+                if _is_point(next(self._reader, [])):
+                    bound = f"{self._header_lines} header lines, then points"
+                    raise self.error("is a point, where the header is", None, bound)
             first, blank = True, 0
             for row in self._reader:
                 if not row:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mechdesign.data.left_out import MOST_LEFT_OUT, left_out_text
 from mechdesign.data.places import count_places
@@ -14,6 +15,7 @@ from mechdesign.data.tables import Raw
 from mechdesign.errors import SpecificationError
 from mechdesign.model.dithering import anchor_means, between
 from mechdesign.model.domain import Domain
+from mechdesign.model.places import INTERCHANGED
 from mechdesign.model.prior import Prior
 from mechdesign.spec.measures import CostTable, scaled_cost
 from mechdesign.spec.priors import PriorTable, VisitsFile, read_traces
@@ -45,7 +47,9 @@ def read_raw_visits(raw: Raw, path: str, anchors: Domain, folder: Path) -> RawVi
             share = MOST_LEFT_OUT if given.missing is None else given.missing
             first, second, left_out = count_places(folder / given.path, anchors.axes, given.delimiter, share)
         points = np.column_stack((first, second))
-        outside = int(anchors.lattice.corners(points[:, 0], points[:, 1]).outside.sum())
+        outside = int(_outside(points, anchors).sum())
+        if outside == len(points):
+            raise _nowhere(points, anchors, f"{path}.visits")
         notes = [f"{outside} of {len(points)} visits outside the anchors projected to their border"] * (outside > 0)
         if left_out.counts:
             notes.append(f"{path}.visits: {left_out_text(left_out.counts)}")
@@ -55,13 +59,27 @@ def read_raw_visits(raw: Raw, path: str, anchors: Domain, folder: Path) -> RawVi
         raise SpecificationError(f"{path}.{form}", "needs anchors with latitudes and longitudes", bound=bound)
     found = read_traces(getattr(table, form), form, f"{path}.{form}", folder)
     every = np.concatenate([np.column_stack((trace.latitude, trace.longitude)) for trace in found.found])
-    inside = ~anchors.lattice.corners(every[:, 0], every[:, 1]).outside
+    inside = ~_outside(every, anchors)
     if not inside.any():
-        raise SpecificationError(f"{path}.{form}", "has no point in the box of the anchors", value=len(every))
+        raise _nowhere(every, anchors, f"{path}.{form}")
     users = len(dict.fromkeys(trace.user for trace in found.found))
     taken = f"{int(inside.sum())} points of {users} user(s) taken as they are"
     beyond = () if inside.all() else (f"{int((~inside).sum())} points outside the box left out",)
     return RawVisits(every[inside], (*found.notes, taken, *beyond))
+
+
+def _outside(points: Floats, anchors: Domain) -> NDArray[np.bool_]:
+    """Return which points, (k, 2), are outside the rectangle of the anchors."""
+    assert anchors.lattice is not None
+    return anchors.lattice.corners(points[:, 0], points[:, 1]).outside
+
+
+def _nowhere(points: Floats, anchors: Domain, path: str) -> SpecificationError:
+    """Return the error for points that are all outside; it says so where they look interchanged."""
+    problem, remedy = f"has none of its {len(points)} points in the box of the anchors", "check the box"
+    if anchors.geographic is not None and (~_outside(points[:, ::-1], anchors)).mean() > 0.5:
+        problem, remedy = f"{problem}: {INTERCHANGED}", "exchange the names of the two columns"
+    return SpecificationError(path, problem, bound="a point in the box", remedy=remedy)
 
 
 def priced(visits: RawVisits, anchors: Domain, observables: Domain, raw: Raw, path: str) -> tuple[Prior, Floats]:

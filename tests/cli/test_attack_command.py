@@ -63,3 +63,12 @@ def test_attack_needs_a_whole_export(made):
     result = run("attack", made)
     assert result.exit_code == 1
     assert "channel.csv is missing" in result.stderr
+
+
+def test_another_prior_may_have_decimal_commas(made, tmp_path):
+    (tmp_path / "p.csv").write_text("probability\n0.1\n0.2\n0.3\n0.4\n")
+    expected = run("attack", made, "--prior", "p.csv", "--json")
+    (tmp_path / "p.csv").write_text("probability;x\n0,1;a\n0,2;b\n0,3;c\n0,4;d\n")
+    result = run("attack", made, "--prior", "p.csv", "--json")
+    assert "commas stand before decimals" in result.stderr
+    assert result.stdout == expected.stdout

@@ -42,6 +42,8 @@ BY_POSITION = "without a column of labels"
         ("cell,n\n2,3\n1,2\n0,1\n", POSITIONS, "cell", "123", "by the column cell"),
         ("cell,n\n2,3\n1,2\n0,1\n", POSITIONS, "", "321", BY_POSITION),
         ("rank,n\n1,1\n2,2\n3,3\n", POSITIONS, None, "123", BY_POSITION),
+        ("cell,n\n0.0,1\n1.0,2\n2.0,3\n", POSITIONS, None, "123", BY_POSITION),
+        ("place,n\nc,3\nb,2\na,1\n", LABELS, "", "321", BY_POSITION),
         # Where it is said which, other columns do not matter.
         ("place,near,n\nC,A,3\nA,B,1\nB,C,2\n", LABELS, "place", "123", "by the column place"),
     ],
@@ -71,6 +73,14 @@ def test_rows_are_matched_by_labels_or_taken_in_order(matched, text, labels, lab
         ("rank,n\n1,1\n2,2\n3,3\n", POSITIONS, "rank", "row 3, column rank is no label"),
         ("place,near,n\nC,A,3\nA,B,1\nB,C,2\n", LABELS, None, "several columns of labels, place and near"),
         ("rank,n\n2,1\n0,2\n1,3\n", POSITIONS, None, "column rank that may number the secrets"),
+        # Labels that are spelled otherwise are not taken in order, nor are rows that are numbered from 1 on.
+        ("place,n\nc,1\nb,2\na,3\n", LABELS, None, "column place that may name the secrets"),
+        ("place,n\n C,1\nB ,2\nA,3\n", LABELS, None, "column place that may name the secrets"),
+        ("place,n\nC,1\nX,2\nY,3\n", LABELS, None, "column place that may name the secrets"),
+        ("id,n\n10.0,2\n20.0,3\n30.0,1\n", IDS, None, "column id that may name the secrets"),
+        ("id,n\n010,2\n020,3\n030,1\n", IDS, None, "column id that may name the secrets"),
+        ("cell,n\n3,1\n2,2\n1,3\n", POSITIONS, None, "column cell that may name the secrets"),
+        ("cell,n\n2.0,1\n1.0,2\n0.0,3\n", POSITIONS, None, "column cell that may name the secrets"),
         ("n\n1\n2\n3\n", LABELS, "place", "has no column 'place'"),
         ("place,place,n\nA,A,1\nB,B,2\nC,C,3\n", LABELS, "place", "more than one column 'place'"),
         ("m\n1\n2\n3\n", LABELS, None, "has no column 'n'"),

@@ -353,6 +353,10 @@ def test_columns_in_other_languages(tmp_path: Path) -> None:
         (b"BZh91AY", "bzip2"),
         (b"\xfd7zXZ\x00", "xz"),
         (b"PK\x03\x04", "ZIP"),
+        (b"\x00\x00\x27\x0a" + bytes(90), "a shapefile"),
+        (b"\x04\x22\x4d\x18\x64", "LZ4"),
+        (b"ORC\x0a\x00\x00user,lat,lon", "bytes of zero"),
+        (b"user,time,lat,lon\na\0b,2023-01-01,1.5,1.5\n", "bytes of zero"),
         (b'{"a": 1}\n{"a": 2}\n', "JSON"),
         (b'<?xml version="1.0"?><gpx><trkpt lat="46.95" lon="7.44"/></gpx>', "GPX"),
         (b'<kml xmlns="x"><coordinates>7.44,46.95,0</coordinates></kml>', "KML"),
@@ -391,3 +395,24 @@ def test_wrong_layouts_are_refused(key: str, value: str) -> None:
 def test_a_delimiter_is_no_sign_of_decimals() -> None:
     with pytest.raises(InputError, match="is the delimiter"):
         Layout(delimiter=",", decimal=",")
+
+
+@pytest.mark.parametrize("cell", ["POINT (7.44 46.95)", '"46.95, 7.44"', "SRID=4326;POINT(7.44 46.95)", "46.95;7.44"])
+def test_two_coordinates_in_one_column_are_named(tmp_path: Path, cell: str) -> None:
+    path = written(tmp_path, f"user,where\nu,{cell}\nv,{cell}\n")
+    with pytest.raises(InputError, match="which where holds, into columns of their own") as caught:
+        look_at(path)
+    assert "46.95" not in str(caught.value)
+    with pytest.raises(InputError, match="Say --latitude COLUMN"):
+        look_at(written(tmp_path, f"user,where\nu,{cell}\nv,home\n"))
+
+
+@pytest.mark.parametrize("first", ["user time lat lon", "user~lat~lon", "# made by a phone"])
+def test_a_header_in_one_piece_asks_for_the_delimiter(tmp_path: Path, first: str) -> None:
+    path = written(tmp_path, f"{first}\nu 1 2 3\n")
+    for read in (lambda: look_at(path), lambda: read_columns(path, ["lat"])):
+        with pytest.raises(InputError, match="Say delimiter"):
+            read()
+    with pytest.raises(InputError) as caught:
+        read_columns(written(tmp_path, "user\nu\n"), ["lat"])
+    assert "delimiter" not in str(caught.value)

@@ -457,3 +457,58 @@ def test_the_largest_numbers_pass() -> None:
         text = RECORDS + f"a = {{ values = [1, {value}] }}\n"
         with pytest.raises(SpecificationError, match=r"domain\.attributes\.a\.values\[1\]: is out of range"):
             parse_release(text)
+
+
+# --- visits ------------------------------------------------------------------------------------------------------
+
+
+VISITS = """
+domain.anchors = { columns = 2, rows = 2, %s }
+observables.grid = { columns = 2, rows = 2, %s }
+prior.visits = { path = "v.csv" }
+cost.distance = "euclidean"
+privacy = [{ kind = "continuous", epsilon = "0.1" }]
+"""
+DEGREES_BOX = "south = 46.9, north = 47.0, west = 7.4, east = 7.5"
+
+
+def test_rows_of_visits_are_left_out_and_counted(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    plane = VISITS % (("width = 2.0, height = 2.0",) * 2)
+    good = [f"{k / 40},{k / 40}" for k in range(58)]
+    write(tmp_path / "v.csv", "x,y", *good[:9], "0.5", "", *good[9:], end="\n\n")
+    given = parse(plane)
+    given.problem()
+    notes = " ".join(given.notes)
+    assert "58 visits taken" in notes
+    assert "2 rows are left out: 1 with another number of fields, 1 without anything" in notes
+    write(tmp_path / "v.csv", "x,y", *good, "0.5", "0.5,1,2", "1,", "3")
+    with pytest.raises(SpecificationError, match=r"v\.csv, line 60 has the wrong number of fields.*4 of 62 rows would"):
+        parse(plane).problem()
+    write(tmp_path / "v.csv", "x,y")
+    with pytest.raises(SpecificationError, match="has no lines below its header"):
+        parse(plane).problem()
+
+
+def test_visits_that_are_all_elsewhere_are_refused(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    box = VISITS % ((DEGREES_BOX,) * 2)
+    points = [(46.9 + k / 1000, 7.4 + k / 1000) for k in range(40)]
+    write(tmp_path / "v.csv", "lat,lon", *(f"{b:.3f},{a:.3f}" for a, b in points))
+    with pytest.raises(
+        SpecificationError, match=r"none of its 40 points in the box of the anchors: .*look interchanged"
+    ):
+        parse(box).problem()
+    checkins = box.replace(
+        'visits = { path = "v.csv" }', 'checkins = { path = "v.csv", latitude = "lat", longitude = "lon", user = "" }'
+    )
+    with pytest.raises(SpecificationError, match="look interchanged"):
+        parse(checkins).problem()
+    write(tmp_path / "v.csv", "lat,lon", *(f"{a - 10:.3f},{b:.3f}" for a, b in points))
+    with pytest.raises(SpecificationError, match=r"none of its 40 points.*Check the box") as caught:
+        parse(box).problem()
+    assert "interchanged" not in str(caught.value)
+    write(tmp_path / "v.csv", "lat,lon", *(f"{b:.3f},{a:.3f}" for a, b in points[1:]), "46.95,7.45")
+    given = parse(box)
+    given.problem()
+    assert "39 of 40 visits outside" in " ".join(given.notes)

@@ -88,3 +88,17 @@ def test_a_text_in_a_file_is_a_label_or_a_number(names, text, expected):
 def test_other_texts_in_a_file_are_refused(names, text, words):
     with pytest.raises(InputError, match=rf"^line 1: .*{words}"):
         names.find_written(text, "line 1")
+
+
+def test_a_number_that_spells_the_label_of_another_secret_is_no_position():
+    mixed = Names.of(["A", "2", "1", "D"])
+    assert [mixed.find_written(text, "p") for text in ("A", "2", "1", "0", "3", "03")] == [0, 1, 2, 0, 3, 3]
+    for text in ("01", "002"):
+        with pytest.raises(InputError, match="may be meant as the label of one secret or as the index of another"):
+            mixed.find_written(text, "--secret")
+
+
+def test_labels_that_are_the_same_once_letters_are_joined_are_refused():
+    with pytest.raises(InputError, match=r"labels\[2\]: repeats labels\[0\]"):
+        Names.of(["\u00e9", "B", "e\u0301"])
+    assert Names.of(["e\u0301", "e"]).find_written("\u00e9", "p") == 0

@@ -103,3 +103,15 @@ def test_places_are_those_of_the_check_ins(data_folder, tmp_path):
     (tmp_path / "t.csv").write_text("lat,lon\n" + "".join(f"{a!r},{o!r}\n" for a, o in rows))
     expected = np.concatenate(to_grid([found], domain).cells)
     assert read_states(tmp_path / "t.csv", domain).tolist() == expected.tolist()
+
+
+@pytest.mark.parametrize(
+    "values", [["home", "work", None], ["home", None, None], ["home", None, "work"], [None, "home"]]
+)
+def test_a_state_that_is_missing_in_parquet_is_refused_also_in_the_last_row(tmp_path, values):
+    pa, parquet = pytest.importorskip("pyarrow"), pytest.importorskip("pyarrow.parquet")
+    parquet.write_table(pa.table({"state": values}), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=rf"t\.parquet, line {values.index(None) + 2}: is not a secret.*an empty cell"):
+        read_states(tmp_path / "t.parquet", Domain.from_labels(["home", "work"]))
+    parquet.write_table(pa.table({"state": ["home", "work"]}), tmp_path / "t.parquet")
+    assert read_states(tmp_path / "t.parquet", Domain.from_labels(["home", "work"])).tolist() == [0, 1]

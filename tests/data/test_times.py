@@ -303,6 +303,8 @@ def test_usual_names_are_recognised(tmp_path: Path, name: str) -> None:
         ("time,date", [("07:00", "02/05/2022")], (None, None), "time is not read: line 2: time is not a time"),
         ("date,x", [("20220502", "1")], (None, None), "line 2: date is a number that may be a date, or seconds"),
         ("stamp,x", [("2022-05-02", "1")], (None, None), "say --time COLUMN if the time is in one of these"),
+        ("eventDate,x", [("2022-05-02T08:00", "1")], (None, None), "if the time is in one of these: eventDate"),
+        ("Datum,Uhrzeit", [("02.05.2022", "08:00")], (None, None), "if the time is in one of these: Datum"),
         ("stamp,x", [("1680336000", "1")], (None, None), "say --time COLUMN if the time is in one of these: stamp"),
         ("stamp,x", [("20220502", "1")], (None, None), ""),
         ("time,x", [("", "1"), ("NaT", "2")], (None, None), "it holds no times in the first 2 lines"),

@@ -410,3 +410,45 @@ def test_wrong_grids_are_refused(call, path, words):
         call()
     assert raised.value.path == path
     assert words in str(raised.value)
+
+
+def test_trajectories_with_an_ending_in_capitals_are_read(tmp_path):
+    write(tmp_path / "000" / "Trajectory" / "a.plt", PLT_HEADER + PLT_LINE)
+    write(tmp_path / "000" / "Trajectory" / "b.PLT", PLT_HEADER + PLT_LINE)
+    assert len(read_plt(tmp_path)) == 2
+    write(tmp_path / "phone" / "c.Plt", PLT_HEADER + PLT_LINE)
+    assert [trace.user for trace in read_plt(tmp_path / "phone")] == ["phone"]
+
+
+def test_points_in_place_of_a_header_are_not_skipped(tmp_path):
+    path = tmp_path / "000" / "Trajectory" / "a.plt"
+    write(path, PLT_LINE * 8)
+    with pytest.raises(InputError, match=r"a\.plt, line 1: is a point, where the header is"):
+        read_plt(tmp_path)
+    write(path, "\n".join(PLT_HEADER.split("\n")[:5]) + "\n" + PLT_LINE * 2)
+    with pytest.raises(InputError, match=r"a\.plt, line 6: is a point"):
+        read_plt(tmp_path)
+    # A header may have as many fields.
+    write(path, PLT_HEADER.replace("Reserved 3", "0,2,255,a,0,0,2") + PLT_LINE)
+    assert len(read_plt(tmp_path)[0]) == 1
+
+
+@pytest.mark.parametrize(
+    ("latitude", "words"),
+    [
+        ("46.95\N{DEGREE SIGN}", "no degree signs, minutes or letters"),
+        ("46.95 N", "no degree signs"),
+        ("\N{MINUS SIGN}46.95", "a hyphen for south and west"),
+        ("469512000", "such as latitudeE7, or in meters, convert it"),
+        ("x1", "must be decimal degrees. "),
+        ("100", "between -90 and 90 degrees. "),
+    ],
+)
+def test_degrees_that_are_written_for_people_have_their_remedy(tmp_path, latitude, words):
+    lines = "".join(f"u,{latitude},7.44{k}\n" for k in range(3))
+    (tmp_path / "p.csv").write_text("user,latitude,longitude\n" + lines, encoding="utf-8")
+    with pytest.raises(InputError) as caught:
+        read_checkins(tmp_path / "p.csv")
+    assert words in str(caught.value)
+    assert "46.9" not in str(caught.value)
+    assert "469" not in str(caught.value)

@@ -52,3 +52,36 @@ def test_what_is_no_value_is_refused_by_its_place():
     for wrong in (datetime.date(2020, 1, 1), [1], {"a": 1}):
         with pytest.raises(SpecificationError, match=r"domain\.attributes\.paid\.values\[1\]: is no value of a column"):
             records(["a", wrong])
+
+
+@pytest.mark.parametrize("values", [["True", "False"], [1, 0], ["true", "false", ""], [0, 1]])
+def test_a_column_of_truth_values_has_its_remedy_where_values_may_stand_for_them(tmp_path, values):
+    parquet.write_table(pa.table({"paid": [True, False, True]}), tmp_path / "t.parquet")
+    found = records(values)
+    if "true" in values:
+        assert found.indices(tmp_path / "t.parquet").tolist() == [0, 1, 0]
+        (tmp_path / "t.parquet").unlink()
+        parquet.write_table(pa.table({"paid": ["TRUE"]}), tmp_path / "t.parquet")
+    with pytest.raises(InputError, match=r"Write values = \[true, false\], without quotes"):
+        found.indices(tmp_path / "t.parquet")
+
+
+def test_other_values_have_no_such_remedy(tmp_path):
+    (tmp_path / "t.csv").write_text("paid,id\nz,1\n", encoding="utf-8")
+    for values in (["x", "y"], [1, 2], ["true", "x"]):
+        with pytest.raises(InputError) as caught:
+            records(values).indices(tmp_path / "t.csv")
+        assert "[true, false]" not in str(caught.value)
+
+
+def test_blanks_are_no_empty_cell(tmp_path):
+    (tmp_path / "t.csv").write_text("paid,id\n  ,1\n", encoding="utf-8")
+    with pytest.raises(InputError, match=r'must be one of x, ""\. .*leave the cell empty, without blanks'):
+        records(["x", ""]).indices(tmp_path / "t.csv")
+    with pytest.raises(InputError, match=r'must be one of x\. .*add "" to values'):
+        records(["x"]).indices(tmp_path / "t.csv")
+
+
+def test_texts_that_are_the_same_once_letters_are_joined_are_refused():
+    with pytest.raises(SpecificationError, match=r"values\[1\]: repeats values\[0\]"):
+        records(["\u00e9", "e\u0301"])

@@ -36,6 +36,9 @@ Integers = NDArray[np.int64]
 _NAMED = re.compile(r"\['(.+?)'\]")
 
 _MISSING = "fill it in, or delete the record: none is left out"
+_EMPTY = 'fill it in, or leave the cell empty, without blanks, as the value "" is'
+_TRUTHS = "write values = [true, false], without quotes, if the column holds truth values"
+_TWO = ({"true", "false"}, {"1", "0"})
 _OWN_VALUE = '; or add "" to values, where a missing value is a value of its own'
 
 # Of the decimals that values may be, see docs/limits.md.
@@ -128,19 +131,27 @@ class Records:
                     "has no value" if blank else "is outside the domain",
                     value=cell(texts[row], _signs(attribute)),
                     bound=_accepted(attribute),
-                    remedy=_MISSING + ("" if isinstance(attribute.values, range) else _OWN_VALUE)
-                    if blank
-                    else _remedy(attribute),
+                    remedy=_missing(attribute) if blank else _remedy(attribute),
                 )
             result *= attribute.size
             result += np.fromiter(map(codes.__getitem__, texts), dtype=np.int64, count=len(texts))
         return result
 
 
+def _missing(attribute: Attribute) -> str:
+    """Return what to do about a cell without a value."""
+    if isinstance(attribute.values, range):
+        return _MISSING
+    return _EMPTY if "" in attribute.values else _MISSING + _OWN_VALUE
+
+
 def _remedy(attribute: Attribute) -> str:
-    """Return what to do about cells that are no truth values, where the attribute has some."""
-    if not any(isinstance(value, bool) for value in attribute.values):
+    """Return what to do about other cells where values are truth values, or may stand for them."""
+    if isinstance(attribute.values, range):
         return ""
+    if not any(isinstance(value, bool) for value in attribute.values):
+        spelled = {_written(value).lower() for value in attribute.values if value != ""}
+        return _TRUTHS if spelled in _TWO else ""
     return 'state the values as the cells spell them, such as values = [1, 0] or values = ["yes", "no"]'
 
 
@@ -195,6 +206,7 @@ def _values(table: AttributeTable, path: str) -> Sequence[Any]:
                     bound="a text, a number, true or false",
                     remedy="write it as a text, in quotes, as the cells spell it",
                 )
+        _check_composed(table.values, path)
         return [
             _float(value, f"{path}.values[{place}]") if isinstance(value, Decimal) else value
             for place, value in enumerate(table.values)
@@ -219,6 +231,15 @@ def _values(table: AttributeTable, path: str) -> Sequence[Any]:
     if table.low.denominator == table.step.denominator == 1:
         return range(int(table.low), int(table.high) + 1, int(table.step))
     return [nearest(table.low + index * table.step) for index in range(count + 1)]
+
+
+def _check_composed(values: Sequence[object], path: str) -> None:
+    """Raise `SpecificationError` for a text that no cell can be told from, as letters and marks of cells are joined."""
+    first: dict[str, int] = {}
+    for index, value in enumerate(values):
+        if isinstance(value, str) and (earlier := first.setdefault(composed(value), index)) != index:
+            problem = f"repeats values[{earlier}], once letters and marks are joined (Unicode NFC)"
+            raise SpecificationError(f"{path}.values[{index}]", problem, value=value, bound="distinct from all others")
 
 
 def _float(value: Decimal, path: str) -> float:
@@ -319,7 +340,7 @@ def _written(value: object) -> str:
 def _accepted(attribute: Attribute) -> str:
     values = attribute.values
     if len(values) <= 10:
-        return f"one of {', '.join(map(_written, values))}"
+        return "one of " + ", ".join(_written(value) or '""' for value in values)
     if attribute.ascending:
         step = values[1] - values[0] if isinstance(values, range) else None
         return f"from {values[0]} to {values[-1]}" + (f" in steps of {step}" if step not in (None, 1) else "")
