@@ -65,6 +65,8 @@ def read_matched(
             raise InputError(str(path), f"has several columns of labels, {shown}", remedy=remedy)
         label = found[0] if found else ""
         _require_order(read[label] if label else [], label, known, path)
+        if not label:
+            _require_no_other_names({name: read[name] for name in others}, known, path)
     file = escape(path.name)
     if label:
         order = _matched_rows(read[label], label, known, path)
@@ -98,6 +100,21 @@ def _require_order(texts: Sequence[str], label: str, known: Names, path: Path) -
             f"has a column {column_text(label)} that may number the secrets, in another order than its rows",
             remedy=f'say label = "{escape(label)}" if it does, and label = "" if rows are in the order of the secrets',
         )
+
+
+def _require_no_other_names(columns: Mapping[str, Sequence[str]], known: Names, path: Path) -> None:
+    """Raise `InputError` where a column nearly names the secrets, in another order than the rows.
+
+    Labels may be written in other letters or with blanks, and positions may be counted from 1.
+    """
+    first = 1 if _are_positions(known) else 0
+    names = [str(position + first) if first else label.strip().casefold() for label, position in known.places.items()]
+    for name, texts in columns.items():
+        written = [composed(text).strip().casefold() for text in texts]
+        if sorted(written) == sorted(names) and written != names:
+            how = "numbers the secrets from 1" if first else "holds the labels of the secrets in other letters"
+            remedy = "write them as the labels are, or put the rows into their order"
+            raise InputError(f"{path}, column {column_text(name)}", f"{how}, in another order", remedy=remedy)
 
 
 def _matched_rows(texts: Sequence[str], label: str, known: Names, path: Path) -> list[int]:

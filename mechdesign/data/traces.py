@@ -29,7 +29,7 @@ from mechdesign.data.degrees import (
 from mechdesign.data.forms import cell, form_of
 from mechdesign.data.layout import Dialect, Lines, Mark, dialect_of, mark_of, require_delimiter
 from mechdesign.data.left_out import INTERCHANGED, MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
-from mechdesign.data.text import check_column, fields_of, has_columns, opened, plain_numbers, read_columns
+from mechdesign.data.text import as_float, check_column, fields_of, has_columns, opened, plain_numbers, read_columns
 from mechdesign.data.times import Clock, Moment, SetClockError, read_with
 from mechdesign.errors import (
     InputError,
@@ -202,7 +202,8 @@ def read_trajectories(folder: str | PathLike[str], missing: float = MOST_LEFT_OU
     folder = as_path(folder, "folder")
     root = Path(folder)
     if not root.is_dir():
-        raise InputError("folder", "is not a folder", value=str(root))
+        bound = "a folder with <user>/Trajectory/*.plt or *.plt"
+        raise InputError("folder", "is not a folder", value=str(root), bound=bound)
     own = _plt_files(root)
     absolute = root.resolve()
     owner = absolute.parent if absolute.name == "Trajectory" else absolute
@@ -466,6 +467,15 @@ def _of_traces(
     """Return the traces, after longitudes were taken to be between -180 and 180 degrees."""
     notes = clock.notes
     kept: dict[tuple[str, str], NDArray[np.bool_]] = {}
+    if (
+        longitudes == "360"
+        and not beyond.errors
+        and any(min(found.longitude, default=0) < 0 for found in points.values())
+    ):
+        bound = "0 to 360 degrees, as longitudes says"
+        raise InputError(
+            f"{source}, column {columns.where[-1]}", "is negative", bound=bound, remedy="leave longitudes out"
+        )
     if beyond.errors and points:
         every = np.concatenate([found.longitude for found in points.values()])
         if possible_longitudes(every, longitudes).all():
@@ -533,7 +543,12 @@ def _moment(clock: Clock, text: str, day: str | None, rows: _Rows) -> Moment:
 def _place(places: Mapping[str, tuple[float, float]], key: str, name: str, error: Error) -> tuple[float, float]:
     point = places.get(key)
     if point is None:
-        raise RowError(reasons.UNKNOWN_PLACE, error(f"{name} is not in the table of places", cell(key), "a key"))
+        raise RowError(
+            reasons.UNKNOWN_PLACE,
+            error(
+                f"{name} is not in the table of places", cell(key), f"a key, such as {form_of(next(iter(places), ''))}"
+            ),
+        )
     return point
 
 
@@ -585,7 +600,7 @@ def _all_outside(traces: Sequence[Trace], box: BoundingBox) -> InputError:
         return InputError("traces", "none of the 0 points is inside the box", bound="at least one trace")
     latitude = np.concatenate([trace.latitude for trace in traces])
     longitude = np.concatenate([trace.longitude for trace in traces])
-    extent = BoundingBox.text(latitude.min(), latitude.max(), longitude.min(), longitude.max())
+    extent = (latitude.min(), latitude.max(), longitude.min(), longitude.max())
     swapped = (latitude >= box.west) & (latitude <= box.east) & (longitude >= box.south) & (longitude <= box.north)
     if swapped.mean() > 0.5:
         problem = f"none of the {points} points is inside the box: {INTERCHANGED}"
@@ -596,8 +611,12 @@ def _all_outside(traces: Sequence[Trace], box: BoundingBox) -> InputError:
             "check the box: mechdesign init proposes one",
         )
     # Of one trace it may be the very place.
-    shown = Shown(extent) if values_are_shown() else form_of(extent)
-    return InputError("traces", problem, value=shown, bound=f"within {box}", remedy=remedy)
+    shown = (
+        BoundingBox.text(*extent)
+        if values_are_shown()
+        else "latitude {} to {}, longitude {} to {}".format(*(form_of(f"{degrees:.6g}") for degrees in extent))
+    )
+    return InputError("traces", problem, value=Shown(shown), bound=f"within {box}", remedy=remedy)
 
 
 def _plt_files(folder: Path) -> list[Path]:
@@ -624,7 +643,17 @@ def _read_plt_file(path: Path, user: str, left_out: LeftOut) -> Trace | None:
                 continue
             left_out.kept += 1
             found.add(point, moment)
+        _require_header(rows.header, path)
     return found.trace(user)
+
+
+def _require_header(header: Sequence[Sequence[str]], path: Path) -> None:
+    """Raise `InputError` where a point stands among the header lines of a trajectory, and would be skipped."""
+    for line, row in enumerate(header, 1):
+        if len(row) == _PLT_FIELDS and None not in (as_float(row[0]), as_float(row[1])):
+            bound = f"one of {_PLT_HEADER_LINES} header lines, which are skipped"
+            remedy = "put the header lines of GeoLife before the points; or name a table with a header as CSV"
+            raise InputError(f"{path}, line {line}", "is a point", bound=bound, remedy=remedy)
 
 
 class _Rows:
@@ -635,6 +664,8 @@ class _Rows:
     ) -> None:
         self._path = path
         self._header_lines = header_lines
+        # The lines of the header, once the first row was asked for.
+        self.header: list[list[str]] = []
         # Blank lines with a row after them.
         self.blank = 0
         self._dialect = dialect
@@ -645,7 +676,7 @@ class _Rows:
     def __iter__(self) -> Iterator[list[str]]:
         try:
             for _ in range(self._header_lines):
-                next(self._reader, None)
+                self.header.append(next(self._reader, []))
             first, blank = True, 0
             for row in self._reader:
                 if not row:
