@@ -2,7 +2,7 @@
 
     python benchmarks/mistakes.py [--only TEXT] [--show]
 
-Some 300 mistakes in specifications, tables of data, arguments of the library and of the command line. Each must end in a
+Some 500 mistakes in specifications, tables of data, arguments of the library and of the command line. Each must end in a
 typed error that says where the mistake is (a file, a key or an argument) and what was found, or what would be accepted,
 or what to do. Offenders are printed: mistakes that pass unnoticed, that raise anything else, or whose message lacks one of these.
 With --show all messages are printed. The exit code is 1 where there is an offender.
@@ -60,6 +60,7 @@ def mistakes() -> Iterator[Mistake]:
     yield from in_tables()
     yield from in_arguments()
     yield from on_the_command_line()
+    yield from with_files_of_ones_own()
 
 
 def prepare() -> None:
@@ -363,6 +364,107 @@ def _cli(*words: str) -> object:
     if isinstance(result.exception, SystemExit) and result.exit_code in (1, 2, 3) and "error" in result.stderr.lower():
         raise UsageError(result.stderr.strip())
     raise result.exception or RuntimeError(f"exit code {result.exit_code}, and no word")
+
+
+# Files of one's own
+
+TIMED = "user,time,latitude,longitude\n" + "".join(
+    f"{'ab'[k % 2]},2021-03-01T08:{k:02d}:00Z,35.{60 + k},139.{65 + k}\n" for k in range(20)
+)
+PLT = "39.906631,116.385564,0,492,40097.5864583333,2009-10-11,14:04:30\n"
+NAMED = 'domain.labels = ["home", "work", "pub"]\nprior.csv = { path = "w.csv", column = "n" }\ncost.distance = "hamming"\nprivacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]\n'
+AGES = 'domain.attributes.age = { range = [0, 99] }\npolicy = { kind = "threshold", theta = 5 }\nrelease = { kind = "ranges", ranges = [[0, 17], [18, 99]], epsilon = 0.5 }\n'
+WALK = 'domain.grid = { columns = 2, rows = 2, width = 2, height = 2 }\nprior.uniform = true\ncost.distance = "euclidean"\nprivacy = [{ kind = "graph", epsilon = 1, neighbours = 4 }]\nrelease.transition = { neighbours = 4 }\n'
+
+
+def with_files_of_ones_own() -> Iterator[Mistake]:
+    """Yield mistakes with files as people have them: of another tool, half-finished, taken for another, written over."""
+    body = TIMED.splitlines()
+    for name, text, named in (
+        ("an export of two tools in one", TIMED + "a,03/04/2021 8:00,35.7,139.7\n" * 2, "day first"),
+        ("Excel's numbers of days", TIMED.replace("2021-03-01T08:", "44256."), "time"),
+        ("hours without a day", TIMED.replace("2021-03-01T", "").replace("Z", ""), "date"),
+        ("R's names of rows", "\n".join([body[0], *(f"{k},{row}" for k, row in enumerate(body[1:]))]), "fields"),
+        ("a comma at the end", "\n".join([body[0], *(f"{row}," for row in body[1:])]), "fields"),
+        ("whole lines in quotes", "\n".join(f'"{row}"' for row in body), "user"),
+        ("a pointer of Git LFS", "version https://git-lfs.github.com/spec/v1\noid sha256:4d7a\nsize 9\n", "git lfs pull"),
+        ("HTML", "<html><table><tr><td>user</td></tr></table></html>", "HTML"), ("SQL", "INSERT INTO t VALUES (1, 2);\n", "user"),
+        ("hemispheres", TIMED.replace(",139", "N,139"), "latitude"), ("millionths of degrees", TIMED.replace("35.", "35000"), "latitude"),
+        ("points lost in a spreadsheet", TIMED.replace("35.", "35.000.0"), "latitude"), ("Web Mercator", TIMED.replace(",35.", ",42573"), "latitude"),
+        ("no sign", TIMED.replace(",139.", ",-139."), "inside the box"), ("999 where a place is missing", TIMED.replace("a,2021-03-01T08:00:00Z,35.60", "a,2021-03-01T08:00:00Z,999") + "a,2021-03-01T09:00:00Z,999,999\n", "latitude"),
+    ):  # fmt: skip
+        yield Mistake(f"check-ins: {name}", lambda t=text: _timed(t), named)
+    for key, value in (
+        ("time_format", "YYYY-MM-DD"), ("time_format", "%A %H"), ("time_zone", "CET+1"), ("time_zone", "Tokyo"), ("missing", 20), ("longitudes", "0"),
+        ("only", "ann"), ("every", "5"), ("every", "5m"), ("gap", "1 min"),
+    ):  # fmt: skip
+        yield Mistake(f"check-ins: {key} = {value!r}", lambda k=key, v=value: _timed(TIMED, **{k: v}), key)
+    for name, text, named in (
+        ("no header lines", PLT * 9, "line 1"), ("a header of names", "latitude,longitude,zero,altitude,days,date,time\n" + PLT * 9, "line 2"),
+        ("swapped", "x\n" * 6 + PLT.replace("39.906631,116.385564", "116.385564,39.906631"), "interchanged"),
+        ("from a spreadsheet", "x\n" * 6 + PLT.replace(",", ";"), "fields"),
+    ):  # fmt: skip
+        yield Mistake(f"trajectory: {name}", lambda t=text: _trajectory(t), named)
+    for name, text, named in (
+        ("a line of totals", "place,n\nhome,1\nwork,2\npub,3\nTotal,6\n", "row 4"), ("capitals", "place,n\nPub,3\nHome,1\nWork,2\n", "place"),
+        ("a label twice", "place,n\nhome,1\nhome,2\npub,3\n", "row 2"), ("thousands", 'place,n\nhome,"1,234"\nwork,2\npub,3\n', "decimal"),
+    ):  # fmt: skip
+        yield Mistake(f"weights: {name}", lambda t=text: _made("design s2.toml", {"s2.toml": NAMED, "w.csv": t}), named)
+    yield Mistake(
+        "weights: cells counted from 1",
+        lambda: _made(
+            "design s2.toml",
+            {
+                "s2.toml": WALK.replace("uniform = true", 'csv = { path = "w.csv", column = "n" }'),
+                "w.csv": "cell,n\n4,1\n3,1\n2,1\n1,7\n",
+            },
+        ),
+        "from 1",
+    )
+    files = {
+        "g.toml": WALK,
+        "ages.toml": AGES,
+        "ages.csv": "age\n36\n",
+        "r.csv": "0.75,0.25\n0.25,0.75\n",
+        "c.csv": "epsilon,cost\n0,3\n1,1\n",
+    }
+    for line, more, named in (
+        ("release g.toml t.csv", {"t.csv": "user,state\nann,0\nbob,3\n"}, "several people"), ("release g.toml t.csv", {"t.csv": "state\n1\n4\n"}, "line 3"),
+        ("release g.toml t.csv", {"t.csv": "0,1,3\n"}, "line 1"), ("release g.toml t.csv -o o --truth o/t", {"t.csv": "0\n"}, "--truth"),
+        ("design ages.toml", {}, "mechdesign blowfish"), ("blowfish g.toml ages.csv", {}, "mechdesign design"), ("blowfish ages.csv ages.toml", {}, "ages.csv"),
+        ("blowfish ages.toml t.csv", {"t.csv": "Age\n36\n"}, "Age"), ("blowfish ages.toml t.csv", {"t.csv": "age\n36 years\n"}, "row 1"),
+        ("blowfish ages.toml ages.csv --ledger ages.csv", {}, "no ledger"), ("audit r.csv --spec g.toml", {}, "--spec"),
+        ("audit r.csv --distance haversine --points p.csv", {"p.csv": "35.6,139.7\n35.7,139.8\n"}, "--spec"),
+        ("audit p.csv --distance hamming", {"p.csv": "75,25\n25,75\n"}, "found 100;"), ("audit r.csv --distance hamming -o r.csv", {}, "r.csv"),
+        ("inspect made --report made/certificate.json", {}, "choose another name"), ("sample made --secret 0 --outside nearest", {}, "--outside"),
+        ("sample made/channel.csv --secret 0", {}, "a folder"), ("leakage r.csv --epsilon 0.1 --steps 3 -o a.svg --plot a.svg", {}, "--plot"),
+        ("leakage r.csv --budgets b.csv", {"b.csv": "step,epsilon\n1,0.1\n2,0.1\n"}, "step 0"), ("budget --alpha 1 --steps 3 --backward r.csv --tolerance 0.1", {}, "--cost"),
+        ("budget --alpha 1 --backward r.csv --cost c.csv --weights w.csv", {"w.csv": "weight\n0\n0\n"}, "w.csv"), ("budget --alpha 1 --steps 3 --backward r.csv -o r.csv", {}, "r.csv"),
+    ):  # fmt: skip
+        yield Mistake(f"mechdesign {line} {more or ''}", lambda w=line, m=more: _made(w, {**files, **m}), named)
+
+
+def _made(line: str, files: dict[str, str]) -> object:
+    for name, text in files.items():
+        Path(name).write_text(text)
+    return _cli(*line.split())
+
+
+def _timed(text: str, **keys: object) -> object:
+    columns = {"path": _bad(text), "time": "time", **keys}
+    tables = {**BASE, "domain": {"grid": BOX}, "prior": {"checkins": columns, "smoothing": 1}}
+    if "gap" in keys:
+        columns["every"] = "5 min"
+    return _design(tables)
+
+
+def _trajectory(text: str) -> object:
+    Path("plt").mkdir(exist_ok=True)
+    Path("plt", "a.plt").write_text(text)
+    return _design({**BASE, "domain": {"grid": BOX}, "prior": {"plt": {"path": "plt"}, "smoothing": 1}})
+
+
+# What one is told
 
 
 def fault(mistake: Mistake) -> tuple[str, str]:

@@ -103,9 +103,12 @@ def read_ledger(path: Path) -> tuple[Fraction | None, Fraction | None, tuple[Ent
     except PermissionError as error:
         raise LedgerError(f"{path} belongs to another user ({error.strerror}). {SHARE}") from error
     except OSError as error:
-        raise LedgerError(f"{path} cannot be read ({error.strerror or error})") from error
+        name = ". Name the file of a ledger" if path.is_dir() else ""
+        raise LedgerError(f"{path} cannot be read ({error.strerror or error}){name}") from error
     except (ValueError, RecursionError) as error:
-        raise LedgerError(f"{path} is not JSON ({error}). Restore a copy") from error
+        raise LedgerError(
+            f"{path} is not JSON, and so no ledger ({error}). Name a ledger, or restore a copy"
+        ) from error
     if not isinstance(document, dict) or document.get("schema") not in (_SCHEMA, _EARLIER):
         raise LedgerError(f"{path} is not a ledger of this version or an earlier one ({_SCHEMA})")
     claimed = document.pop("sha256", None)

@@ -12,7 +12,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.exact import nearest
 from mechdesign.computed import cached_property
-from mechdesign.errors import InputError
+from mechdesign.errors import InputError, Shown
 from mechdesign.model.channel import Channel
 from mechdesign.validation import Floats, read_only, require, require_unmasked
 
@@ -119,6 +119,8 @@ def exact_rows(matrix: Channel | ArrayLike, weights: bool = False) -> Rows:
     for secret, total in enumerate(sums):
         if total == 0:
             remedy = "give what is answered for this secret, or leave the secret out"
+            if negative:
+                remedy = "give probabilities; of their logarithms take exp"
             raise InputError(
                 f"matrix[{secret}]", "has no positive entry", bound="a row of probabilities", remedy=remedy
             )
@@ -126,7 +128,7 @@ def exact_rows(matrix: Channel | ArrayLike, weights: bool = False) -> Rows:
             raise InputError(
                 f"matrix[{secret}]",
                 "does not sum to 1",
-                value=f"{nearest(total):.6g}",
+                value=Shown(f"{nearest(total):.6g}"),
                 bound=f"1, to within {float(SUM_TOLERANCE):g}",
                 remedy=_remedy(floats, total),
             )

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.exact import exact, exact_text
-from mechdesign.cli.console import Text, number, output, table
+from mechdesign.cli.console import Text, number, output, say_note, table
 from mechdesign.cli.private import say_private_folders
 from mechdesign.cli.specified import layout_options, memory_option, show_values_option
 from mechdesign.cli.weights import label_option, read_weights
@@ -110,6 +110,8 @@ def audit(
         check_output(target)
     if file.is_dir():
         require_design(file)
+    if points is not None and distance in _PLACED:
+        say_note(f"distances are in the unit of the coordinates in {points}, on a plane")
     channel, problem, labels = _channel(file)
     origin = sets.load_stated(file)[1] if file.is_dir() else None
     if spec is not None:
@@ -122,6 +124,9 @@ def audit(
     said = ""
     if problem is not None and prior_file is None:
         said = say_private_folders([(str(spec or file), problem, origin)], "this audit")
+    if spec is not None and problem is not None and problem.cost.shape[0] != len(_rows(channel)):
+        bound = f"{len(_rows(channel))}, as {file} has rows"
+        raise InputError("--spec", "is about another number of secrets", value=problem.cost.shape[0], bound=bound)
     asked = _asked(channel, problem, labels, distance, graph, points, cost, prior_file, column, label)
     if stated is None and asked.stated is not None:
         stated = asked.stated
@@ -181,11 +186,14 @@ def _asked(
     column: str,
     label: str | None,
 ) -> _Asked:
-    n, m = (channel.numerators if isinstance(channel, Channel) else channel).shape
+    n, m = _rows(channel).shape
     secrets = problem.secrets if problem is not None else None
     if points is not None:
+        places = read_matrix(points, shape=(n, None))
+        if len(places) != n:
+            raise InputError(str(points), "has another number of places", value=len(places), bound=f"{n}, the secrets")
         with withholding():
-            secrets = Domain.from_points(read_matrix(points, shape=(n, None)), labels or None)
+            secrets = Domain.from_points(places, labels or None)
     elif secrets is None and labels:
         secrets = Domain.from_labels(labels)
     names = tuple(map(str, range(n))) if secrets is None else secrets.labels
@@ -209,6 +217,11 @@ def _asked(
     elif problem is not None and problem.cost.shape == (n, m) and np.isfinite(problem.cost).all():
         arguments |= {"cost": problem.cost, "objective": problem.objective}
     return _Asked(arguments, stated)
+
+
+def _rows(channel: Channel | NDArray[Any]) -> NDArray[Any]:
+    """Return the table of a channel, a row for each secret."""
+    return channel.numerators if isinstance(channel, Channel) else channel
 
 
 def _in_order(
@@ -267,6 +280,9 @@ def _named(name: str, path: str, secrets: Domain | None, others: Domain | None, 
     if name in _PLACED:
         if secrets is None or not secrets.points.shape[1]:
             raise InputError(path, "needs places of the secrets", value=name, remedy="give --points or --spec")
+        if name == "haversine" and secrets.coordinates is None:
+            remedy = "give --spec with a domain in degrees: places of --points lie on a plane"
+            raise InputError(path, "needs latitudes and longitudes", value=name, remedy=remedy)
         return _PLACED[name](secrets, others)
     if not Path(name).suffix:
         known = ", ".join([*_PLACED, "hamming", "line"])

@@ -130,6 +130,8 @@ def release(
         if seed is None:
             ledger = given.ledger(wait) if ledger_file is None else Ledger.existing(ledger_file, wait)
             announce(ledger, directory)
+        for remark in given.remarks(records):
+            say_note(remark)
         with interrupts.scope("writing the answers, which are paid for"):
             found = given.release(records, ledger=ledger, rng=seed, together=together)
             _save(found, directory, report, force, overwrite)

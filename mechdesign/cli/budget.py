@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 from mechdesign.cli.console import errors, output, say_note, table
 from mechdesign.cli.correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
@@ -23,6 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["budget"]
 
+_UNCORRELATED = (
+    "neither --backward nor --forward is given: the budgets hold for an adversary who knows nothing of how data follow "
+    "one another"
+)
 _FILE = click.Path(path_type=Path)
 
 
@@ -79,8 +84,11 @@ def budget(
     One of the words stay, mixture and any may stand in place of a row that nobody saw: see `mechdesign chain --ends`.
     Where there are such ends, what holds under mixture is shown beside.
     """
-    if cost_file is None and (weights is not None or window is not None):
-        raise click.UsageError("give --cost with --weights or --window")
+    source = click.get_current_context().get_parameter_source("tolerance")
+    if cost_file is None and (weights is not None or window is not None or source is ParameterSource.COMMANDLINE):
+        raise click.UsageError("give --cost with --weights, --window or --tolerance")
+    if backward is None and forward is None:
+        say_note(_UNCORRELATED)
     if cost_file is not None:
         _least_cost(
             alpha, steps, (backward, forward), (cost_file, weights), window or 1, tolerance, target, plot, as_json
@@ -88,7 +96,7 @@ def budget(
         return
     if steps is None and (target is not None or plot is not None):
         raise click.UsageError("give --steps to write budgets or a figure")
-    check_figure(plot)
+    check_figure(plot, target)
     for path in (plot, target):
         if path is not None:
             check_no_input(path, {"--backward": backward, "--forward": forward})
@@ -156,7 +164,7 @@ def _least_cost(
     as_json: bool,
 ) -> None:
     """Find, show and write budgets of least cost."""
-    check_figure(plot)
+    check_figure(plot, target)
     inputs = {"--backward": matrices[0], "--forward": matrices[1], "--cost": files[0], "--weights": files[1]}
     for path in (plot, target):
         if path is not None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, NamedTuple
 
 from mechdesign import warned
 from mechdesign.cli.console import say_note, say_warning
-from mechdesign.data.chain_counts import CHAIN_COUNTS, counts_of
+from mechdesign.data.chain_counts import CHAIN_COUNTS, counts_of, direction_of
 from mechdesign.data.forms import withholding
 from mechdesign.data.matrices import dense, read_chain_matrix
 from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError, SmoothedChainWarning
@@ -34,6 +34,10 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
     place = f"{name} ({path})"
     matrix, word = read_chain_matrix(path)
     counted = counts_of(path)
+    if (direction := direction_of(path)) not in ("", name):
+        say_warning(
+            f"{path} is the {direction} matrix of its chain, and is taken as the {name} one", UserWarning, "", 0
+        )
     if counted is None and (path.parent / CHAIN_COUNTS).exists():
         say_note(f"{path.parent / CHAIN_COUNTS} belongs to other matrices: whether {path} was smoothed is not known")
     with withholding():
@@ -107,7 +111,9 @@ def silenced() -> Iterator[None]:
         yield
 
 
-def check_figure(path: Path | None) -> None:
-    """Raise `InputError` for a figure in a format that cannot be written."""
+def check_figure(path: Path | None, target: Path | None = None) -> None:
+    """Raise `InputError` for a figure in a format that cannot be written, or in the file `target` of a table."""
+    if path is not None and target is not None and path.absolute() == target.absolute():
+        raise InputError("--plot", "is the file of --output", value=str(path), bound="another file")
     if path is not None and path.suffix.lower() not in _FIGURES:
         raise InputError("--plot", "has no known ending", value=str(path), bound=f"one of {', '.join(_FIGURES)}")

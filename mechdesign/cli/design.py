@@ -45,6 +45,10 @@ __all__ = ["design"]
 
 _DEFAULT = "city"
 _EXAMPLE_FOLDER = "mechanism"
+_TELLS_NOTHING = (
+    "every secret gets the same answers: the channel tells nothing of it. Check the unit of ε, and of places and of a "
+    "radius, if that is not what is wanted"
+)
 
 
 @click.command()
@@ -142,6 +146,9 @@ def design(
         _show(made, settings, certified - started, time.perf_counter() - started, directory)
         shown = example or (_DEFAULT if specification is None else None)
         show_next(_next(directory, report, made, shown))
+    rows = made.channel.numerators
+    if len(rows) > 1 and (rows == rows[0]).all():
+        say_note(_TELLS_NOTHING)
     say_gap(made, settings.tolerance)
     if missing is not None:
         raise missing

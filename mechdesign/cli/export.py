@@ -82,6 +82,7 @@ def export(directory: Path, form: Format | None, target: Path | None, all_rows: 
     _say_private(directory, form)
     if target is not None:
         form.write(exported, target, options)
+        _say_ending(target, form)
         return
     if not form.text and sys.stdout.isatty():
         raise click.UsageError(f"{form.name} is not for the eye: name a file with -o")
@@ -114,6 +115,16 @@ def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
     if origin is not None and tells_steps(origin):
         say_note(STEPS)
     show_next({f"mechdesign verify {target}": "prove what it still claims"})
+
+
+def _say_ending(target: Path, form: Format) -> None:
+    """Note that the ending of a file tells of another format than what is in it."""
+    try:
+        told = format_of(target)
+    except InputError:
+        return
+    if told.name != form.name:
+        say_note(f"{target} holds {form.name}, although its ending says {told.name}")
 
 
 def _say_private(directory: Path, form: Format) -> None:

@@ -79,7 +79,7 @@ def leakage(
     elif example is None and backward is None and forward is None:
         raise click.UsageError("give a matrix: P.csv, --forward F.csv, or both; or --example NAME")
     budgets = _budgets(epsilon, steps, budget_file)
-    check_figure(plot)
+    check_figure(plot, target)
     for path in (plot, target):
         if path is not None:
             check_no_input(path, {"P.csv": backward, "--forward": forward, "--budgets": budget_file})

@@ -12,9 +12,10 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.cli.console import say_note
+from mechdesign.cli.console import say_note, say_warning
 from mechdesign.data.forms import withholding
 from mechdesign.data.places import read_places
+from mechdesign.data.text import read_rows
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.model.drawing import drawn_anchors
@@ -114,6 +115,8 @@ def located(
         length = None if reach is None else reach.within(domain)
         if source is not None:
             places = read_places(source, axes)
+            if {"observable_index", "observable"} <= set(next((row for _, row in read_rows(source)), [])):
+                say_warning(f"{source} holds answers of `mechdesign sample`, and no true places", UserWarning, "", 0)
         else:
             places = given_places(axes, *(np.array([value]) for value in at or ()))
         with nullcontext() if source is None else withholding():

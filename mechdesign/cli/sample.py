@@ -7,6 +7,7 @@ from pathlib import Path
 
 import click
 import numpy as np
+from click.core import ParameterSource
 
 from mechdesign.certify.texts import csv_text, escape
 from mechdesign.cli.console import say, say_note, say_warning
@@ -14,6 +15,7 @@ from mechdesign.cli.places import Reach, at_option, located, reach_option
 from mechdesign.cli.specified import layout_options, memory_option, show_values_option
 from mechdesign.data.bounds import allowed_gib
 from mechdesign.data.names import Names
+from mechdesign.errors import InputError
 from mechdesign.export.files import check_no_input, check_output
 from mechdesign.export.folders import require_design
 from mechdesign.export.sets import load
@@ -87,6 +89,14 @@ def sample(
         raise click.UsageError("give one of --secret, --at and --input")
     if secret is not None and reach is not None:
         raise click.UsageError("--reach goes with --at and --input, not with --secret")
+    asked = click.get_current_context()
+    for name, flag in (("outside", "--outside"), ("latitude", "--latitude"), ("longitude", "--longitude")):
+        where = "--input" if name != "outside" else "--at and --input"
+        given = asked.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and (secret is not None or (name != "outside" and source is None)):
+            raise click.UsageError(f"{flag} goes with {where}")
+    if directory.is_file():
+        raise InputError(str(directory), "is a file", bound="a folder that `mechdesign design` wrote")
     if target is not None:
         check_no_input(target, {"--input": source})
         check_output(target)

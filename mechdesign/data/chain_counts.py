@@ -20,7 +20,7 @@ from numpy.typing import NDArray
 from mechdesign.errors import InputError
 from mechdesign.model.markov import MarkovChain
 
-__all__ = ["CHAIN_COUNTS", "Counted", "counts_file", "counts_of"]
+__all__ = ["CHAIN_COUNTS", "Counted", "counts_file", "counts_of", "direction_of"]
 
 CHAIN_COUNTS = "chain-counts.json"
 
@@ -90,6 +90,21 @@ def counts_of(path: Path) -> Counted | None:
         if matrices[name] == digest:
             return Counted(counts if name == "forward" else counts.T.copy(), smoothing)
     return None
+
+
+def direction_of(path: Path) -> str:
+    """Return which direction of a chain the matrix at `path` is, as the counts beside it say; else nothing.
+
+    Raises `InputError` as `counts_of` does.
+    """
+    if counts_of(path) is None:
+        return ""
+    places = (path.parent, path.resolve().parent)
+    source = next(place / CHAIN_COUNTS for place in places if (place / CHAIN_COUNTS).exists())
+    matrices = json.loads(source.read_bytes())["matrices"]
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    found = [name for name in _DIRECTIONS if matrices[name] == digest]
+    return found[0] if len(found) == 1 else ""
 
 
 def _checked(document: Mapping[str, Any], source: Path) -> tuple[Floats, float, Mapping[str, str]]:

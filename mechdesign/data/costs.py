@@ -65,6 +65,8 @@ def read_weights(path: str | PathLike[str]) -> Floats:
             raise InputError(
                 where, "is no weight", value=cell(columns["weight"][row - 1]), bound="a finite number >= 0"
             )
+    if not weights.any():
+        raise InputError(f"{source}, column weight", "is zero in every row", bound="a weight above 0")
     return weights
 
 

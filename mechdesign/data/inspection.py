@@ -233,7 +233,17 @@ def _read(
     where = (path, user, columns.get("latitude", ""), columns.get("longitude", ""), time, trace, delimiter)
     places = None if joined is None else joined.places
     points = read_points(*where, place=columns.get("place"), places=places, date=times.date, said=said)
-    return Found(path, ordered, delimiter, points.traces, joined, times.notes, points.said(), said)
+    notes = (*_interchanged(columns), *points.said())
+    return Found(path, ordered, delimiter, points.traces, joined, times.notes, notes, said)
+
+
+def _interchanged(columns: Mapping[str, str]) -> tuple[str, ...]:
+    """Say that a column with the usual name of a longitude is taken as the latitude, or the reverse."""
+    return tuple(
+        f"the column {column_text(columns[name])} is taken as the {name}, although its name says {other}"
+        for name, other in (_ESSENTIAL, _ESSENTIAL[::-1])
+        if name in columns and _column(other, [columns[name]], {}) is not None
+    )
 
 
 def _is_counted_from_zero(trace: Trace) -> bool:

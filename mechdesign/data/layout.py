@@ -72,7 +72,8 @@ def require_delimiter(delimiter: str | None) -> str | None:
     if delimiter is None:
         return None
     if not isinstance(delimiter, str) or len(delimiter) != 1 or delimiter in '\r\n"':
-        raise InputError("delimiter", "cannot separate fields", value=delimiter, bound='one character, such as ","')
+        bound, remedy = 'one character, such as ","', "a tab is $'\\t' in a shell, and \"\\t\" in a specification"
+        raise InputError("delimiter", "cannot separate fields", value=delimiter, bound=bound, remedy=remedy)
     return delimiter
 
 

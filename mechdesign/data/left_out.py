@@ -97,7 +97,7 @@ class LeftOut:
             error = self._first[LATITUDE]
             problem, remedies = f"{error.problem}: {INTERCHANGED}", ["exchange the names of the two columns"]
         said = f"{left_out} of {rows} row{'s' * (rows != 1)} would be left out: {_by_reason(counts)}"
-        if self.kept:
+        if self.kept > left_out:
             needed = math.ceil(100 * Fraction(left_out, rows)) / 100
             said += f"; say --missing {needed:g} (missing = {needed:g}) where that may be"
         remedies.append(said)

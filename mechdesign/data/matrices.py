@@ -146,7 +146,7 @@ def read_chain_matrix(
             value=Shown(", ".join(sorted(set(words.values())))),
             bound=bound,
         )
-    undefined: NDArray[np.bool_] = np.isnan(found).all(axis=1)
+    undefined = np.asarray(np.isnan(found).all(axis=1))
     zero = np.flatnonzero(~found.any(axis=1) | undefined)
     if zero.size:
         remedy = (
@@ -220,7 +220,9 @@ def _read_npy(path: Path) -> Floats:
     except _DAMAGE as error:
         raise InputError(str(path), f"is not a NumPy file ({_reason(error)})") from None
     if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "biuf":
-        raise InputError(str(path), "does not hold a matrix of numbers", bound="an array of two axes")
+        found = Shown(f"{array.ndim} axes of {array.dtype}") if isinstance(array, np.ndarray) else None
+        problem, bound = "does not hold a matrix of numbers", "an array of two axes, of real numbers"
+        raise InputError(str(path), problem, value=found, bound=bound)
     return array.astype(np.float64)
 
 
@@ -240,10 +242,23 @@ def _read_npz(path: Path) -> sparse.csr_array:
     except InputError:
         raise
     except _DAMAGE as error:
+        if "does not contain a sparse" in str(error) and len(names := _arrays(content)) > 1:
+            shown = Shown(f"{len(names)} array{'s' * (len(names) != 1)}")
+            bound, remedy = "a sparse matrix of SciPy", "save one array by np.save, as .npy"
+            raise InputError(str(path), "is an archive of arrays", value=shown, bound=bound, remedy=remedy) from None
         raise InputError(str(path), f"is not a sparse matrix of SciPy ({_reason(error)})") from None
     if found.ndim != 2 or found.dtype.kind not in "biuf":
         raise InputError(str(path), "does not hold a matrix of numbers", bound="a sparse matrix of numbers")
     return found.astype(np.float64)
+
+
+def _arrays(content: io.BytesIO) -> list[str]:
+    """Return the names of the entries of an archive, none where it is no archive."""
+    try:
+        with zipfile.ZipFile(content) as archive:
+            return archive.namelist()
+    except _DAMAGE:
+        return []
 
 
 def require_unnumbered(path: Path, matrix: Floats, shape: Shape = _UNKNOWN) -> None:
@@ -290,6 +305,8 @@ class _ClaimError(ValueError):
 
 def _reason(error: Exception) -> str:
     """Say what is wrong with a file, without what stands in it: what other libraries say may quote it."""
+    if "Object arrays cannot be loaded" in str(error):
+        return "it holds objects of Python: save numbers, as float64"
     return str(error) if isinstance(error, _ClaimError) else "it is damaged, or of another format"
 
 

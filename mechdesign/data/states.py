@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import os
+import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -41,6 +42,8 @@ States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[obje
 
 _Locate = Callable[[str, list[float]], int]
 
+# What a column is called, without case and signs, that says whose state it is.
+_USERS = ("user", "userid", "uid", "username", "person", "personid", "driver", "driverid")
 _LATITUDES, _LONGITUDES = ("latitude", "lat"), ("longitude", "lon", "lng")
 _FORMS = (
     "a state a line (a label or an index), or a header line with the column state, the columns x and y, or latitude "
@@ -251,7 +254,8 @@ def _steps_in_file(
         for key, value in (("time_format", written[0]), ("date", date), ("time_zone", written[1])):
             if value is not None:
                 raise InputError(key, "does not go without a column of times", value=value, remedy="name it: time")
-        return Steps(_states_of(rows, source, domain), None, (*found.notes, order_of([None], what="steps")))
+        notes = (*found.notes, *_unread_places(header), order_of([None], what="steps"))
+        return Steps(_states_of(rows, source, domain), None, notes)
     clock = Clock(written[0], " and ".join(filter(None, (found.date, found.time))), zone=written[1])
     at_time, at_date = header.index(found.time), None if found.date is None else header.index(found.date)
     form, columns = _columns([name.lower() for name in header])
@@ -284,7 +288,7 @@ def _steps_in_file(
     if not moments and len(filled) > 1:
         return Steps(np.zeros(0, dtype=np.int64), np.zeros(0, dtype="datetime64[s]"))
     times = _ascending(moments)
-    notes = (*found.notes, *notes, *_said(left_out), order_of([times], "steps"))
+    notes = (*found.notes, *_unread_places(header), *notes, *_said(left_out), order_of([times], "steps"))
     return Steps(_states_of(kept, source, domain), times, notes)
 
 
@@ -354,6 +358,8 @@ def _rows_of(source: Path, domain: Domain, delimiter: str | None) -> list[tuple[
         rows = [(line, row or [""]) for line, row in rows]
     header = next((row for _, row in rows if row), [])
     form, columns = _columns([field.strip().lower() for field in header])
+    if form:
+        _require_one_user(header, [row for _, row in rows if len(row) == len(header)][1:], source)
     if form not in ("degrees", "plane"):
         return rows
     limits = (90.0, 360.0) if form == "degrees" else (np.inf, np.inf)
@@ -363,6 +369,30 @@ def _rows_of(source: Path, domain: Domain, delimiter: str | None) -> list[tuple[
         for row in body:
             row[column] = mark.plain(row[column])
     return rows
+
+
+def _require_one_user(header: Sequence[str], body: Sequence[Sequence[str]], source: Path) -> None:
+    """Raise `InputError` where a column says that the steps are those of several people."""
+    for column, name in enumerate(header):
+        users = {row[column].strip() for row in body} - {""}
+        if re.sub(r"[^a-z]", "", name.lower()) in _USERS and len(users) > 1:
+            raise InputError(
+                f"{source}, column {name.strip()}",
+                "names several people",
+                value=Shown(f"{len(users)} of them"),
+                bound="one: a trace, and its budget, are of one person",
+                remedy="release the lines of each as a trace of their own",
+            )
+
+
+def _unread_places(header: Sequence[str]) -> tuple[str, ...]:
+    """Say that places are not read where there are states."""
+    head = [field.strip().lower() for field in header]
+    rest = ["" if name == "state" else name for name in head]
+    form, columns = _columns(rest)
+    if "state" not in head or not form:
+        return ()
+    return (f"states are read from the column state; {' and '.join(head[each] for each in columns)} are not read",)
 
 
 def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) -> Integers:

@@ -132,6 +132,7 @@ _OTHERS = {
         r"\s*<(?:[?!]|[\w:.-]+(?:\s[^>]*)?>\s*<)": "XML",
         r"\$G[A-Z]{4},": "NMEA",
         r"SQLite format 3": "a database of SQLite",
+        r"version https://git-lfs": "a pointer of Git LFS in place of the file (git lfs pull fetches it)",
     }.items()
 }
 

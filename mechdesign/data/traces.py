@@ -202,7 +202,8 @@ def read_trajectories(folder: str | PathLike[str], missing: float = MOST_LEFT_OU
     folder = as_path(folder, "folder")
     root = Path(folder)
     if not root.is_dir():
-        raise InputError("folder", "is not a folder", value=str(root))
+        bound = "a folder with <user>/Trajectory/*.plt or *.plt"
+        raise InputError("folder", "is not a folder", value=str(root), bound=bound)
     own = _plt_files(root)
     absolute = root.resolve()
     owner = absolute.parent if absolute.name == "Trajectory" else absolute
@@ -466,6 +467,15 @@ def _of_traces(
     """Return the traces, after longitudes were taken to be between -180 and 180 degrees."""
     notes = clock.notes
     kept: dict[tuple[str, str], NDArray[np.bool_]] = {}
+    if (
+        longitudes == "360"
+        and not beyond.errors
+        and any(min(found.longitude, default=0) < 0 for found in points.values())
+    ):
+        bound = "0 to 360 degrees, as longitudes says"
+        raise InputError(
+            f"{source}, column {columns.where[-1]}", "is negative", bound=bound, remedy="leave longitudes out"
+        )
     if beyond.errors and points:
         every = np.concatenate([found.longitude for found in points.values()])
         if possible_longitudes(every, longitudes).all():
@@ -533,7 +543,12 @@ def _moment(clock: Clock, text: str, day: str | None, rows: _Rows) -> Moment:
 def _place(places: Mapping[str, tuple[float, float]], key: str, name: str, error: Error) -> tuple[float, float]:
     point = places.get(key)
     if point is None:
-        raise RowError(reasons.UNKNOWN_PLACE, error(f"{name} is not in the table of places", cell(key), "a key"))
+        raise RowError(
+            reasons.UNKNOWN_PLACE,
+            error(
+                f"{name} is not in the table of places", cell(key), f"a key, such as {form_of(next(iter(places), ''))}"
+            ),
+        )
     return point
 
 
@@ -585,7 +600,7 @@ def _all_outside(traces: Sequence[Trace], box: BoundingBox) -> InputError:
         return InputError("traces", "none of the 0 points is inside the box", bound="at least one trace")
     latitude = np.concatenate([trace.latitude for trace in traces])
     longitude = np.concatenate([trace.longitude for trace in traces])
-    extent = BoundingBox.text(latitude.min(), latitude.max(), longitude.min(), longitude.max())
+    extent = (latitude.min(), latitude.max(), longitude.min(), longitude.max())
     swapped = (latitude >= box.west) & (latitude <= box.east) & (longitude >= box.south) & (longitude <= box.north)
     if swapped.mean() > 0.5:
         problem = f"none of the {points} points is inside the box: {INTERCHANGED}"
@@ -596,8 +611,12 @@ def _all_outside(traces: Sequence[Trace], box: BoundingBox) -> InputError:
             "check the box: mechdesign init proposes one",
         )
     # Of one trace it may be the very place.
-    shown = Shown(extent) if values_are_shown() else form_of(extent)
-    return InputError("traces", problem, value=shown, bound=f"within {box}", remedy=remedy)
+    shown = (
+        BoundingBox.text(*extent)
+        if values_are_shown()
+        else "latitude {} to {}, longitude {} to {}".format(*(form_of(f"{degrees:.6g}") for degrees in extent))
+    )
+    return InputError("traces", problem, value=Shown(shown), bound=f"within {box}", remedy=remedy)
 
 
 def _plt_files(folder: Path) -> list[Path]:
@@ -646,6 +665,7 @@ class _Rows:
     ) -> None:
         self._path = path
         self._header_lines = header_lines
+        # The lines of the header, once the first row was asked for.
         # Blank lines with a row after them.
         self.blank = 0
         self._dialect = dialect

@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterable, Mapping
 from pathlib import Path
 
 from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, TABLE
+from mechdesign.data.chain_counts import CHAIN_COUNTS
 from mechdesign.errors import ExportError, InputError
 from mechdesign.model.origin import Origin
 from mechdesign.outputs import find_output
@@ -35,6 +36,13 @@ SET = (CHANNEL, DUAL, TABLE, "report.html", CERTIFICATE)
 
 ADD_UP = "both releases add up: whoever has seen the first learns from both, and the sum of their budgets is spent"
 """What a second release of the same data means, whether or not it replaces the files of the first."""
+
+# Files that belong together, by the file that tells of them; a report may be written again.
+_SETS = {
+    CERTIFICATE: ("the design", {CHANNEL, DUAL, TABLE, CERTIFICATE}),
+    CHAIN_COUNTS: ("the chain", {"forward.csv", "backward.csv", "states.csv", CHAIN_COUNTS}),
+    "release.json": ("the release", {"released.csv", "answers.csv", "release.json"}),
+}
 
 _PARTIAL = re.compile(r"\.(?P<name>.+)\.(?:partial|previous)")
 
@@ -138,7 +146,8 @@ def check_writable(folder: Path) -> None:
 def check_output(target: Path, overwrite: bool = True) -> None:
     """Raise `ExportError` unless a user may name `target` as output: a file, a link to one, a device, or a pipe.
 
-    Without `overwrite`, no file may stand there.
+    Without `overwrite`, no file may stand there. A file of a design, a chain or a release is never written over: the
+    others would no longer fit it.
     """
     file = find_output(target)
     if file is None:
@@ -147,6 +156,9 @@ def check_output(target: Path, overwrite: bool = True) -> None:
         return
     if not overwrite and file.exists():
         raise ExportError(f"{target} is there already: choose another name, or say --overwrite")
+    for mark, (what, names) in _SETS.items():
+        if file.name in names and (file.parent / mark).exists():
+            raise ExportError(f"{target} is a file of {what} in {file.parent}; choose another name")
     check_writable(file.parent)
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Mapping
 from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, ClassVar
@@ -12,10 +13,12 @@ import numpy as np
 from mechdesign.certify.texts import require_plain
 from mechdesign.data.forms import cell
 from mechdesign.data.names import Names
+from mechdesign.data.places import COLUMNS
 from mechdesign.data.tables import PlacesFile, Raw, Table, holds
-from mechdesign.data.text import number, plain_numbers, read_columns
+from mechdesign.data.text import column_text, number, plain_numbers, read_columns
 from mechdesign.errors import Shown, SpecificationError
 from mechdesign.model.domain import Domain
+from mechdesign.model.places import DEGREES
 from mechdesign.spec.tables import at, convert, in_file, one_of
 
 LARGEST = 5000
@@ -142,6 +145,20 @@ class ObservablesTable(DomainTable, frozen=True):
 
     subset: list[int | str] | None = None
     blocks: int | tuple[int, int] | None = None
+
+
+def doubts_of(raw: Raw, path: str) -> tuple[str, ...]:
+    """Say which columns of a file of places are called otherwise than they are taken."""
+    named = raw.get("csv")
+    given = named if isinstance(named, Mapping) else {}
+    notes = []
+    for axis, wanted in (("latitude", "longitude"), ("longitude", "latitude"), ("x", ""), ("y", "")):
+        column = given.get(axis)
+        says = next((name for name in DEGREES if str(column).strip().lower() in COLUMNS[name]), None)
+        if column is not None and says is not None and says == (wanted or says):
+            end = "" if wanted else ": on a plane, degrees are no distances"
+            notes.append(f"{path}.csv.{axis} is the column {column_text(str(column))}, whose name says {says}{end}")
+    return tuple(notes)
 
 
 def build_observables(raw: Raw, path: str, secrets: Domain, folder: Path) -> tuple[Domain, tuple[int, ...] | None]:

@@ -48,7 +48,7 @@ from mechdesign.sharing import WAIT_S
 from mechdesign.solvers.contract import ProgressCallback, Status
 from mechdesign.spec.designing import check_solver, design_problem
 from mechdesign.spec.document import VERSION, Document, SolverTable
-from mechdesign.spec.domains import build_domain, build_observables
+from mechdesign.spec.domains import build_domain, build_observables, doubts_of
 from mechdesign.spec.ledgers import open_ledger
 from mechdesign.spec.measures import Measures
 from mechdesign.spec.origin import build_origin, without_comments
@@ -359,10 +359,20 @@ class Specification:
         """What a user should know about the data, such as ``"312 points outside the box left out"``."""
         # How files were read that requirements name is known once these are.
         requirements, place = self._first.requirements, scheduled(self.document.privacy)
-        notes = (*self._data.notes, *itertools.chain(*self._data.measures.said.values()))
+        notes = (*self._data.notes, *itertools.chain(*self._data.measures.said.values()), *self._doubts())
         if place is not None:
             notes += beyond_budgets(requirements[place], f"privacy[{place}]")
         return notes
+
+    def _doubts(self) -> Iterator[str]:
+        """Yield what may be meant otherwise: names of columns, and costs by which the truth is not the cheapest."""
+        for path in ("domain", "observables"):
+            yield from doubts_of(getattr(self.document, path) or {}, path)
+        cost = self._data.cost
+        if "matrix" in self.document.cost and self._domains[1] is self._domains[0]:
+            dear = int((np.diagonal(cost) > cost.min(axis=1)).sum())
+            if dear:
+                yield f"cost.matrix: another answer costs less than the truth for {dear} of {len(cost)} secrets"
 
     @property
     def kept_text(self) -> str:
@@ -522,6 +532,9 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
     """Return the specification with these tables; names of files in it are relative to `base_folder`."""
     with at(""):
         require_plain_texts(data, "", lines=True)
+    if isinstance(domain := data.get("domain"), dict) and "attributes" in domain:
+        problem, remedy = "belongs to the specification of a release from a table", "use `mechdesign blowfish` for it"
+        raise SpecificationError("domain.attributes", problem, remedy=remedy)
     document = convert(data, Document, "")
     with at(""):
         # Of what is written into bundles, nothing has several lines.

@@ -207,6 +207,8 @@ def _explained(error: msgspec.ValidationError, data: object, kind: type[Table], 
         remedy = ""
         if found["kinds"] == "array" and isinstance(value, Mapping):
             remedy = f"write [[{place}]] in place of [{place}]: there may be several"
+        if found["kinds"] == "object" and isinstance(value, list) and value and isinstance(value[0], Mapping):
+            remedy = f"write [{place}] in place of [[{place}]]: there is one"
         return SpecificationError(
             place or "specification", "has the wrong type", value=value, bound=bound, remedy=remedy
         )
@@ -261,4 +263,6 @@ def _shown(value: object) -> object:
         return near if math.isfinite(near) and Fraction(repr(near)) == value else exact_text(value)
     if isinstance(value, Decimal):
         return float(value)
-    return value
+    if isinstance(value, Mapping):
+        return {key: _shown(each) for key, each in value.items()}
+    return [_shown(each) for each in value] if isinstance(value, list) else value

@@ -7,6 +7,7 @@ import math
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, get_args
 
@@ -163,7 +164,8 @@ def _check_values(key: str, values: object) -> None:
         )
     check_key(key, where)
     if not isinstance(values, list):
-        raise SpecificationError(where, "is no list", value=values, bound="a list of values", remedy="write it in [ ]")
+        shown = float(values) if isinstance(values, Decimal) else values
+        raise SpecificationError(where, "is no list", value=shown, bound="a list of values", remedy="write it in [ ]")
     if not values:
         raise SpecificationError(where, "is empty", bound="at least one value")
 

@@ -335,3 +335,14 @@ def test_the_example_runs():
     found = md.blowfish.load("released")
     assert found.epsilon == Fraction(1, 2)
     assert json.loads(Path("released/release.json").read_text())["kind"] == "cumulative histogram"
+
+
+def test_ranges_that_share_an_end_and_columns_of_counts_are_told_of(tmp_path):
+    (tmp_path / "s.toml").write_text(AGES + KINDS["ranges"].replace("[3, 9]", "[2, 9]"))
+    (tmp_path / "t.csv").write_text("age,count\n1,12\n3,4\n")
+    remarks = read_spec(tmp_path / "s.toml").remarks(tmp_path / "t.csv")
+    assert "both count 2: both ends are included" in remarks[0]
+    assert "the column count is not read" in remarks[1]
+    (tmp_path / "s.toml").write_text(AGES + KINDS["ranges"])
+    (tmp_path / "t.csv").write_text("name,age\na,1\n")
+    assert read_spec(tmp_path / "s.toml").remarks(tmp_path / "t.csv") == ()

@@ -109,3 +109,30 @@ def test_wrong_input_ends_with_2(files: Path, arguments: list[str], message: str
     result = run(*arguments)
     assert result.exit_code == 2
     assert message in result.output
+
+
+def test_specifications_and_places_of_another_number_are_refused(files: Path) -> None:
+    Path("r.csv").write_text("0.75,0.25\n0.25,0.75\n")
+    Path("s.toml").write_text(SPEC)
+    Path("one.csv").write_text("0,0\n")
+    for options, words in (
+        ("--spec s.toml", "another number of secrets; found 6; must be 2"),
+        ("--points one.csv --distance euclidean", "one.csv: has another number of places; found 1; must be 2"),
+    ):
+        result = CliRunner().invoke(main, ["audit", "r.csv", *options.split()])
+        assert result.exit_code == 2
+        assert words in result.stderr
+
+
+def test_places_in_a_file_lie_on_a_plane(files: Path) -> None:
+    Path("r.csv").write_text("0.75,0.25\n0.25,0.75\n")
+    Path("two.csv").write_text("30.25,-97.75\n30.31,-97.71\n")
+    for distance, words in (("euclidean", "in the unit of the coordinates in two.csv"), ("haversine", "give --spec")):
+        result = CliRunner().invoke(main, ["audit", "r.csv", "--distance", distance, "--points", "two.csv"])
+        assert words.lower() in result.stderr.lower()
+
+
+def test_sums_of_rows_are_shown_and_logarithms_are_told(files: Path) -> None:
+    for text, words in (("75,25\n25,75\n", "found 100;"), ("-0.3,-1.4\n-1.4,-0.3\n", "logarithms")):
+        Path("r.csv").write_text(text)
+        assert words in CliRunner().invoke(main, ["audit", "r.csv", "--distance", "hamming"]).stderr

@@ -309,3 +309,26 @@ def test_an_estimate_measures_this_machine(monkeypatch, spec):
     result = run("design", "--example", "city-300", "--estimate")
     assert result.exit_code == 0
     assert "times are for this machine, as busy as it is now" in result.stdout.replace("\n", " ")
+
+
+@pytest.mark.parametrize(("epsilon", "told"), [("1e-9", True), ("1", False)])
+def test_a_channel_that_tells_nothing_is_told_of(tmp_path, epsilon, told):
+    path = tmp_path / "s.toml"
+    path.write_text(
+        "domain.line = 3\nprior.uniform = true\ncost.distance = 'euclidean'\n"
+        f"privacy = [{{ kind = 'metric', epsilon = {epsilon}, distance = 'euclidean' }}]\n"
+    )
+    result = run("design", path, "-o", tmp_path / "out", "--no-report")
+    assert ("the channel tells nothing of it" in result.stderr) is told
+
+
+def test_specifications_of_the_other_kind_say_which_command_takes_them(tmp_path):
+    table = (
+        "domain.attributes.age = { range = [0, 9] }\npolicy.kind = 'line'\nrelease = { kind = 'cdf', epsilon = 1 }\n"
+    )
+    (tmp_path / "ages.toml").write_text(table)
+    (tmp_path / "city.toml").write_text(SPECIFICATION)
+    (tmp_path / "ages.csv").write_text("age\n1\n")
+    assert "mechdesign blowfish" in run("design", tmp_path / "ages.toml").stderr
+    assert "mechdesign design" in run("blowfish", tmp_path / "city.toml", tmp_path / "ages.csv").stderr
+    assert "ages.csv: is not valid TOML" in run("blowfish", tmp_path / "ages.csv", tmp_path / "ages.toml").stderr

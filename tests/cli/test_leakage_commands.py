@@ -164,3 +164,37 @@ def test_matrices_of_different_sizes_are_refused(files: Path, command: list[str]
     result = run(*command, "--steps", "4", "--forward", "three.csv")
     assert result.exit_code == 2
     assert "another number of states" in result.stderr
+
+
+def test_a_matrix_of_the_other_direction_is_told_of(files: Path) -> None:
+    from mechdesign.data.chain_counts import CHAIN_COUNTS, counts_file
+    from mechdesign.model.markov import MarkovChain
+
+    chain = MarkovChain.from_traces([[0, 1, 1, 0, 1, 0, 0, 1]], n=2)
+    content = {"forward.csv": b"0.25,0.75\n0.5,0.5\n", "backward.csv": b"0.3,0.7\n0.6,0.4\n"}
+    for name, data in {**content, CHAIN_COUNTS: counts_file(chain, content)}.items():
+        Path(name).write_bytes(data)
+    words = "is the forward matrix of its chain, and is taken as the backward one"
+    assert words in run("leakage", "forward.csv", "--epsilon", "0.1", "--steps", "2").stderr
+    assert words not in run("leakage", "backward.csv", "--epsilon", "0.1", "--steps", "2").stderr
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("leakage B.csv --epsilon 0.1 --steps 3 -o a.svg --plot ./a.svg", "--plot: is the file of --output"),
+        ("budget --alpha 1 --steps 3 --backward B.csv --tolerance 0.1", "give --cost with"),
+        ("budget --alpha 1 --steps 3 --backward B.csv --cost c.csv --weights w.csv", "zero in every row"),
+    ],
+)
+def test_options_without_a_meaning_are_refused(files: Path, line: str, words: str) -> None:
+    Path("c.csv").write_text("epsilon,cost\n0,3\n1,1\n")
+    Path("w.csv").write_text("weight\n0\n0\n0\n")
+    result = run(*line.split())
+    assert result.exit_code == 2
+    assert words in result.stderr
+
+
+def test_budgets_without_any_correlation_say_so(files: Path) -> None:
+    assert "knows nothing of how data follow" in run("budget", "--alpha", "1", "--steps", "3").stderr
+    assert "knows nothing" not in run("budget", "--alpha", "1", "--steps", "3", "--backward", "B.csv").stderr

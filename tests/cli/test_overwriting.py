@@ -202,3 +202,23 @@ def test_a_damaged_ledger_is_refused():
     assert (refused.exit_code, "is not a ledger" in refused.stderr) == (2, True)
     with pytest.raises(LedgerError):
         md.Ledger(path="person.json")
+
+
+def test_files_that_belong_together_are_never_written_over(tmp_path):
+    md.read_spec("a.toml").design().save("d", report=False)
+    Path("B.csv").write_text("0.8,0.2\n0.1,0.9\n")
+    for name in ("forward.csv", "chain-counts.json"):
+        Path("chain").mkdir(exist_ok=True)
+        (Path("chain") / name).write_text("kept")
+    kept = {path: path.read_bytes() for folder in ("d", "chain") for path in Path(folder).iterdir()}
+    for line in (
+        "inspect d --report d/certificate.json",
+        "audit B.csv --distance hamming -o d/dual.npz",
+        "leakage B.csv --epsilon 0.1 --steps 3 -o chain/forward.csv",
+        "budget --alpha 1 --steps 3 --backward B.csv -o d/channel.csv",
+    ):
+        result = run(*line.split())
+        assert result.exit_code == 2
+        assert "choose another name" in result.stderr
+        assert {path: path.read_bytes() for path in kept} == kept
+    assert run("leakage", "B.csv", "--epsilon", "0.1", "--steps", "3", "-o", "d/leakage.csv").exit_code == 0

@@ -111,3 +111,11 @@ def test_parquet_without_its_package(made, monkeypatch):
     assert result.exit_code == 2
     assert "pip install 'mechdesign[parquet]'" in result.stderr
     assert not Path("f.parquet").exists()
+
+
+def test_an_ending_of_another_format_is_told(made):
+    assert (
+        "a.json holds csv, although its ending says json"
+        in run("export", made, "--format", "csv", "-o", "a.json").stderr
+    )
+    assert "although" not in run("export", made, "--format", "csv", "-o", "a.csv").stderr

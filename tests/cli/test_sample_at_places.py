@@ -154,3 +154,21 @@ def test_the_map_holds_cells_prior_and_answers(city: Path) -> None:
         assert signed > 0
         area += signed
     assert area == pytest.approx(0.2 * 0.3)
+
+
+def test_answers_are_told_from_places(made):
+    Path("places.csv").write_text("x,y\n0.5,0.5\n")
+    assert run("sample", made, "--input", "places.csv", "-o", "answers.csv").exit_code == 0
+    assert "and no true places" in run("sample", made, "--input", "answers.csv", "-o", "again.csv").stderr
+    assert "and no true places" not in run("sample", made, "--input", "places.csv", "-o", "once.csv").stderr
+
+
+@pytest.mark.parametrize("options", [("--secret", "0", "--outside", "nearest"), ("--at", "0.5,0.5", "--latitude", "x")])
+def test_options_of_other_places_are_refused(made, options):
+    result = run("sample", made, *options)
+    assert result.exit_code == 2
+    assert "goes with" in result.stderr
+
+
+def test_a_file_is_no_folder_to_sample_from(made):
+    assert "channel.csv: is a file; must be a folder" in run("sample", made / "channel.csv", "--secret", "0").stderr

@@ -91,3 +91,16 @@ def test_the_first_mismatch_is_refused(matched, text, labels, label, words):
     with pytest.raises(InputError) as caught:
         matched(text, labels, label)
     assert words in str(caught.value).replace(": ", " ")
+
+
+@pytest.mark.parametrize(
+    ("text", "labels", "words"),
+    [
+        ("cell,n\n3,9\n2,4\n1,1\n", POSITIONS, "may name the secrets"),
+        ("place,n\nc,3\na ,1\nB,2\n", LABELS, "may name the secrets"),
+    ],
+)
+def test_columns_that_nearly_name_the_secrets_are_refused_in_another_order(matched, text, labels, words):
+    with pytest.raises(InputError, match=words):
+        matched(text, labels)
+    assert BY_POSITION in matched(text, labels, "").note

@@ -453,7 +453,7 @@ def test_numbers_beyond_all_reckoning_are_refused_by_their_key(key: str) -> None
 
 def test_the_largest_numbers_pass() -> None:
     assert parse(SIMULATED.format(10, "1e100", "1e100", "1e-100") + REST).problem().prior.size == 12
-    for value in ("inf", "1e101", "1e999999999"):
+    for value in ("inf", "1e309", "1e999999999"):
         text = RECORDS + f"a = {{ values = [1, {value}] }}\n"
         with pytest.raises(SpecificationError, match=r"domain\.attributes\.a\.values\[1\]: is out of range"):
             parse_release(text)

@@ -169,3 +169,12 @@ def test_wrong_words(tmp_path: Path, text: str, problem: str) -> None:
     (tmp_path / "m.csv").write_text(text)
     with pytest.raises(InputError, match=problem):
         read_chain_matrix(tmp_path / "m.csv")
+
+
+def test_files_of_numpy_say_what_they_hold_instead_of_a_matrix(tmp_path: Path) -> None:
+    np.save(tmp_path / "complex.npy", np.eye(2) * (1 + 0j))
+    np.save(tmp_path / "objects.npy", np.array([[0.5, "a"]], dtype=object), allow_pickle=True)
+    np.savez(tmp_path / "two.npz", a=np.eye(2), b=np.eye(2))
+    for name, words in (("complex.npy", "complex128"), ("objects.npy", "objects of Python"), ("two.npz", "2 arrays")):
+        with pytest.raises(InputError, match=words):
+            read_matrix(tmp_path / name)

@@ -3,7 +3,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.data.states import as_states, read_states
+from mechdesign.data.states import as_states, as_steps, read_states
 from mechdesign.data.traces import read_checkins, to_grid
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
@@ -115,3 +115,26 @@ def test_a_state_that_is_missing_in_parquet_is_refused_also_in_the_last_row(tmp_
         read_states(tmp_path / "t.parquet", Domain.from_labels(["home", "work"]))
     parquet.write_table(pa.table({"state": ["home", "work"]}), tmp_path / "t.parquet")
     assert read_states(tmp_path / "t.parquet", Domain.from_labels(["home", "work"])).tolist() == [0, 1]
+
+
+def test_a_trace_of_several_people_is_refused(tmp_path):
+    path = tmp_path / "t.csv"
+    for header in ("User_ID,state", "time,uid,x,y"):
+        cells = "2021-03-01T08:0{0}Z,{1},1,1" if "x" in header else "{1},0"
+        for names, refused in ((("ann", "ann", "ann"), False), (("ann", "bob", "ann"), True)):
+            lines = [cells.format(step, name) for step, name in enumerate(names)]
+            path.write_text("\n".join([header, *lines, ""]))
+            if not refused:
+                assert len(as_steps(path, PLANE).states) == 3
+                continue
+            with pytest.raises(InputError, match="names several people; found 2 of them"):
+                as_steps(path, PLANE)
+
+
+def test_places_that_are_not_read_beside_states_are_named(tmp_path):
+    (tmp_path / "t.csv").write_text("state,x,y\n0,7.5,2.5\n1,0.5,0.5\n")
+    found = as_steps(tmp_path / "t.csv", PLANE)
+    assert found.states.tolist() == [0, 1]
+    assert "states are read from the column state; x and y are not read" in found.notes
+    (tmp_path / "t.csv").write_text("state,x\n0,7.5\n")
+    assert not any("not read;" in note or "x and y" in note for note in as_steps(tmp_path / "t.csv", PLANE).notes)

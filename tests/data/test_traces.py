@@ -398,7 +398,7 @@ def test_to_grid_against_a_plain_loop(raw):
         (
             lambda: to_grid([Trace("u", [40.0], [-74.0])], UNIT),
             "traces",
-            "none of the 1 points is inside the box; found aaaaaaaa 99 aa 99, aaaaaaaaa -99 aa -99; must be within "
+            "none of the 1 points is inside the box; found latitude 99 to 99, longitude -99 to -99; must be within "
             "latitude 0 to 2, longitude 0 to 4. Check the box",
         ),
         (lambda: Visits((np.array([0, 8]),), ("u",), 2, 0, UNIT), "cells[0][1]", "between 0 and 7"),
@@ -452,3 +452,36 @@ def test_degrees_that_are_written_for_people_have_their_remedy(tmp_path, latitud
     assert words in str(caught.value)
     assert "46.9" not in str(caught.value)
     assert "469" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("text", "line"),
+    [(PLT_LINE * 8, "line 1"), ("latitude,longitude,zero,altitude,days,date,time\n" + PLT_LINE * 8, "line 2")],
+)
+def test_points_among_the_header_lines_of_a_trajectory_are_refused(tmp_path, text, line):
+    write(tmp_path / "000" / "Trajectory" / "a.plt", text)
+    with pytest.raises(InputError, match="is a point") as raised:
+        read_plt(tmp_path)
+    assert f"a.plt, {line}" in raised.value.path
+
+
+def test_negative_longitudes_are_refused_where_they_are_said_to_go_to_360(tmp_path):
+    write(tmp_path / "c.csv", "user,latitude,longitude\na,30.2,-97.7\na,30.3,-97.8\n")
+    with pytest.raises(InputError, match="is negative"):
+        read_checkins(tmp_path / "c.csv", longitudes="360")
+    assert len(read_checkins(tmp_path / "c.csv", longitudes="180")[0]) == 2
+
+
+def test_a_key_that_no_place_has_is_told_the_form_of_keys(tmp_path):
+    write(tmp_path / "c.csv", "user,v\na,19959\n")
+    with pytest.raises(InputError, match=r"a key, such as 99999\.9"):
+        read_checkins(tmp_path / "c.csv", place="v", places={"19959.0": (30.2, -97.7)})
+
+
+def test_no_larger_share_is_proposed_where_most_rows_would_be_left_out(tmp_path):
+    for bad, proposed in ((1, True), (3, False)):
+        rows = "a,95.0,1\n" * bad + "a,30.0,1\n" * 2
+        write(tmp_path / "c.csv", "user,latitude,longitude\n" + rows)
+        with pytest.raises(InputError) as raised:
+            read_checkins(tmp_path / "c.csv")
+        assert ("--missing" in str(raised.value)) is proposed

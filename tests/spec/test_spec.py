@@ -316,3 +316,26 @@ def test_geolife(data_folder):
     traces = [t for t in read_plt(folder / "geolife_long_10_MB") if t.user == "003"]
     visits = to_grid(traces, found.secrets)
     assert (found.prior == Prior.from_counts(visits.counts(), 1).probabilities).all()
+
+
+@pytest.mark.parametrize(
+    ("keys", "words"),
+    [
+        ('latitude = "lon", longitude = "lat"', "domain.csv.latitude is the column lon, whose name says longitude"),
+        ('x = "lon", y = "lat"', "on a plane, degrees are no distances"),
+        ('latitude = "lat", longitude = "lon"', ""),
+    ],
+)
+def test_columns_that_are_called_otherwise_are_told_of(tmp_path, keys, words):
+    (tmp_path / "p.csv").write_text("lat,lon\n59.31,18.05\n59.33,18.07\n")
+    text = f'domain.csv = {{ path = "p.csv", {keys} }}\nprior.uniform = true\ncost.distance = "euclidean"\n'
+    given = spec.parse(f'{text}privacy = [{{ kind = "metric", epsilon = 1, distance = "euclidean" }}]\n', tmp_path)
+    assert [note for note in given.notes if words in note] if words else not given.notes
+
+
+@pytest.mark.parametrize(("first", "told"), [(1, True), (0, False)])
+def test_costs_by_which_the_truth_is_not_the_cheapest_are_told_of(tmp_path, first, told):
+    (tmp_path / "m.csv").write_text(f"{first},0.5\n0.5,{first}\n")
+    text = 'domain.labels = ["a", "b"]\nprior.uniform = true\ncost.matrix.path = "m.csv"\n'
+    given = spec.parse(f'{text}privacy = [{{ kind = "metric", epsilon = 1, distance = "hamming" }}]\n', tmp_path)
+    assert any("less than the truth for 2 of 2" in note for note in given.notes) is told

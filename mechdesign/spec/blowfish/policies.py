@@ -102,7 +102,7 @@ def build_policy(raw: Raw, path: str, domain: Domain, folder: Path) -> Policy:
     table = convert(raw, RecordPolicyTable, path)
     for name in ("theta", "attributes", "blocks", "edges", "edges_csv"):
         if getattr(table, name) is not None and name not in _ALLOWED[table.kind]:
-            wanted = " or ".join(_ALLOWED[table.kind]) or "no key of its own"
+            wanted = " or ".join(_ALLOWED[table.kind]) or "no further key"
             raise SpecificationError(f"{path}.{name}", f'does not go with kind = "{table.kind}"', bound=wanted)
     known, names = _constraints(table.constraints, f"{path}.constraints", domain)
     common = {"constraints": known, "unbounded": table.unbounded}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
@@ -240,6 +240,22 @@ def read_release(raw: Raw, path: str) -> Any:
         if getattr(table, name, 1) < 1:
             raise SpecificationError(f"{path}.{name}", "is too small", value=getattr(table, name), bound=">= 1")
     return table
+
+
+def shared_ends(ranges: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
+    """Return a sentence about two ranges of which one begins with the value that the other ends with.
+
+    >>> shared_ends([(0, 18), (18, 65)])
+    ('the ranges 0 to 18 and 18 to 65 both count 18: both ends are included',)
+    >>> shared_ends([(0, 17), (18, 64), (0, 64)])
+    ()
+    """
+    for first in ranges:
+        for second in ranges:
+            if first[1] == second[0] and first[0] != first[1] and second[0] != second[1]:
+                one, other = (f"{low} to {high}" for low, high in (first, second))
+                return (f"the ranges {one} and {other} both count {first[1]}: both ends are included",)
+    return ()
 
 
 def range_numbers(ranges: list[tuple[Any, Any]], path: str, domain: Domain) -> list[tuple[int, int]]:

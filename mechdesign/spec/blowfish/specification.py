@@ -55,6 +55,7 @@ from mechdesign.blowfish.workload import as_workload
 from mechdesign.certify.texts import require_plain, require_plain_texts
 from mechdesign.computed import cached_property
 from mechdesign.data.tables import Raw, Table, holds
+from mechdesign.data.text import column_text, has_columns, read_rows
 from mechdesign.errors import SpecificationError
 from mechdesign.sharing import WAIT_S
 from mechdesign.spec.blowfish import releases
@@ -86,6 +87,10 @@ Rng = np.random.Generator | int | None
 # Bytes: of a label's commas and quotes, of a row's numbers, of a report with its pictures, and of all else.
 _CELL, _ROW, _REPORT_SIZE, _OTHER_FILES = 8, 140, 2_000_000, 100_000
 
+# How an error calls the whole of a text.
+_WHOLE = "specification"
+# What a column of counts is called, in small letters.
+_COUNTS = ("count", "counts", "n", "freq", "frequency")
 _KEYS = {
     "epsilon": "release.epsilon",
     "rho": "release.rho",
@@ -172,6 +177,18 @@ class ReleaseSpecification:
     def domain(self) -> Domain:
         """Return the values that a record may have."""
         return self.records.domain
+
+    def remarks(self, source: Path) -> tuple[str, ...]:
+        """Return what may be meant otherwise: ranges that share one end, and a column of counts in the table."""
+        found = releases.shared_ends(getattr(self.table, "ranges", None) or ())
+        _, header = next(read_rows(source, suits=has_columns(self.domain.names)), (0, []))
+        counts = [name for name in header if name.strip().lower() in _COUNTS and name not in self.domain.names]
+        if counts:
+            found = (
+                *found,
+                f"the column {column_text(counts[0])} is not read: each line is one record, whatever it says",
+            )
+        return found
 
     def plan(self) -> Plan:
         """Return the expected error of every known way to answer, before any data are touched.
@@ -357,7 +374,12 @@ def read_spec(path: str | os.PathLike[str]) -> ReleaseSpecification:
         raise SpecificationError(str(source), f"cannot be opened ({error.strerror})", bound="a file in TOML") from error
     except UnicodeDecodeError as error:
         raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
-    return parse(text, source.parent)
+    try:
+        return parse(text, source.parent)
+    except SpecificationError as error:
+        if error.path != _WHOLE:
+            raise
+        raise SpecificationError(str(source), error.problem, remedy=error.remedy) from error
 
 
 def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> ReleaseSpecification:
@@ -377,9 +399,14 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> ReleaseSpecif
         # Numbers stay the decimals that the reader wrote.
         data = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        raise SpecificationError("specification", f"is not valid TOML: {error}") from error
+        remedy = "the specification comes first, then the table; `mechdesign examples admissions` prints one"
+        raise SpecificationError(_WHOLE, f"is not valid TOML: {error}", remedy=remedy) from error
     except (ValueError, RecursionError) as error:
-        raise SpecificationError("specification", f"cannot be read: {error}") from error
+        raise SpecificationError(_WHOLE, f"cannot be read: {error}") from error
+    for key in ("privacy", "prior", "cost"):
+        if key in data:
+            remedy = "use `mechdesign design` for it, or leave the key out"
+            raise SpecificationError(key, "belongs to the specification of a design", remedy=remedy)
     with at(""):
         require_plain_texts(data, "", lines=True)
     document = convert(data, ReleaseDocument, "")
