@@ -344,7 +344,7 @@ class MissingTimeWarning(LeftOutWarning):
 
 
 class InterchangedWarning(UserWarning):
-    """A box lies in the Antarctic, and would lie where people live with latitude and longitude interchanged."""
+    """Latitude and longitude look interchanged, or the sides of a box are in another order: where it lies tells."""
 
 
 class RecognisedWarning(UserWarning):
