@@ -312,7 +312,7 @@ class SizeWarning(UserWarning):
 
 
 class MetricWarning(UserWarning):
-    """A distance matrix is not a metric; the result is still correct for the matrix as given."""
+    """Distances are no metric, or a radius is far beyond them; the result is still correct for them as given."""
 
 
 class UnsoundWarning(UserWarning):

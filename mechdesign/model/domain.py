@@ -294,6 +294,8 @@ class Domain:
         ('a', 'c')
         """
         chosen = as_indices(members, "members", self.size)
+        if not chosen.size:
+            raise InputError("members", "are none", bound="at least one index")
         if (np.diff(chosen) <= 0).any():
             raise InputError("members", "are not in ascending order", value=chosen.tolist())
         if len(chosen) == self.size:
@@ -437,6 +439,7 @@ class Domain:
         """
         box = BoundingBox(south, north, west, east)
         _warn_of_interchange(box)
+        _warn_of_order(box)
         plane = box.plane
         width = DEGREE_KM * plane.cosine * (box.east - box.west)
         cells = Grid(columns, rows, width, DEGREE_KM * (box.north - box.south))
@@ -460,6 +463,7 @@ class Domain:
         """
         box = BoundingBox(south, north, west, east)
         _warn_of_interchange(box)
+        _warn_of_order(box)
         plane = box.plane
         if not plane.shorter:
             raise InputError(
@@ -558,6 +562,10 @@ def _warn_of_interchange(box: BoundingBox) -> None:
             InterchangedWarning,
             stacklevel=3,
         )
+
+
+def _warn_of_order(box: BoundingBox) -> None:
+    """Warn of a box whose numbers would be a far smaller one as west, south, east and north."""
     if (box.north - box.south) * (box.east - box.west) > _FAR * _within(box):
         warn(
             f"{box} is large: the numbers look like west, south, east and north. The order is south, north, west, east",

@@ -78,3 +78,11 @@ def test_remedies_for_indices_do_not_give_other_ones(members, remedy):
 def test_one_trace_that_is_not_in_a_list_is_named():
     with pytest.raises(InputError, match=r"holds states and no traces.*\[trace\]"):
         md.MarkovChain.from_traces([0, 1, 0], n=2)
+
+
+def test_no_members_and_files_that_hold_no_channel_are_named(tmp_path):
+    with pytest.raises(InputError, match="members: are none"):
+        ABC.part([])
+    (tmp_path / "certificate.json").write_text("{}")
+    with pytest.raises(InputError, match=r"is no channel; found 'certificate\.json'; must be channel\.npz"):
+        md.Channel.load(tmp_path / "certificate.json")
