@@ -59,6 +59,8 @@ def mistakes() -> Iterator[Mistake]:
     yield from in_specifications()
     yield from in_tables()
     yield from in_arguments()
+    yield from with_records()
+    yield from with_chains_and_traces()
     yield from on_the_command_line()
     yield from with_files_of_ones_own()
 
@@ -327,6 +329,68 @@ def in_arguments() -> Iterator[Mistake]:
 
 def _shown(value: object) -> str:
     return repr(value)[:60].replace("\n", " ")
+
+
+def with_records() -> Iterator[Mistake]:
+    """Yield mistakes with tables of records, policies, releases and ledgers."""
+    ages = md.blowfish.Domain({"age": range(17, 91)})
+    people = md.blowfish.Domain({"age": range(17, 91), "sex": ["f", "m"]})
+    full, line, two = md.blowfish.Policy.full(ages), md.blowfish.Policy.line(ages), md.blowfish.Policy.full(people)
+
+    def counted(data: object, policy: Any = full, epsilon: object = 1, **more: Any) -> object:
+        return md.blowfish.release_histogram(data, policy, epsilon, **more)
+
+    made = md.blowfish.release_cumulative([30, 31, 60], line, 1, rng=1)
+    clusters = md.blowfish.kmeans(
+        [(20, 1), (40, 2)], 2, md.blowfish.Policy.full(md.blowfish.Domain({"x": range(50), "y": range(4)})), 1, 1, rng=1
+    )
+    for name, call in {
+        "ages as texts": lambda: counted(["39", "50"]), "a missing age": lambda: counted([39, float("nan")]),
+        "a histogram for records": lambda: counted([0] * 16 + [395]),
+        "values with a leading blank": lambda: counted({"age": [39], "sex": [" m"]}, two), "columns interchanged": lambda: counted([("m", 39)], two),
+        "columns of different lengths": lambda: counted({"age": [39, 40], "sex": ["m"]}, two), "attributes as rows": lambda: counted(np.ones((2, 5)), two),
+        "counts by value in a column": lambda: counted({"age": {39: 10}}), "a path for a table": lambda: counted("good.csv"),
+        "values as positions": lambda: counted(None, positions=[80]), "positions beside data": lambda: counted([39], positions=[1]),
+        "a domain of two ends": lambda: counted([39], md.blowfish.Policy.line(md.blowfish.Domain({"age": (17, 90)}))), "a domain of a text": lambda: md.blowfish.Domain({"sex": "fm"}),
+        "θ with its unit": lambda: md.blowfish.Policy.threshold(ages, "5 years"),
+        "θ in days": lambda: md.blowfish.Policy.threshold(ages, 1825), "cut points for blocks": lambda: md.blowfish.Policy.partition(ages, [30, 50]),
+        "policies in a list": lambda: md.blowfish.Policy.union([full, line]),
+        "a known count without its list": lambda: md.blowfish.Policy.full(ages, constraints=([1] * 74, 5)), "a domain for a policy": lambda: counted([39], ages),
+        "ε and ρ": lambda: counted([39], rho=1), "ε with a comma": lambda: counted([39], epsilon="1,5"),
+        "a confidence in per cent": lambda: counted([39], confidence=95), "a class for a ledger": lambda: counted([39], ledger=md.Ledger),
+        "a quantile in per cent": lambda: md.blowfish.quantile(made, 50), "a range with its ends exchanged": lambda: md.blowfish.range_query(made, 60, 30),
+        "a range below the domain": lambda: md.blowfish.range_query(made, 0, 30), "shares for counts": lambda: md.blowfish.ordered([0.5, 0.5], 1, 1),
+        "a name for queries": lambda: md.blowfish.release_linear([39], full, "ranges", 1), "points of another width": lambda: clusters.assign([[1, 2, 3]]),
+        "centroids outside": lambda: md.blowfish.kmeans([39], 1, full, 1, 1, initial=[[300]]), "ε for Gaussian noise": lambda: md.blowfish.strategy("ranges", line).release([39], epsilon=1),
+        "a prior for one count too few": lambda: md.blowfish.optimal_count(4, 1, prior=[0.25] * 4), "counts for a prior": lambda: md.blowfish.optimal_count(4, 1, prior=[1, 1, 1, 1, 1]),
+        "a refund": lambda: md.Ledger(epsilon=1).spend("a", "b", epsilon=-1), "a release from nowhere": lambda: md.blowfish.load("nowhere"),
+        "a table for a release": lambda: md.blowfish.read_spec("good.csv"), "a design for a release": lambda: md.blowfish.read_spec("s.toml"),
+    }.items():  # fmt: skip
+        yield Mistake(name, call, "")
+
+
+def with_chains_and_traces() -> Iterator[Mistake]:
+    """Yield mistakes with policy graphs, chains, accountants, traces, figures and sweeps."""
+    chain, city, made = md.MarkovChain([[0.8, 0.2], [0.1, 0.9]]), md.Domain.grid(3, 2, 3.0, 2.0), problem()
+    box = md.Domain.geographic_grid(2, 2, 35.6, 35.8, 139.6, 139.9)
+    visited = md.traces.read_checkins("good.csv")
+    text, swept = Path("s.toml").read_text(), 'sweep = { "privacy.0.epsilon" = [1, 2, 1] }'
+    for name, call in {
+        "distances for places": lambda: md.policy.threshold(md.distances.euclidean(city), 1), "edges from 1 on": lambda: md.policy.from_edges(6, [(5, 6)]),
+        "a mask for places": lambda: md.policy.constrain(md.policy.line(3), [True, False, True]), "δ in per cent": lambda: md.policy.delta_set([0.5, 0.5], 5),
+        "one trace and no list": lambda: md.MarkovChain.from_traces([0, 1, 0], n=2), "states from 1 on": lambda: md.MarkovChain.from_traces([[1, 2]], n=2),
+        "one ε for a list": lambda: md.leakage.temporal(0.1, chain, chain), "steps and α exchanged": lambda: md.leakage.allocate_budget(30, 0.5, chain, chain),
+        "a window from 1 on": lambda: md.leakage.window([0.1] * 3, 1, 4, chain, chain),
+        "a specification for an accountant": lambda: md.leakage.Accountant.load("s.toml"),
+        "one trace for traces": lambda: md.traces.to_grid(visited[0], box), "places without a table": lambda: md.traces.read_checkins("good.csv", place="user"),
+        "a share in per cent": lambda: md.traces.read_checkins("good.csv", missing=20), "a user as a number": lambda: md.traces.to_grid(visited, box).counts(6),
+        "edges of a figure from 1 on": lambda: md.figures.policy(city, [(5, 6)]), "a longer true trace": lambda: md.figures.trace(city, [0, 1], [0, 1, 2]),
+        "no answers": lambda: md.figures.answers(made, 0), "a design for a channel": lambda: md.attack.optimal(made, [0.25] * 4, np.ones((4, 4))),
+        "masses that do not sum to 1": lambda: md.rules.additive({0: 0.5}, 2), "a rule's arguments exchanged": lambda: md.rules.planar_laplace(1.0, city),
+        "a value swept twice": lambda: md.sweep.parse(text + swept), "ε for a setting": lambda: md.spec.parse(text).design(epsilon=2), "a path for a text": lambda: md.spec.parse("s.toml"),
+        "budgets from step 1 on": lambda: md.leakage.read_budgets(_bad("step,epsilon\n1,0.1\n")),
+    }.items():  # fmt: skip
+        yield Mistake(name, call, "")
 
 
 # The command line

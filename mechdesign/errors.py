@@ -19,6 +19,7 @@ __all__ = [
     "ClosedPipeError",
     "ClusterError",
     "CorrelationWarning",
+    "CostWarning",
     "ExactReleaseError",
     "ExportError",
     "ExposedFileWarning",
@@ -311,7 +312,7 @@ class SizeWarning(UserWarning):
 
 
 class MetricWarning(UserWarning):
-    """A distance matrix is not a metric; the result is still correct for the matrix as given."""
+    """Distances are no metric, or a radius is far beyond them; the result is still correct for them as given."""
 
 
 class UnsoundWarning(UserWarning):
@@ -343,11 +344,15 @@ class MissingTimeWarning(LeftOutWarning):
 
 
 class InterchangedWarning(UserWarning):
-    """A box lies in the Antarctic, and would lie where people live with latitude and longitude interchanged."""
+    """Latitude and longitude look interchanged, or the sides of a box are in another order: where it lies tells."""
 
 
 class RecognisedWarning(UserWarning):
     """How a file is written was recognised, and not said: its encoding, its delimiter, its decimals, or its times."""
+
+
+class CostWarning(UserWarning):
+    """Costs do not say which answer is better, or are largest for the right answer, as similarities are."""
 
 
 class StateWarning(UserWarning):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import operator
 import os
-from collections.abc import Hashable, Iterable, Mapping
+from collections.abc import Hashable, Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -95,9 +95,48 @@ def as_list(values: Any, path: str, bound: str) -> list[Any]:
     return list(values)
 
 
+def require_aligned(values: Any, path: str) -> None:
+    """Raise `InputError` for a data frame whose rows and columns have the same labels in different orders."""
+    index, columns = _labels_of(values), list(getattr(values, "columns", ()))
+    if index and index != columns and len(index) == len(columns) and set(index) == set(columns):
+        place = next(k for k, pair in enumerate(zip(index, columns, strict=True)) if pair[0] != pair[1])
+        raise InputError(
+            path,
+            f"has its columns in another order than its rows: column {place} is {columns[place]!r}",
+            bound=f"{index[place]!r}, as row {place}",
+            remedy="put them in one order, such as by frame[frame.index]",
+        )
+
+
+def require_order(values: Any, path: str, labels: Sequence[Hashable] = ()) -> None:
+    """Raise `InputError` for a series with labels that are neither 0, 1, … nor, in this order, `labels`.
+
+    Numbers are taken by their position: those of ``value_counts()``, say, come in the order of frequency.
+    """
+    index = _labels_of(values)
+    expected = list(labels) or list(range(len(index)))
+    if index in ([], expected, list(range(len(index)))):
+        return
+    place = next((k for k, pair in enumerate(zip(index, expected, strict=False)) if pair[0] != pair[1]), len(expected))
+    bound = f"{expected[place]!r} there" if place < len(expected) else f"{len(expected)} labels"
+    raise InputError(
+        path,
+        f"has labels in another order: at {place} stands {index[place]!r}" if place < len(index) else "is short",
+        bound=bound,
+        remedy="put it in the order of the secrets with reindex, and give its to_numpy()",
+    )
+
+
+def _labels_of(values: Any) -> list[Hashable]:
+    """Return the labels of the rows of a pandas series or data frame, and none of anything else."""
+    index = getattr(values, "index", None)
+    return [] if index is None or callable(index) or not hasattr(values, "to_numpy") else list(index)
+
+
 def as_array(values: Any, path: str, dtype: Any = None) -> NDArray[Any]:
     """Return what `numpy.asarray` makes of `values`, unless they are masked: see `require_unmasked`."""
     require_unmasked(values, path)
+    require_aligned(values, path)
     return np.asarray(values, dtype=dtype)
 
 
@@ -109,6 +148,7 @@ def as_floats(values: ArrayLike, path: str, shape: str) -> Floats:
     or when the number of axes differs.
     """
     require_unmasked(values, path)
+    require_aligned(values, path)
     try:
         raw = np.asarray(values)
         if raw.dtype.kind not in "biufO":
@@ -255,9 +295,17 @@ def as_indices(values: ArrayLike, path: str, n: int) -> Integers:
     if raw.size == 0:
         return np.zeros(0, dtype=np.int64)
     if raw.dtype.kind not in "iu":
-        raise InputError(path, f"holds {raw.dtype}", bound="an array of integers", remedy="convert it with astype(int)")
+        raise InputError(path, f"holds {raw.dtype}", bound="an array of integers", remedy=_to_integers(raw))
     require((raw >= 0) & (raw < n), raw, path, f"an index between 0 and {n - 1}")
     return raw.astype(np.int64)
+
+
+def _to_integers(raw: NDArray[Any]) -> str:
+    """Return how other entries become indices: a mask by its positions, and whole numbers as they are."""
+    if raw.dtype.kind == "b":
+        return "use numpy.flatnonzero on a mask"
+    whole = raw.dtype.kind == "f" and bool((raw == np.floor(raw)).all())
+    return "convert it with astype(int)" if whole else "give positions, 0 for the first"
 
 
 def as_labels(values: Iterable[Hashable], path: str) -> list[Hashable]:

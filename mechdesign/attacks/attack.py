@@ -278,6 +278,8 @@ def _game(channel: Channel | ArrayLike, distance: ArrayLike) -> _Game:
     if isinstance(channel, Channel):
         matrix = channel.matrix
     else:
+        if isinstance(getattr(channel, "channel", None), Channel):
+            raise InputError("channel", "is a design", bound="a Channel", remedy="give its channel, design.channel")
         matrix = as_floats(channel, "channel", "(n, m)")
         if 0 in matrix.shape:
             raise InputError("channel", "is empty", value=matrix.shape, bound="at least one secret and one observable")

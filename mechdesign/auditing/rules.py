@@ -30,6 +30,8 @@ def __dir__() -> list[str]:
 _LARGEST_MULTIPLE = 2.0**52
 # Rows of more columns have no room.
 _LARGEST_NOISE = 10**7
+# Sums farther from 1 are no rounding: what an audit refuses, too.
+_FARTHEST_SUM = 0.001
 
 
 def snapping(secrets: Domain, spacing: float) -> Floats:
@@ -71,7 +73,9 @@ def planar_laplace(secrets: Domain, epsilon: float, observables: Domain | None =
     >>> planar_laplace(square, 2.0).round(4).tolist()
     [[0.7615, 0.2385], [0.2385, 0.7615]]
     """
+    require_kind(secrets, Domain, "secrets", "a Domain")
     sites = secrets if observables is None else observables
+    require_kind(sites, Domain, "observables", "a Domain")
     for path, places in (("secrets", secrets), ("observables", sites)):
         if places.points.shape[1] != 2:
             raise InputError(path, "are no places in the plane", value=places.points.shape, bound="of shape (k, 2)")
@@ -89,6 +93,7 @@ def planar_laplace_density(secrets: Domain, epsilon: float, observables: Domain 
     is 1 or more, it is sharper. The sums differ from secret to secret, so that the guarantee is weaker than ε·d.
     """
     rate = _positive(epsilon, "epsilon")
+    require_kind(secrets, Domain, "secrets", "a Domain")
     return _falling(distances.euclidean(secrets, observables), rate)
 
 
@@ -122,6 +127,9 @@ def additive(masses: Mapping[int, float], n: int) -> Floats:
         masses: The probability of each value of the noise.
         n: The number of secrets, 0 to n − 1.
 
+    Raises:
+        InputError: Values that are no integers, or probabilities whose sum is not within 0.001 of 1, as for an audit.
+
     >>> additive({-1: 0.25, 0: 0.5, 1: 0.25}, 2).tolist()
     [[0.25, 0.5, 0.25, 0.0], [0.0, 0.25, 0.5, 0.25]]
     """
@@ -131,6 +139,9 @@ def additive(masses: Mapping[int, float], n: int) -> Floats:
         raise InputError("masses", "are empty", bound="a probability for each value of the noise")
     values = np.array([_whole(value) for value in masses])
     weights = as_nonnegative(list(masses.values()), "masses", 1)
+    total = math.fsum(weights)
+    if abs(total - 1) > _FARTHEST_SUM:
+        raise InputError("masses", "do not sum to 1", value=total, bound="1, to within 0.001")
     start = int(values.min())
     matrix = np.zeros((size, size + int(values.max()) - start))
     for secret in range(size):

@@ -72,7 +72,7 @@ def charge(
     as_truth(together, "together")
     if ledger is None:
         return None
-    if not callable(getattr(ledger, "spend", None)):
+    if isinstance(ledger, type) or not callable(getattr(ledger, "spend", None)):
         raise InputError("ledger", "is not a ledger", value=ledger, bound="a mechdesign.Ledger")
     free = not (budget.epsilon or budget.rho)
     # Nothing is nothing of either budget: an entry in ρ would keep a ledger from a sum in ε.

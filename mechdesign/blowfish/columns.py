@@ -49,6 +49,10 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
     if isinstance(data, list | tuple) and any(isinstance(row, tuple | list) for row in data):
         return _transposed(data, names)
     require_unmasked(data, "data")
+    by = getattr(getattr(data, "index", None), "name", None)
+    if by in names and getattr(data, "name", by) != by:
+        problem = f"holds a number for each value of {by!r}, as value_counts() does"
+        raise InputError("data", problem, bound="the value of each record", remedy=f"give the column {by!r} itself")
     try:
         array = np.asarray(data)
     except ValueError as error:
@@ -96,6 +100,9 @@ def _column(data: Any, name: str, present: tuple[Any, ...]) -> Any:
         shown = ", ".join(map(str, present))
         raise InputError("data", f"has no column for the attribute {name!r}", value=shown, bound="one column each")
     column = data[name]
+    if isinstance(column, Mapping | str | bytes) or not hasattr(column, "__len__"):
+        bound = "a list, an array or a series with the value of each record"
+        raise InputError(f"data[{name!r}]", "is no column", value=Shown(type(column).__name__), bound=bound)
     return column if isinstance(column, list | tuple) else as_array(column, f"data[{name!r}]")
 
 

@@ -114,7 +114,9 @@ def _constraint(entry: object, size: int, path: str) -> Constraint:
     except ValueError as error:
         raise InputError(path, f"is not an array ({error})", bound=f"0/1 of shape ({size},)") from error
     if array.shape != (size,):
-        raise InputError(path, "has the wrong shape", value=array.shape, bound=f"({size},), one entry for each value")
+        remedy = "write constraints=[(array, count)], a list of pairs" if array.ndim == 0 else ""
+        bound = f"({size},), one entry for each value"
+        raise InputError(path, "has the wrong shape", value=array.shape, bound=bound, remedy=remedy)
     if array.dtype.kind not in "biuf":
         raise InputError(path, f"holds {array.dtype}", bound="0 and 1 only")
     good = (array == 0) | (array == 1)

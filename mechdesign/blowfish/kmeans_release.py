@@ -62,7 +62,11 @@ class ClusteringRelease(Release):
 
     def assign(self, points: ArrayLike) -> Integers:
         """Return the number of the nearest centroid of each point; points have the shape (n, numeric attributes)."""
-        return _nearest(as_floats(points, "points", "(n, d)"), self.centroids)
+        places = as_floats(points, "points", "(n, d)")
+        if places.shape[1] != self.centroids.shape[1]:
+            bound = f"of shape (n, {self.centroids.shape[1]}), a column for each of {', '.join(self.attributes)}"
+            raise InputError("points", "has the wrong number of columns", value=places.shape, bound=bound)
+        return _nearest(places, self.centroids)
 
     def _parameters(self) -> dict[str, Any]:
         return {

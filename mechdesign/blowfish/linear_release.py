@@ -353,6 +353,9 @@ def _with_noise(
 def on_lattice(queries: ArrayLike, step: Fraction, size: int) -> Integers:
     """Return weights as integer multiples of the step, int64 of shape (q, |T|)."""
     require_unmasked(queries, "queries")
+    if isinstance(queries, str):
+        bound = f"weights of shape ({size},) or (q, {size}), or a Workload"
+        raise InputError("queries", "are a text", value=queries, bound=bound, remedy="names are for strategy()")
     try:
         given = np.atleast_2d(np.asarray(queries))
     except ValueError as error:

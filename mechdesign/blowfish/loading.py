@@ -124,4 +124,6 @@ def _labels(column: Sequence[str], form: str) -> Column:
 
 
 def _damaged(folder: Path, problem: str) -> InputError:
-    return InputError(str(folder), f"holds no release that can be read ({problem})")
+    return InputError(
+        str(folder), f"holds no release that can be read ({problem})", bound="a folder that a release was saved in"
+    )

@@ -198,7 +198,11 @@ def compare_counts(
 
 def _problem(graph: nx.Graph, epsilon: Any, cost: Floats, prior: Prior | ArrayLike | None, title: str) -> Problem:
     size = graph.number_of_nodes()
-    believed = Prior.uniform(size) if prior is None else prior
+    believed = (
+        Prior.uniform(size) if prior is None else prior if isinstance(prior, Prior) else Prior(as_array(prior, "prior"))
+    )
+    if len(believed) != size:
+        raise InputError("prior", "has the wrong length", value=len(believed), bound=f"one for each of {size} values")
     return Problem(believed, cost, [GraphPrivacy(epsilon, graph)], title=title)
 
 

@@ -70,7 +70,8 @@ def _suits(header: Sequence[str]) -> bool:
 
 def _budget(row: Sequence[str], step: int, where: str) -> Fraction:
     if len(row) != len(_HEADER) or row[0].strip() != str(step):
-        raise InputError(where, "is out of order", value=cell(row[0]), bound=f"step {step} and its epsilon")
+        bound, remedy = f"step {step} and its epsilon", "steps count from 0, each once and in order"
+        raise InputError(where, "is out of order", value=cell(row[0]), bound=bound, remedy=remedy)
     text, bound, where = row[1].strip(), "a finite number >= 0, in decimal digits", f"{where}, column epsilon"
     with withholding():
         # Ratios such as 1/3 are numbers elsewhere, but names of folders come of these.

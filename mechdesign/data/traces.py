@@ -33,6 +33,7 @@ from mechdesign.data.text import as_float, check_column, fields_of, has_columns,
 from mechdesign.data.times import Clock, Moment, SetClockError, read_with
 from mechdesign.errors import (
     InputError,
+    InterchangedWarning,
     LeftOutWarning,
     MissingTimeWarning,
     RecognisedWarning,
@@ -172,7 +173,8 @@ class Visits:
         """Return the stretches of one user, in order; raise `InputError` for a user without any."""
         if user not in self._stretches:
             bound = f"one of the {len(self._stretches)} users with visits"
-            raise InputError("user", "has no visits", value=user, bound=bound)
+            remedy = "" if isinstance(user, str) else "give the name as a text"
+            raise InputError("user", "has no visits", value=user, bound=bound, remedy=remedy)
         return tuple(self.cells[index] for index in self._stretches[user])
 
     def counts(self, user: str | None = None) -> Integers:
@@ -296,7 +298,18 @@ def read_checkins(
         said=Written(time_format, time_zone, longitudes, missing),
     )
     _warn_of(found, str(path))
+    _warn_of_interchange(found.traces, str(path))
     return found.traces
+
+
+def _warn_of_interchange(traces: Sequence[Trace], source: str) -> None:
+    """Warn where all points are in the Antarctic, and would be where people live with their columns exchanged."""
+    if traces and all((each.latitude <= -60).all() and (abs(each.longitude - 7.5) <= 67.5).all() for each in traces):
+        warn(
+            f"{source}: all points are south of 60 degrees south: {INTERCHANGED}. Exchange the names of the columns",
+            InterchangedWarning,
+            stacklevel=3,
+        )
 
 
 class Written(NamedTuple):
@@ -355,6 +368,8 @@ def read_points(
     for name, value in (("date", date), ("time_format", said.time_format), ("time_zone", said.time_zone)):
         if value is not None and time is None:
             raise InputError(name, "does not go without a column of times", value=value, remedy="name it: time")
+    if place is not None and places is None:
+        raise InputError("places", "are missing, which place refers to", bound="what read_places returns")
     named = _Named(user, (latitude, longitude) if places is None else (place or "place",), date, time, trace)
     clock = Clock(said.time_format, " and ".join(filter(None, (date, time))), zone=said.time_zone)
 
@@ -564,7 +579,9 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
     require_kind(domain, Domain, "domain", "a Domain")
     if domain.cells is None or domain.geographic is None:
         raise InputError("domain", "is not a geographic grid", value=Shown(domain), remedy="use Domain.geographic_grid")
-    given = tuple(traces)
+    given = as_list(traces, "traces", "a list of traces, such as read_checkins returns; a single one as [trace]")
+    for index, trace in enumerate(given):
+        require_kind(trace, Trace, f"traces[{index}]", "a Trace, such as those of read_checkins")
     box, grid = domain.geographic, domain.cells
     meridians = np.linspace(box.west, box.east, grid.columns + 1)
     parallels = np.linspace(box.south, box.north, grid.rows + 1)

@@ -158,6 +158,8 @@ def threshold(
             domain, "domain", f"give them as threshold(distance=matrix, radius={exact_text(limit)})"
         )
         pairs = distances.pairs_within(domain, limit)
+        places = domain.points if isinstance(domain, Domain) else as_array(domain, "domain")
+        distances.warn_of_radius(limit, float(np.hypot.reduce(np.ptp(places, axis=0))) if places.size else 0.0, name)
         graph = from_edges(domain.size if isinstance(domain, Domain) else len(as_array(domain, "domain")), pairs)
     else:
         try:
@@ -166,6 +168,7 @@ def threshold(
             raise renamed(error, "distance", "distances") from error
         if lengths.shape[0] != lengths.shape[1]:
             raise InputError("distance", "is not square", value=lengths.shape, bound="of shape (n, n)")
+        distances.warn_of_radius(limit, float(lengths[np.isfinite(lengths)].max(initial=0.0)), name)
         within = lengths <= distances.reach(limit, margin)
         np.fill_diagonal(within, False)
         graph = from_edges(len(lengths), np.argwhere(within))

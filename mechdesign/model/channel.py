@@ -177,13 +177,15 @@ class Channel:
 
         `mechdesign.verify` proves what the directory claims; this only reads it. Raises CertificateError for a set
         that is incomplete, damaged or malformed, or would take more than `memory` GiB: without it more than 2, or than
-        16 times what its files take on the disk.
+        16 times what its files take on the disk; and `InputError` for a file of another kind.
         """
         path = as_path(path, "path")
         place = Path(path)
         if place.is_dir():
             found = bundle.read(place, memory)
             return cls.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
+        if place.is_file() and place.suffix in (".json", ".csv", ".html", ".toml"):
+            raise InputError("path", "is no channel", value=place.name, bound="channel.npz, or the folder of a design")
         return cls.from_arrays(*bundle.read_channel(place, memory))
 
     @classmethod

@@ -76,6 +76,8 @@ _PAIRS_PER_BLOCK = 2**14
 _SOURCES = 64
 
 # Relative excess over an equation or inequality that rounding alone may cause.
+# A radius so many times the largest distance is in another unit, such as metres for kilometres.
+_UNLIKELY = 100
 _METRIC_TOLERANCE = 1e-12
 
 # How many sums of two distances are formed at a time.
@@ -206,6 +208,13 @@ def reach(radius: _Number, margin: float = 0.0) -> float:
     if more < 0:
         raise InputError("margin", "is negative", value=margin, bound=">= 0 and finite")
     return _at_most(exactly * (1 + _RADIUS_MARGIN) + Fraction(more))
+
+
+def warn_of_radius(radius: _Number, largest: float, path: str = "radius", stacklevel: int = 3) -> None:
+    """Warn where a radius is more than a hundred times the largest distance: its unit may be another one."""
+    if 0 < largest < math.inf and nearest(exact(radius, path)) > _UNLIKELY * largest:
+        found = "the largest distance" if values_are_withheld() else f"the largest distance, {largest:.6g}"
+        warn(f"{path} is more than {_UNLIKELY} times {found}: check its unit", MetricWarning, stacklevel=stacklevel)
 
 
 def down_to(distance: Floats, radius: _Number, margin: float = 0.0) -> Floats:

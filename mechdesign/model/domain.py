@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from fractions import Fraction
@@ -293,6 +294,8 @@ class Domain:
         ('a', 'c')
         """
         chosen = as_indices(members, "members", self.size)
+        if not chosen.size:
+            raise InputError("members", "are none", bound="at least one index")
         if (np.diff(chosen) <= 0).any():
             raise InputError("members", "are not in ascending order", value=chosen.tolist())
         if len(chosen) == self.size:
@@ -436,6 +439,7 @@ class Domain:
         """
         box = BoundingBox(south, north, west, east)
         _warn_of_interchange(box)
+        _warn_of_order(box)
         plane = box.plane
         width = DEGREE_KM * plane.cosine * (box.east - box.west)
         cells = Grid(columns, rows, width, DEGREE_KM * (box.north - box.south))
@@ -459,6 +463,7 @@ class Domain:
         """
         box = BoundingBox(south, north, west, east)
         _warn_of_interchange(box)
+        _warn_of_order(box)
         plane = box.plane
         if not plane.shorter:
             raise InputError(
@@ -539,6 +544,9 @@ _ON_EARTH = "a latitude between -90 and 90 and a longitude between -180 and 360 
 # Where people are: between these latitudes, and not south of the first.
 _SOUTHERNMOST, _NORTHERNMOST = -60.0, 75.0
 
+# A box so much larger than the one that its numbers make in another order is not the one that is meant.
+_FAR = 1000.0
+
 
 def _less_360(degrees: float) -> float:
     """Return 360 degrees less than the decimal that a float prints."""
@@ -554,6 +562,23 @@ def _warn_of_interchange(box: BoundingBox) -> None:
             InterchangedWarning,
             stacklevel=3,
         )
+
+
+def _warn_of_order(box: BoundingBox) -> None:
+    """Warn of a box whose numbers would be a far smaller one as west, south, east and north."""
+    if (box.north - box.south) * (box.east - box.west) > _FAR * _within(box):
+        warn(
+            f"{box} is large: the numbers look like west, south, east and north. The order is south, north, west, east",
+            InterchangedWarning,
+            stacklevel=3,
+        )
+
+
+def _within(box: BoundingBox) -> float:
+    """Return the square degrees of the box that is meant where its numbers are west, south, east and north."""
+    west, south, east, north = box.south, box.north, box.west, box.east
+    possible = west < east and -90 <= south < north <= 90
+    return (east - west) * (north - south) if possible else math.inf
 
 
 def _borders(cells: Grid, box: BoundingBox | None, axes: Axes) -> Borders | None:

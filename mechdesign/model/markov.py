@@ -109,8 +109,11 @@ class MarkovChain:
         state of a trace is followed by nothing. Where nothing is added, a state that is never left has a 1 on the
         diagonal with `ends` "stay". Otherwise it raises `InputError`: see `OpenChain`.
         """
-        traces = as_list(traces, "traces", "a list of traces, each of states")
+        traces = as_list(traces, "traces", "a list of traces, each of states, such as the cells of Visits")
         n = as_integer(n, "n", 1)
+        if traces and all(isinstance(state, int | np.integer) for state in traces):
+            remedy = "put one trace in a list: [trace]"
+            raise InputError("traces", "holds states and no traces", bound="a list of traces", remedy=remedy)
         counts = np.zeros((n, n))
         for index, trace in enumerate(traces):
             states = as_indices(trace, f"traces[{index}]", n)

@@ -22,6 +22,7 @@ from mechdesign.validation import (
     as_integer,
     as_smoothing,
     require,
+    require_order,
 )
 
 __all__ = ["Prior", "per_user"]
@@ -43,6 +44,7 @@ class Prior:
 
     def __post_init__(self) -> None:
         """Check that this is a distribution, and freeze it."""
+        require_order(self.probabilities, "prior")
         probabilities = as_floats(self.probabilities, "prior", "(n,)")
         if probabilities.size == 0:
             raise InputError("prior", "is empty", bound="at least one probability")
@@ -55,7 +57,7 @@ class Prior:
                 "does not sum to 1",
                 value=Total(total),
                 bound=f"within {SUM_TOLERANCE} of 1",
-                remedy="divide it by its sum, or give counts",
+                remedy="divide it by its sum, or make a prior of counts with Prior.from_counts",
             )
         object.__setattr__(self, "probabilities", probabilities)
 
@@ -107,6 +109,7 @@ class Prior:
         >>> Prior.from_counts([1, 3]).probabilities.tolist()
         [0.25, 0.75]
         """
+        require_order(counts, "counts")
         array = as_floats(counts, "counts", "(n,)")
         if array.size == 0:
             raise InputError("counts", "is empty", bound="at least one count")

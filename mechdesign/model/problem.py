@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -22,7 +23,7 @@ from mechdesign.model.domain import Domain
 from mechdesign.model.forbidden import sharing, spread
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
-from mechdesign.validation import as_array, as_floats, as_list, require, require_kind
+from mechdesign.validation import as_array, as_floats, as_list, require, require_kind, require_order
 from mechdesign.warned import warn
 
 __all__ = ["OBJECTIVES", "Problem", "largest_distortion"]
@@ -72,6 +73,7 @@ class Problem:
         observables: Domain | None = None,
         title: str = "",
     ) -> None:
+        _check_labels(prior, cost, secrets, observables)
         given = prior if isinstance(prior, Prior) else Prior(as_floats(prior, "prior", "(n,)"))
         probabilities = given.probabilities
         costs = as_floats(cost, "cost", "(n, m)")
@@ -198,6 +200,15 @@ def largest_distortion(prior: Prior | ArrayLike, distance: ArrayLike, told: Arra
     constant = np.zeros((sets.size, int(sets.max()) + 1), dtype=np.int64)
     constant[np.arange(sets.size), sets] = 1 << EXPONENT
     return distortion(constant, EXPONENT, probabilities, np.asarray(distance, dtype=np.float64))
+
+
+def _check_labels(prior: Any, cost: Any, secrets: object, observables: object) -> None:
+    """Refuse a prior or costs whose labels, where they have some, are in another order than those of the domains."""
+    if isinstance(secrets, Domain) and secrets.labels:
+        require_order(prior, "prior", secrets.labels)
+        require_order(cost, "cost", secrets.labels)
+    if isinstance(observables, Domain) and observables.labels and hasattr(cost, "columns"):
+        require_order(cost.T, "cost", observables.labels)
 
 
 def _check_reachable(

@@ -19,13 +19,14 @@ import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
+import networkx as nx
 from numpy.typing import ArrayLike
 
 from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import ExportError, InputError
 from mechdesign.model.domain import Domain
 from mechdesign.outputs import write_output
-from mechdesign.validation import as_indices, as_path, require_kind
+from mechdesign.validation import as_array, as_indices, as_integer, as_path, require_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -89,6 +90,7 @@ def prior(design: Designed) -> Figure:
 def answers(design: Designed, count: int = 6) -> Figure:
     """Show how probable each answer is for the `count` most likely secrets."""
     _require_design(design)
+    count = as_integer(count, "count", 1)
     from mechdesign.report.plot import outputs_picture
     from mechdesign.report.words import answers
 
@@ -140,11 +142,15 @@ def requirements(design: Designed) -> Figure:
 
 @in_own_arithmetic
 def policy(domain: Domain, edges: ArrayLike) -> Figure:
-    """Show a policy graph on the map: `edges` (k, 2) between the secrets of `domain`."""
+    """Show a policy graph on the map: its edges, an array (k, 2) or a networkx graph, join secrets of `domain`."""
     require_kind(domain, Domain, "domain", "a Domain")
+    from mechdesign.graphs.builders import from_edges
+
+    listed = list(getattr(edges, "edges", edges) if isinstance(edges, nx.Graph) else as_array(edges, "edges"))
+    pairs = list(from_edges(domain.size, listed).edges())
     from mechdesign.report.policy import policy_picture
 
-    return policy_picture(domain, edges)
+    return policy_picture(domain, pairs)
 
 
 @in_own_arithmetic
@@ -154,6 +160,9 @@ def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None) -
     released = as_indices(released, "released", domain.size)
     if truth is not None:
         truth = as_indices(truth, "truth", domain.size)
+        if len(truth) != len(released):
+            bound = f"{len(released)}, as there are in released"
+            raise InputError("truth", "has another number of steps", value=len(truth), bound=bound)
     from mechdesign.report.traces import trace_picture
 
     return trace_picture(domain, released, truth)

@@ -70,6 +70,7 @@ class ThresholdPrivacy(RequirementKind):
         object.__setattr__(self, "radius", positive(radius, "radius"))
         given = square(distance)
         distances.check_metric(given, "distance")
+        distances.warn_of_radius(self.radius, float(given[np.isfinite(given)].max(initial=0.0)))
         object.__setattr__(self, "distance", distances.down_to(given, self.radius, margin))
 
     def __repr__(self) -> str:

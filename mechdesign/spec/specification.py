@@ -16,8 +16,8 @@ import difflib
 import itertools
 import os
 import tomllib
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, fields, replace
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
@@ -66,7 +66,7 @@ from mechdesign.spec.policy import (
 from mechdesign.spec.priors import build_prior
 from mechdesign.spec.schedule import read_schedule, scheduled
 from mechdesign.spec.sizes import specified_size
-from mechdesign.spec.tables import at, convert
+from mechdesign.spec.tables import TOML, at, convert
 from mechdesign.spec.visits import priced, read_raw_visits
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.sizes import Size, check_size
@@ -87,7 +87,6 @@ def __dir__() -> list[str]:
 
 # What people read of domains.
 _SHOWN = ("labels", "unit", "grid", "anchors")
-_TOML = "lines are key = value with texts in quotes, and [names] of tables; `mechdesign examples city` prints one"
 
 
 class _Data(NamedTuple):
@@ -186,7 +185,7 @@ class Specification:
         Warns:
             RevealedWarning: See `mechdesign.design`.
         """
-        settings = replace(self.settings, **changed)
+        settings = _changed(self.settings, changed)
         check_solver(settings.solver, "solver" if "solver" in changed else "solver.name")
         self.check_size(settings)
         made = design_problem(self._single("designs()"), self.policy_settings, settings, changed)
@@ -198,7 +197,7 @@ class Specification:
 
         Raises `SolverInterruptedError` after Ctrl-C: an unfinished design is not yielded.
         """
-        settings, schedule = replace(self.settings, **changed), self._scheduled()
+        settings, schedule = _changed(self.settings, changed), self._scheduled()
         self.check_size(settings)
         count = len(schedule.distinct)
         said: tuple[str, ...] = ()
@@ -473,6 +472,16 @@ class Specification:
             raise InfeasibleError(str(error).replace("requirements[", "privacy[", 1)) from error
 
 
+def _changed(settings: SolveSettings, changed: Mapping[str, Any]) -> SolveSettings:
+    """Return settings with other fields; raise `InputError` for what is no field."""
+    known = [each.name for each in fields(SolveSettings)]
+    for name in changed:
+        if name not in known:
+            remedy = "write it in the specification, or sweep over it"
+            raise InputError(name, "is no setting of a solver", bound=f"one of {', '.join(known)}", remedy=remedy)
+    return replace(settings, **changed)
+
+
 def read_spec(path: str | os.PathLike[str]) -> Specification:
     """Read a specification from a file; raise `SpecificationError` naming the key, the value and what is accepted."""
     path = as_path(path, "path")
@@ -523,9 +532,14 @@ def tables_of(text: str, source: str = "specification") -> Raw:
     try:
         return tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        raise SpecificationError(source, f"is not valid TOML: {error}", remedy=_TOML) from error
+        remedy = "this is the name of a file: read it with read_spec" if _names_file(text) else TOML
+        raise SpecificationError(source, f"is not valid TOML: {error}", remedy=remedy) from error
     except (ValueError, RecursionError) as error:
         raise SpecificationError(source, f"cannot be read: {error}") from error
+
+
+def _names_file(text: str) -> bool:
+    return text.strip().endswith(".toml") and len(text.split()) == 1
 
 
 def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specification:

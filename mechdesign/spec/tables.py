@@ -26,6 +26,9 @@ from mechdesign.data.tables import Table
 from mechdesign.errors import InputError, Shown, SpecificationError
 from mechdesign.validation import LARGEST_NUMBER, LEAST_NUMBER
 
+# What a specification looks like, for errors about a text that is none.
+TOML = "lines are key = value with texts in quotes, and [names] of tables; `mechdesign examples city` prints one"
+
 AnyTable = TypeVar("AnyTable", bound=Table)
 
 _WHERE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<where>.*)`)?", re.DOTALL)

@@ -16,6 +16,7 @@ from mechdesign.errors import ClusterError, InputError, MissingDependencyError
 from mechdesign.requirements.kind import RequirementKind
 from mechdesign.sweep.rows import Task, versions_for
 from mechdesign.sweep.solve import Outcome, failed, solve
+from mechdesign.validation import require_kind
 
 __all__ = ["connected", "on_cluster"]
 
@@ -41,6 +42,7 @@ def connected(address: str) -> Iterator[Any]:
         import distributed
     except ImportError as error:
         raise MissingDependencyError("a Dask cluster needs the extra dask: pip install 'mechdesign[dask]'") from error
+    require_kind(address, str, _PATH, 'the address of a Dask scheduler, such as "tcp://127.0.0.1:8786"')
     try:
         # A client that finds nobody would go on trying when it is forgotten.
         with ThreadPoolExecutor(1) as apart:

@@ -56,3 +56,15 @@ def test_masses_of_noise_are_of_integers(masses):
 def test_a_distance_without_entries_is_refused():
     with pytest.raises(InputError, match="has no entries"):
         md.rules.exponential(np.zeros((2, 0)), 1.0)
+
+
+@pytest.mark.parametrize("rule", [md.rules.planar_laplace, md.rules.planar_laplace_density])
+def test_interchanged_arguments_are_named(rule):
+    with pytest.raises(InputError, match=r"secrets: is of another kind|epsilon: is not a number"):
+        rule(1.0, FAR)
+
+
+def test_masses_of_noise_sum_to_1():
+    with pytest.raises(InputError, match=r"masses: do not sum to 1; found 0.75"):
+        md.rules.additive({-1: 0.25, 0: 0.5}, 2)
+    assert md.rules.additive({-1: 1 / 3, 0: 1 / 3, 1: 1 / 3}, 2).shape == (2, 4)

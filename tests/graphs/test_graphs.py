@@ -210,6 +210,7 @@ def test_theorem_3_2_a_complete_graph_on_the_delta_set_is_delta_location_set_pri
     assert all(set(row.values()) == {0, 1} for row in hops)
 
 
+@pytest.mark.filterwarnings("ignore:delta is")
 def test_delta_set_on_a_tie_takes_the_lower_index() -> None:
     assert policy.delta_set([0.25] * 4, 0.5).tolist() == [0, 1]
     assert policy.delta_set([0.25] * 4, "0.5000001").tolist() == [0, 1]
@@ -230,6 +231,7 @@ def test_delta_set_decides_exactly() -> None:
     assert policy.delta_set([1.0, 1e-200], "1.1e-200").tolist() == [0]
 
 
+@pytest.mark.filterwarnings("ignore:delta is")
 @given(st.lists(st.integers(0, 6), min_size=1, max_size=7).filter(any), st.fractions(0, "999/1000"))
 @settings(max_examples=80, deadline=None)
 def test_delta_set_is_smallest(counts: list[int], delta: Fraction) -> None:

@@ -62,7 +62,7 @@ from mechdesign.spec.blowfish import releases
 from mechdesign.spec.blowfish.attributes import Records, RecordsTable, build_records
 from mechdesign.spec.blowfish.policies import RecordPolicyTable, blocks, build_policy
 from mechdesign.spec.ledgers import open_ledger
-from mechdesign.spec.tables import at, convert, named
+from mechdesign.spec.tables import TOML, at, convert, named
 from mechdesign.validation import as_path
 
 if TYPE_CHECKING:
@@ -374,12 +374,7 @@ def read_spec(path: str | os.PathLike[str]) -> ReleaseSpecification:
         raise SpecificationError(str(source), f"cannot be opened ({error.strerror})", bound="a file in TOML") from error
     except UnicodeDecodeError as error:
         raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
-    try:
-        return parse(text, source.parent)
-    except SpecificationError as error:
-        if error.path != _WHOLE:
-            raise
-        raise SpecificationError(str(source), error.problem, remedy=error.remedy) from error
+    return _parsed(text, source.parent, str(source))
 
 
 def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> ReleaseSpecification:
@@ -395,14 +390,17 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> ReleaseSpecif
     >>> specification.release({"age": [31, 34, 34, 60] * 500}, rng=1).quantiles[0].value
     '34'
     """
+    return _parsed(text, base_folder, "specification")
+
+
+def _parsed(text: str, base_folder: str | os.PathLike[str], source: str) -> ReleaseSpecification:
     try:
         # Numbers stay the decimals that the reader wrote.
         data = tomllib.loads(text, parse_float=Decimal)
     except tomllib.TOMLDecodeError as error:
-        remedy = "the specification comes first, then the table; `mechdesign examples admissions` prints one"
-        raise SpecificationError(_WHOLE, f"is not valid TOML: {error}", remedy=remedy) from error
+        raise SpecificationError(source, f"is not valid TOML: {error}", remedy=TOML) from error
     except (ValueError, RecursionError) as error:
-        raise SpecificationError(_WHOLE, f"cannot be read: {error}") from error
+        raise SpecificationError(source, f"cannot be read: {error}") from error
     for key in ("privacy", "prior", "cost"):
         if key in data:
             remedy = "use `mechdesign design` for it, or leave the key out"

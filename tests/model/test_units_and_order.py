@@ -1,0 +1,76 @@
+"""Numbers that are possible and hardly meant: boxes in another order, radii in metres, costs that are similarities."""
+
+import warnings
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign.errors import CostWarning, GraphWarning, InterchangedWarning, MetricWarning, PriorWarning
+
+CITY = md.Domain.grid(3, 2, 3.0, 2.0)
+APART = md.distances.euclidean(CITY)
+
+
+def _design(cost):
+    problem = md.Problem([1 / 6] * 6, cost, [md.MetricPrivacy(1, APART)], secrets=CITY, observables=CITY)
+    return md.design(problem)
+
+
+@pytest.mark.parametrize("made", [md.Domain.geographic_grid, md.Domain.geographic_anchors])
+def test_a_box_as_west_south_east_north_warns(made):
+    with pytest.warns(InterchangedWarning, match="look like west, south, east and north"):
+        made(3, 3, -74.02, 40.70, -73.92, 40.80)
+
+
+@pytest.mark.parametrize(
+    "box",
+    [(40.7, 40.8, -74.02, -73.92), (-56.0, 13.0, -82.0, -34.0), (-10.0, 10.0, -20.0, 20.0), (35.0, 71.0, -25.0, 45.0)],
+)
+def test_cities_and_continents_do_not_warn(box):
+    assert md.Domain.geographic_grid(3, 3, *box).size == 9
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [
+        lambda radius: md.ThresholdPrivacy(1, APART, radius),
+        lambda radius: md.policy.threshold(CITY, radius),
+        lambda radius: md.policy.threshold(distance=APART, radius=radius),
+    ],
+)
+def test_a_radius_in_metres_between_kilometres_warns(stated):
+    with pytest.warns(MetricWarning, match="check its unit"):
+        stated(1500)
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        stated(100)
+
+
+@pytest.mark.parametrize(
+    ("cost", "said"),
+    [(np.zeros((6, 6)), "same for all answers"), (np.eye(6), "similarity"), (APART.max() - APART, "similarity")],
+)
+def test_costs_that_prefer_no_answer_or_a_wrong_one_warn(cost, said):
+    with pytest.warns(CostWarning, match=said):
+        _design(cost)
+
+
+def test_costs_that_fall_somewhere_do_not_warn():
+    _design(np.ones((6, 6)) - 0.5 * np.eye(6))
+    _design(np.where(APART > 2, 3.0, 1.0) + (np.arange(6) == 0))
+
+
+def test_weights_of_edges_that_are_not_used_warn():
+    graph = md.policy.line(3)
+    assert md.GraphPrivacy(1, graph).size == 3
+    graph[0][1]["weight"] = 2.5
+    with pytest.warns(GraphWarning, match="weights, which are not used"):
+        md.GraphPrivacy(1, graph)
+
+
+def test_a_confidence_in_place_of_delta_warns():
+    belief = md.Prior([0.4, 0.3, 0.2, 0.1])
+    with pytest.warns(PriorWarning, match="not the confidence"):
+        assert md.policy.delta_set(belief, 0.95).tolist() == [0]
+    assert md.policy.delta_set(belief, 0.05).tolist() == [0, 1, 2, 3]

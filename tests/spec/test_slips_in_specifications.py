@@ -1,0 +1,39 @@
+"""Names, settings and values that stand in another place than they are looked for."""
+
+import pytest
+
+import mechdesign as md
+from mechdesign.errors import InputError, SpecificationError
+
+TEXT = """
+domain.line = 3
+prior.uniform = true
+cost.distance = "euclidean"
+privacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]
+"""
+
+
+def test_the_name_of_a_file_is_not_its_text():
+    with pytest.raises(SpecificationError, match="read it with read_spec"):
+        md.spec.parse("city.toml")
+
+
+@pytest.mark.parametrize("name", ["epsilon", "toleranze"])
+def test_what_is_no_setting_is_named(name):
+    with pytest.raises(InputError, match=f"{name}: is no setting of a solver.*tolerance"):
+        md.spec.parse(TEXT).design(**{name: 1})
+
+
+@pytest.mark.parametrize("values", ["[1, 2, 1]", "[1, 1.0]"])
+def test_a_value_that_is_swept_twice_is_refused(values):
+    with pytest.raises(SpecificationError, match=r"repeats \[0\]"):
+        md.sweep.parse(f'{TEXT}sweep = {{ "privacy.0.epsilon" = {values} }}')
+    paired = f'{TEXT}sweep = {{ mode = "zip", "privacy.0.epsilon" = [1, 1], "cost.power" = [1, 2] }}'
+    assert len(md.sweep.parse(paired)) == 2
+
+
+def test_an_address_is_a_text(tmp_path):
+    pytest.importorskip("distributed")
+    asked = md.sweep.parse(f'{TEXT}sweep = {{ "privacy.0.epsilon" = [1, 2] }}')
+    with pytest.raises(InputError, match="dask: is of another kind; found 'bool'"):
+        md.sweep.run(asked, tmp_path / "swept", dask=True)
