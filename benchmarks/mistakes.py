@@ -483,7 +483,7 @@ def with_files_of_ones_own() -> Iterator[Mistake]:
                 "w.csv": "cell,n\n4,1\n3,1\n2,1\n1,7\n",
             },
         ),
-        "from 1",
+        "cell",
     )
     files = {
         "g.toml": WALK,
