@@ -237,7 +237,7 @@ def _check_composed(values: Sequence[object], path: str) -> None:
     """Raise `SpecificationError` for a text that no cell can be told from, as letters and marks of cells are joined."""
     first: dict[str, int] = {}
     for index, value in enumerate(values):
-        if isinstance(value, str) and (earlier := first.setdefault(composed(value), index)) != index:
+        if isinstance(value, str) and values[earlier := first.setdefault(composed(value), index)] != value:
             problem = f"repeats values[{earlier}], once letters and marks are joined (Unicode NFC)"
             raise SpecificationError(f"{path}.values[{index}]", problem, value=value, bound="distinct from all others")
 
