@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from pathlib import Path
 from typing import Literal
 
 import numpy as np
@@ -11,12 +12,13 @@ from numpy.typing import NDArray
 
 from mechdesign.data import left_out as reasons
 from mechdesign.data.forms import cell
+from mechdesign.data.layout import say_recognised
 from mechdesign.data.left_out import INTERCHANGED, RowError
 from mechdesign.data.text import as_float
 from mechdesign.errors import InputError
 from mechdesign.validation import Floats
 
-__all__ = ["Error", "Longitudes", "longitudes_note", "place_in", "possible_longitudes"]
+__all__ = ["Error", "Longitudes", "longitudes_note", "place_in", "possible_longitudes", "say_beyond"]
 
 Longitudes = Literal["180", "360"]
 """How far longitudes go: from -180 to 180 degrees, or from 0 to 360."""
@@ -85,6 +87,13 @@ def possible_longitudes(longitudes: Floats, how: Longitudes | None = None) -> ND
 def within_180(longitudes: Floats) -> Floats:
     """Return longitudes between -180 and 180 degrees; those that are so already stay as they are."""
     return np.where(longitudes > 180, longitudes - 360, longitudes)
+
+
+def say_beyond(source: Path, longitudes: Floats) -> None:
+    """Tell the caller how many longitudes of a file are beyond 180 degrees, if any, and what they are taken for."""
+    if beyond := int((longitudes > 180).sum()):
+        many = "s are" if beyond > 1 else " is"
+        say_recognised(source, f"{beyond} longitude{many} beyond 180 degrees, and taken as 360 degrees less")
 
 
 def longitudes_note(longitudes: Floats, name: str) -> tuple[str, ...]:

@@ -146,7 +146,7 @@ def read_chain_matrix(
             value=Shown(", ".join(sorted(set(words.values())))),
             bound=bound,
         )
-    undefined = np.asarray(np.isnan(found).all(axis=1))
+    undefined = np.logical_and.reduce(np.isnan(found), axis=1)
     zero = np.flatnonzero(~found.any(axis=1) | undefined)
     if zero.size:
         remedy = (

@@ -25,8 +25,8 @@ _TEXTS = (arrow.types.is_string, arrow.types.is_binary, arrow.types.is_large_str
 def csv_of(path: Path) -> io.BytesIO:
     """Return a table of Parquet as CSV with commas, in UTF-8.
 
-    Columns of lists, structures and bytes are left out, with a `RecognisedWarning`. Raises `InputError` where nothing
-    else is there, or it unpacks to too much, and what PyArrow raises for a file that is damaged.
+    Columns of lists, structures and bytes are left out, with a `RecognisedWarning`; NaN is a missing value. Raises
+    `InputError` where nothing else is there, or it unpacks to too much, and what PyArrow raises for a damaged file.
     """
     size = path.stat().st_size
     text = io.BytesIO()
@@ -54,7 +54,7 @@ def csv_of(path: Path) -> io.BytesIO:
         for batch in file.iter_batches(batch_size=_ROWS, use_threads=False, columns=[field.name for field in kept]):
             unpacked += sum(_length(column) for column in batch.columns)
             require_unpacked(path, size, unpacked)
-            to.write(batch)
+            to.write(_without_nan(batch))
     text.seek(0)
     return text
 
@@ -80,6 +80,17 @@ def _is_utf8(column: Any) -> bool:
     except arrow.ArrowException:
         return False
     return True
+
+
+def _without_nan(batch: Any) -> Any:
+    """Return rows with nothing in place of NaN, which stands for a missing value in columns of floats."""
+    columns = [
+        compute.if_else(compute.is_nan(column), arrow.scalar(None, column.type), column)
+        if arrow.types.is_float32(column.type) or arrow.types.is_float64(column.type)
+        else column
+        for column in batch.columns
+    ]
+    return arrow.RecordBatch.from_arrays(columns, schema=batch.schema)
 
 
 def _is_text(kind: Any) -> bool:

@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign.data import left_out as reasons
-from mechdesign.data.degrees import errors_at, place_in, refused, within_180
+from mechdesign.data.degrees import errors_at, place_in, refused, say_beyond, within_180
 from mechdesign.data.forms import cell
 from mechdesign.data.layout import names_of
 from mechdesign.data.left_out import MOST_LEFT_OUT, LeftOut, RowError
@@ -87,7 +87,10 @@ def _coordinates(
             rows.add(fault)
     rows.kept = len(found)
     both = np.array(found, dtype=np.float64).reshape(-1, 2)
-    return both[:, 0], within_180(both[:, 1]) if axes == DEGREES else both[:, 1], rows
+    if axes != DEGREES:
+        return both[:, 0], both[:, 1], rows
+    say_beyond(source, both[:, 1])
+    return both[:, 0], within_180(both[:, 1]), rows
 
 
 def _whole_rows(

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data import left_out as reasons
-from mechdesign.data.degrees import Error, errors_at, place_in
+from mechdesign.data.degrees import Error, errors_at, place_in, say_beyond
 from mechdesign.data.forms import cell, withholding
 from mechdesign.data.layout import composed, mark_of, names_of
 from mechdesign.data.left_out import MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
@@ -432,6 +432,8 @@ def _states_of(rows: list[tuple[int, list[str]]], source: Path, domain: Domain) 
             [_finite(text, f"{where}, column {name}") for name, text in zip(named, texts, strict=True)]
             for where, texts in fields
         ]
+        if form == "degrees":
+            say_beyond(source, np.array(places)[:, 1])
         return np.array([locate(where, place) for (where, _), place in zip(fields, places, strict=True)])
 
 

@@ -11,6 +11,7 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from mechdesign.certify.texts import require_plain
+from mechdesign.data.degrees import say_beyond
 from mechdesign.data.forms import cell
 from mechdesign.data.names import Names
 from mechdesign.data.places import COLUMNS
@@ -290,6 +291,7 @@ def _places(table: PlacesFile, path: str, unit: str, folder: Path) -> Domain:
         for row, label in enumerate(labels or (), 1):
             require_plain(label, f"{source}, row {row}, column {names[2]}")
         if given[0] == "latitude":
+            say_beyond(source, np.array(second))
             return Domain.from_coordinates(first, second, labels)
         return Domain.from_points(np.column_stack((first, second)), labels, unit)
 

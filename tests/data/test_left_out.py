@@ -312,7 +312,8 @@ def test_places_of_a_trace_are_left_out_by_reason(tmp_path: Path) -> None:
     assert found.notes[0] == "2 rows are left out: 1 with a latitude beyond 90 degrees, 1 without a place"
     # Longitudes to 360 degrees mean the same places.
     write(path, "time,lat,lon", *(line.replace("-73.5", "286.5") for line in body))
-    assert as_steps(path, BOX).states.tolist() == found.states.tolist()
+    with pytest.warns(RecognisedWarning, match="40 longitudes are beyond 180 degrees"):
+        assert as_steps(path, BOX).states.tolist() == found.states.tolist()
 
 
 def test_parts_of_a_second_count_in_the_order_of_steps(tmp_path: Path) -> None:
@@ -512,3 +513,19 @@ def test_visits_that_are_all_elsewhere_are_refused(tmp_path: Path, monkeypatch: 
     given = parse(box)
     given.problem()
     assert "39 of 40 visits outside" in " ".join(given.notes)
+
+
+def test_longitudes_beyond_180_degrees_are_told_wherever_they_stand(tmp_path: Path) -> None:
+    box = md.Domain.geographic_grid(2, 2, 40.6, 40.8, -74, -73.8)
+    path = write(tmp_path / "v.csv", "lat,lon", "40.65,286.05", "40.65,286.15", "40.65,-73.95")
+    with pytest.warns(RecognisedWarning, match="2 longitudes are beyond 180 degrees, and taken as 360 degrees less"):
+        assert read_places(path, ("latitude", "longitude"))[1].tolist() == pytest.approx([-73.95, -73.85, -73.95])
+    with pytest.warns(RecognisedWarning, match="2 longitudes are beyond"):
+        assert as_steps(path, box).states.tolist() == [0, 1, 0]
+    places = f'domain.csv = {{ path = "{path}", latitude = "lat", longitude = "lon" }}\n' + (
+        'prior.uniform = true\ncost.distance = "haversine"\n'
+        'privacy = [{ kind = "metric", epsilon = "0.1", distance = "haversine" }]'
+    )
+    with pytest.warns(RecognisedWarning, match="2 longitudes are beyond"):
+        parse(places).problem()
+    read_places(write(tmp_path / "w.csv", "lat,lon", "40.65,180", "40.65,-180"), ("latitude", "longitude"))

@@ -85,3 +85,11 @@ def test_blanks_are_no_empty_cell(tmp_path):
 def test_texts_that_are_the_same_once_letters_are_joined_are_refused():
     with pytest.raises(SpecificationError, match=r"values\[1\]: repeats values\[0\]"):
         records(["\u00e9", "e\u0301"])
+
+
+@pytest.mark.parametrize("kind", [pa.float32(), pa.float64()])
+def test_nan_in_parquet_is_a_missing_value(tmp_path, kind):
+    parquet.write_table(pa.table({"paid": pa.array([1.0, float("nan"), 2.0, None], kind)}), tmp_path / "t.parquet")
+    assert records([1, 2, ""]).indices(tmp_path / "t.parquet").tolist() == [0, 2, 1, 2]
+    with pytest.raises(InputError, match="row 2, column 'paid': has no value"):
+        records([1, 2]).indices(tmp_path / "t.parquet")
