@@ -24,6 +24,7 @@ __all__ = [
     "ExportError",
     "ExposedFileWarning",
     "ExtensionWarning",
+    "Form",
     "GraphWarning",
     "HistoryWarning",
     "InfeasibleError",
@@ -145,6 +146,8 @@ class InputError(MechdesignError, ValueError):
         message = f"{self.path}: {self.problem}"
         if self.value is not None:
             message += f"; found {_short(self.value)}"
+            if isinstance(self.value, Form) and self.value.reads_as_number:
+                message += " (9 stands for any digit)"
         if self.bound:
             message += f"; must be {self.bound}"
         if self.remedy:
@@ -381,6 +384,15 @@ class SerialWarning(UserWarning):
 
 class Shown(str):
     """A text that an error shows as it is, without quotes."""
+
+
+class Form(Shown):
+    """The form of a cell of a file, in which 9 stands for any digit and a for any letter."""
+
+    @property
+    def reads_as_number(self) -> bool:
+        """Tell whether the form could be taken for a number that stands there."""
+        return "9" in self and not set(self) - set("9.,-+ ")
 
 
 class Total(float):

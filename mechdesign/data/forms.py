@@ -11,7 +11,7 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from mechdesign.errors import InputError, Shown, Total, values_are_shown
+from mechdesign.errors import Form, InputError, Shown, Total, values_are_shown
 
 __all__ = ["cell", "form_of", "withheld", "withholding"]
 
@@ -26,7 +26,7 @@ _SHOWN = 40
 _MOST_FOREIGN = 2
 
 
-def form_of(text: str, known: str = "") -> Shown:
+def form_of(text: str, known: str = "") -> Form:
     """Return the form of a text, which shows digits as 9 and letters as a.
 
     What is neither, and not ASCII, is shown as U+… unless it is among the `known` signs, those of the values that are
@@ -37,12 +37,12 @@ def form_of(text: str, known: str = "") -> Shown:
     ('9999-9-9 9:99', '9U+200B', 'aU+043Ea', 'an empty cell')
     """
     if not text or text.isspace():
-        return Shown("an empty cell" if not text else "a blank cell")
+        return Form("an empty cell" if not text else "a blank cell")
     letters = [sign for sign in text if _is_letter(sign)]
     foreign = [sign for sign in letters if not sign.isascii() and sign not in known]
     named = foreign if len(foreign) <= min(_MOST_FOREIGN, len(letters) // 2) else ()
     shown = "".join(_shown(sign, named, known) for sign in text[:_SHOWN])
-    return Shown(shown if len(text) <= _SHOWN else f"{shown}…")
+    return Form(shown if len(text) <= _SHOWN else f"{shown}…")
 
 
 def _is_letter(sign: str) -> bool:

@@ -96,7 +96,7 @@ def test_a_specification_is_designed_for(files: Path) -> None:
         (["--cost", "one.csv"], "leave their number open"),
         (["--cost", "one.csv", "--steps", "2", "--weights", "weights.csv"], "different numbers of releases, [2, 3]"),
         (["--cost", "rising.csv", "--steps", "2"], "must not rise"),
-        (["--cost", "order.csv"], "row 2: is out of order; found 9; must be step 1"),
+        (["--cost", "order.csv"], "row 2: is out of order; found 9 (9 stands for any digit); must be step 1"),
         (["--cost", "head.csv", "--steps", "2"], "has the wrong header"),
         (["--cost", "far.csv", "--steps", "2"], "is more than any release may spend"),
         (["--cost", "one.csv", "--weights", "negative.csv"], "row 2, column weight: is no weight"),

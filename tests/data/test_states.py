@@ -62,7 +62,7 @@ def test_other_delimiters(states):
 @pytest.mark.parametrize(
     ("text", "domain", "path", "words"),
     [
-        ("0\n12\n", PLANE, "line 2", "found 99; must be a label, or an index from 0 to 11"),
+        ("0\n12\n", PLANE, "line 2", "found 99 (9 stands for any digit); must be a label, or an index from 0 to 11"),
         ("home\npub\n", NAMES, "line 2", "found aaa"),
         ("home\n-1\n", NAMES, "line 2", "found -9"),
         ("1_0\n", PLANE, "line 1", "found 9_9"),
