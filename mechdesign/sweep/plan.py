@@ -132,8 +132,6 @@ def _parsed(text: str, base_folder: str | os.PathLike[str], source: str = "speci
             bound=f"{lengths[first]} values",
             remedy='make them equally long, or write mode = "product"',
         )
-    if mode == "product":
-        _refuse_repeats(table)
     sweep = Sweep(tables, ReadOnlyMapping(table), mode, Path(base_folder))
     if len(sweep) > MOST_ROWS:
         raise SpecificationError(_TABLE, "asks for too many designs", value=len(sweep), bound=f"at most {MOST_ROWS}")
@@ -170,18 +168,6 @@ def _check_values(key: str, values: object) -> None:
         raise SpecificationError(where, "is no list", value=shown, bound="a list of values", remedy="write it in [ ]")
     if not values:
         raise SpecificationError(where, "is empty", bound="at least one value")
-
-
-def _refuse_repeats(table: Mapping[str, list[Any]]) -> None:
-    """Refuse a value that stands twice in a list: its designs would be made twice."""
-    for key, values in table.items():
-        for index, value in enumerate(values):
-            first = values.index(value)
-            # True equals 1, and is another value.
-            if first < index and isinstance(value, bool) == isinstance(values[first], bool):
-                raise SpecificationError(
-                    f"{place(key)}[{index}]", f"repeats [{first}]", value=value, bound="each value once"
-                )
 
 
 def _check_apart(keys: Sequence[str]) -> None:

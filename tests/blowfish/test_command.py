@@ -281,7 +281,10 @@ def test_a_million_rows(tmp_path):
 @pytest.mark.parametrize(
     ("table", "words"),
     [
-        ("name,age\na,3\nb,12\n", "t.csv, row 2, column 'age': is outside the domain; found 99 (9 stands for any digit); must be one of 0"),
+        (
+            "name,age\na,3\nb,12\n",
+            "t.csv, row 2, column 'age': is outside the domain; found 99 (9 stands for any digit); must be one of 0",
+        ),
         ("age\n3\n\n3.5\n", "row 2, column 'age': has no value; found an empty cell"),
         ("age\n3\n3.5\n", "row 2, column 'age': is outside the domain; found 9.9"),
         ("age\n3\nold\n", "found aaa"),

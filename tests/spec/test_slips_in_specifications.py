@@ -24,14 +24,6 @@ def test_what_is_no_setting_is_named(name):
         md.spec.parse(TEXT).design(**{name: 1})
 
 
-@pytest.mark.parametrize("values", ["[1, 2, 1]", "[1, 1.0]"])
-def test_a_value_that_is_swept_twice_is_refused(values):
-    with pytest.raises(SpecificationError, match=r"repeats \[0\]"):
-        md.sweep.parse(f'{TEXT}sweep = {{ "privacy.0.epsilon" = {values} }}')
-    paired = f'{TEXT}sweep = {{ mode = "zip", "privacy.0.epsilon" = [1, 1], "cost.power" = [1, 2] }}'
-    assert len(md.sweep.parse(paired)) == 2
-
-
 def test_an_address_is_a_text(tmp_path):
     pytest.importorskip("distributed")
     asked = md.sweep.parse(f'{TEXT}sweep = {{ "privacy.0.epsilon" = [1, 2] }}')
