@@ -190,7 +190,11 @@ def test_contradictory_counts_are_named_as_they_are_written():
         ("domain.attributes.x = { range = [3, 1] }\n" + FULL + HISTOGRAM, "domain.attributes.x.range", "ends before"),
         ("domain.attributes.x = { range = [0, 99999999] }\n" + FULL + HISTOGRAM, X + ".range", "too many"),
         ("domain.attributes.x = { values = [] }\n" + FULL + HISTOGRAM, "domain.attributes.x", "no values"),
-        ('domain.attributes.x = { values = ["a", "a"] }\n' + FULL + HISTOGRAM, "domain.attributes.x.values[1]", "repeats"),
+        (
+            'domain.attributes.x = { values = ["a", "a"] }\n' + FULL + HISTOGRAM,
+            "domain.attributes.x.values[1]",
+            "repeats",
+        ),
         ("domain.attributes.x = { low = 0, high = 1 }\n" + FULL + HISTOGRAM, "domain.attributes.x.step", "is missing"),
         ("domain.attributes.x = { low = 0, high = 1, step = 0.3 }\n" + FULL + HISTOGRAM, X + ".high", "step"),
         ("domain.attributes.x = { low = 0, high = 1, step = 0 }\n" + FULL + HISTOGRAM, X + ".step", "> 0"),
