@@ -14,7 +14,7 @@ from mechdesign.cli.places import Reach, at_option, located, reach_option
 from mechdesign.cli.specified import layout_options, memory_option, show_values_option
 from mechdesign.data.bounds import allowed_gib
 from mechdesign.data.names import Names
-from mechdesign.export.files import check_no_input, check_output
+from mechdesign.export.files import SET, check_no_input, check_output
 from mechdesign.export.folders import require_design
 from mechdesign.export.sets import load
 from mechdesign.model.answers import Answers, answers
@@ -88,7 +88,7 @@ def sample(
     if secret is not None and reach is not None:
         raise click.UsageError("--reach goes with --at and --input, not with --secret")
     if target is not None:
-        check_no_input(target, {"--input": source})
+        check_no_input(target, {"--input": source} | {f"DIR, {name}": directory / name for name in SET})
         check_output(target)
     if seed is not None:
         say_warning(_SEEDED, UserWarning, "", 0)
