@@ -133,8 +133,8 @@ def plan_sum(policy: Policy, attribute: str, *, epsilon: object = None, rho: obj
 
 
 _STRATEGIES = (
-    'A strategy errs less here. Releases of kind = "workload" use strategies, for the same ranges; a cumulative count is '
-    "the range from the first value on. This kind uses the ordered and hierarchical mechanisms alone."
+    'A strategy errs less here. Releases of kind = "workload" use strategies, for the same ranges; a cumulative count '
+    "is the range from the first value on. This kind uses the ordered and hierarchical mechanisms alone."
 )
 
 
@@ -166,7 +166,7 @@ def plan_cumulative(
     spans = read_ranges(policy.domain, ranges, positions)
     what = "cumulative histogram" if spans is None else "ranges of a cumulative histogram"
     queries = size if spans is None else len(spans)
-    remarks = ("The number of records is public and is given exactly.", _INFERENCE)
+    remarks: tuple[str, ...] = ("The number of records is public and is given exactly.", _INFERENCE)
     if policy.constraints:
         scale = cumulative_scale(policy, budget)
         if mechanism not in ("auto", "ordered"):

@@ -139,7 +139,7 @@ class Area:
 
     @property
     def margin(self) -> float:
-        """By how much rounding may have lengthened a distance, in the unit: 4 units in the last place of coordinates."""
+        """By how much rounding of coordinates may have lengthened a distance: 4 units in their last place."""
         return _MARGIN * float(np.spacing(np.abs(self.known).max())) * (DEGREE_KM if self.axes == DEGREES else 1.0)
 
     def _spread_within(self, length: float) -> float:

@@ -1,4 +1,4 @@
-"""What the JavaScript module refuses: places given in two ways, options by other names, random functions that do nothing."""
+"""What the JavaScript module refuses: places given in two ways, other options, random functions that do nothing."""
 
 from __future__ import annotations
 
