@@ -125,7 +125,7 @@ class Graphs:
 
     def _require_grid(self, path: str) -> None:
         if self.secrets.cells is None:
-            raise SpecificationError(path, "needs a grid", bound="a domain with grid = { … }", remedy="use categories")
+            raise SpecificationError(path, "is not a grid", bound="a domain with grid = { … }", remedy="use categories")
 
     def _transitions(self, table: GraphPrivacyTable, path: str) -> nx.Graph:
         place = f"{path}.transitions"
