@@ -132,6 +132,12 @@ def plan_sum(policy: Policy, attribute: str, *, epsilon: object = None, rho: obj
     return _plan(f"sum of {attribute}", 1, policy, budget, (taken,))
 
 
+_STRATEGIES = (
+    'A strategy errs less here. Releases of kind = "workload" use strategies, for the same ranges; a cumulative count '
+    "is the range from the first value on. This kind uses the ordered and hierarchical mechanisms alone."
+)
+
+
 def plan_cumulative(
     policy: Policy,
     epsilon: object,
@@ -148,7 +154,8 @@ def plan_cumulative(
         policy: the full, a threshold or the line policy on one ordered attribute; any policy under publicly known
             counts, where the mechanism is "ordered".
         epsilon: ε in nats.
-        mechanism: "auto" for the one with the least expected error on these queries, or the name of one.
+        mechanism: "auto" for the one of the three with the least expected error on these queries, or the name of one;
+            strategies, which may err less, are shown beside them, and are those of `plan_workload`.
         fanout: of the trees; without it the one of least expected error.
         ranges: the ranges to be read, pairs of values, both included; all cumulative counts unless given.
         positions: instead of `ranges` pairs of numbers of values.
@@ -159,7 +166,7 @@ def plan_cumulative(
     spans = read_ranges(policy.domain, ranges, positions)
     what = "cumulative histogram" if spans is None else "ranges of a cumulative histogram"
     queries = size if spans is None else len(spans)
-    remarks = ("The number of records is public and is given exactly.", _INFERENCE)
+    remarks: tuple[str, ...] = ("The number of records is public and is given exactly.", _INFERENCE)
     if policy.constraints:
         scale = cumulative_scale(policy, budget)
         if mechanism not in ("auto", "ordered"):
@@ -194,6 +201,8 @@ def plan_cumulative(
         )
     limit = others[0].limit if others else None
     options = tuple(replace(option, limit=limit) for option in marked) + others
+    if any(option.error < best.error for option in others):
+        remarks += (_STRATEGIES,)
     return _plan(what, queries, policy, budget, options, remarks)
 
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from mechdesign.blowfish.range_tree import RangeTree
 from mechdesign.blowfish.secret_graphs import require_room
 from mechdesign.certify.exact import nearest
+from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteLaplace
 
 __all__ = ["RangeNoise", "interval_about"]
@@ -27,6 +28,16 @@ Floats = NDArray[np.float64]
 
 # Noise that is almost never there counts as this: products of inverse variances stay finite.
 _LEAST_VARIANCE = 1e-60
+
+
+def _law(scale: Fraction) -> DiscreteLaplace:
+    try:
+        return DiscreteLaplace(scale)
+    except InputError as error:
+        problem = "is too small or too large: the noise has a scale that is out of range"
+        raise InputError("epsilon", problem, value=f"{nearest(scale):.4g}", bound="a scale of at most 2^50") from error
+
+
 # See `RangeNoise.half_widths`.
 _MARGIN = 1.002
 
@@ -57,12 +68,12 @@ class RangeNoise:
     @property
     def node_law(self) -> DiscreteLaplace | None:
         """Return the law of the noise on the cumulative counts at the ends of blocks."""
-        return None if self.node_scale is None else DiscreteLaplace(self.node_scale)
+        return None if self.node_scale is None else _law(self.node_scale)
 
     @property
     def tree_law(self) -> DiscreteLaplace | None:
         """Return the law of the noise on the nodes of the trees."""
-        return None if self.tree_scale is None else DiscreteLaplace(self.tree_scale)
+        return None if self.tree_scale is None else _law(self.tree_scale)
 
     def prepare(self) -> None:
         """Compute what every draw needs."""

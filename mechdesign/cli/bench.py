@@ -11,12 +11,15 @@ import click
 
 from mechdesign import interrupts
 from mechdesign.cli.console import Text, errors, output, say_note, show_next, table
+from mechdesign.cli.options import naming_options
 
 if TYPE_CHECKING:
     from mechdesign.bench.running import Results
     from mechdesign.bench.statistics import Score
 
 __all__ = ["bench"]
+
+_OPTIONS = {"suite": "--suite", r"solvers\[\d+\]": "--solvers"}
 
 
 @click.command()
@@ -62,10 +65,16 @@ def bench(
         files = export_mps(suite, mps)
         output().print(f"{len(files)} files in {mps}", soft_wrap=True)
         return
-    limit = find_suite(suite).time_limit if time_limit is None else time_limit
+    with naming_options(_OPTIONS):
+        least = find_suite(suite).time_limit
+    limit = least if time_limit is None else time_limit
     names = None if solvers is None else [name.strip() for name in solvers.split(",")]
     console = errors()
-    with console.status(Text("starting")) as status, interrupts.promised("keeping the runs that are finished"):
+    with (
+        naming_options(_OPTIONS),
+        console.status(Text("starting")) as status,
+        interrupts.promised("keeping the runs that are finished"),
+    ):
 
         def tell(done: int, total: int, what: str) -> None:
             if console.is_terminal:

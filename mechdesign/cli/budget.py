@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import click
 import numpy as np
-from click.core import ParameterSource
 
 from mechdesign.cli.console import errors, output, say_note, table
 from mechdesign.cli.correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
+from mechdesign.cli.options import naming_options
 from mechdesign.cli.specified import layout_options, memory_option, show_values_option
 from mechdesign.data.budgets import write_budgets
 from mechdesign.data.costs import read_cost_curves, read_weights
@@ -29,6 +29,8 @@ _UNCORRELATED = (
     "one another"
 )
 _FILE = click.Path(path_type=Path)
+_TOLERANCE = 0.01
+_OPTIONS = {name: f"--{name}" for name in ("alpha", "steps", "window", "tolerance")}
 
 
 @click.command()
@@ -47,8 +49,8 @@ _FILE = click.Path(path_type=Path)
     help="With --cost: bound by α what any W successive releases leak together.",
 )  # fmt: skip
 @click.option(
-    "--tolerance", metavar="SHARE", type=float, default=0.01, show_default=True,
-    help="With --cost: how far from the least cost the budgets may be.",
+    "--tolerance", metavar="SHARE", type=float,
+    help="With --cost: how far from the least cost the budgets may be.  [default: 0.01]",
 )  # fmt: skip
 @click.option(
     "-o", "--output", "target", metavar="FILE", type=_FILE,
@@ -67,7 +69,7 @@ def budget(
     cost_file: Path | None,
     weights: Path | None,
     window: int | None,
-    tolerance: float,
+    tolerance: float | None,
     target: Path | None,
     plot: Path | None,
     as_json: bool,
@@ -84,15 +86,14 @@ def budget(
     One of the words stay, mixture and any may stand in place of a row that nobody saw: see `mechdesign chain --ends`.
     Where there are such ends, what holds under mixture is shown beside.
     """
-    source = click.get_current_context().get_parameter_source("tolerance")
-    if cost_file is None and (weights is not None or window is not None or source is ParameterSource.COMMANDLINE):
+    if cost_file is None and [weights, window, tolerance] != [None, None, None]:
         raise click.UsageError("give --cost with --weights, --window or --tolerance")
     if backward is None and forward is None:
         say_note(_UNCORRELATED)
     if cost_file is not None:
-        _least_cost(
-            alpha, steps, (backward, forward), (cost_file, weights), window or 1, tolerance, target, plot, as_json
-        )
+        files, share = (cost_file, weights), _TOLERANCE if tolerance is None else tolerance
+        with naming_options(_OPTIONS | _of_curves(cost_file)):
+            _least_cost(alpha, steps, (backward, forward), files, window or 1, share, target, plot, as_json)
         return
     if steps is None and (target is not None or plot is not None):
         raise click.UsageError("give --steps to write budgets or a figure")
@@ -105,7 +106,7 @@ def budget(
     from mechdesign.leakage.budgets import allocate_budget, constant_budget
 
     before, after = loss_of(backward, "backward"), loss_of(forward, "forward")
-    with warnings_once():
+    with naming_options(_OPTIONS), warnings_once():
         constant = constant_budget(alpha, before, after)
         budgets = [] if steps is None else allocate_budget(alpha, steps, before, after).tolist()
     found = {"ε": (constant, budgets)}
@@ -150,6 +151,16 @@ def _named(budgets: list[float]) -> list[tuple[str, float]]:
     if last >= 2:
         places[1] = "1" if last == 2 else f"1 to {last - 1}, each"
     return [(places[step], budgets[step]) for step in sorted(places)]
+
+
+def _of_curves(source: Path) -> dict[str, str]:
+    """Say where in a file of costs a point of a curve is."""
+    file = str(source).replace("\\", r"\\")
+    columns = {"epsilons": "epsilon", "costs": "cost"}
+    where = {
+        rf"costs\[(\d+)\]\.{own}\[(\d+)\]": rf"{file}, curve \1, point \2, {name}" for own, name in columns.items()
+    }
+    return where | {r"costs\[(\d+)\]": rf"{file}, curve \1"}
 
 
 def _least_cost(

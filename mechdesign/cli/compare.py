@@ -11,7 +11,7 @@ from mechdesign.cli.private import say_private_folders
 from mechdesign.cli.specified import memory_option
 from mechdesign.errors import InputError
 from mechdesign.export import sets
-from mechdesign.export.files import check_output
+from mechdesign.export.files import SET, check_no_input, check_output
 from mechdesign.export.folders import require_design
 from mechdesign.outputs import write_output
 from mechdesign.report.compare import compared, differences, html, rows
@@ -37,6 +37,7 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
     for each in directories:
         require_design(each)
     if page is not None:
+        check_no_input(page, {f"{each}, {name}": each / name for each in directories for name in SET})
         check_output(page)
     designs = [compared(name, *sets.load(each)) for name, each in zip(_names(directories), directories, strict=True)]
     origins = [sets.load_stated(each)[1] for each in directories]

@@ -15,8 +15,10 @@ from numpy.typing import NDArray
 
 from mechdesign.cli.console import output, say_note, show_next, table
 from mechdesign.cli.correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
+from mechdesign.cli.options import naming_options
 from mechdesign.cli.specified import example_for, example_option, layout_options, memory_option, show_values_option
 from mechdesign.data.budgets import read_budgets
+from mechdesign.errors import InputError
 from mechdesign.export.files import check_no_input, check_output
 from mechdesign.outputs import write_output
 from mechdesign.spec.examples import on_disk
@@ -89,7 +91,7 @@ def leakage(
 
     with nullcontext(backward) if example is None else on_disk(example_for(example, "leakage").file) as matrix:
         before, after = loss_of(matrix, "backward"), loss_of(forward, "forward")
-    with warnings_once():
+    with naming_options({"width": "--window"}), warnings_once():
         columns = {
             "epsilon": budgets,
             "backward": recursion.backward(budgets, before),
@@ -171,6 +173,9 @@ def _budgets(epsilon: float | None, steps: int | None, path: Path | None) -> NDA
         return read_budgets(path)
     if epsilon is None or steps is None:
         raise click.UsageError("give --epsilon and --steps, or --budgets")
+    if not 0 <= epsilon < math.inf:
+        remedy = "a budget is the privacy loss ε of one release, in nats"
+        raise InputError("--epsilon", "is not accepted", value=epsilon, bound="a finite number >= 0", remedy=remedy)
     return np.full(steps, epsilon)
 
 

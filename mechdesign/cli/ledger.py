@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from mechdesign.cli.console import output, say_error
+from mechdesign.cli.options import naming_options
 from mechdesign.cli.spending import show_spending, wait_option
 from mechdesign.errors import InputError
 
@@ -33,7 +34,8 @@ def new(path: Path, epsilon: str | None, rho: str | None, again: bool, group: st
     from mechdesign.sharing import file_of, lock_file_of, stands
 
     stood = stands(lock_file_of(file_of(path)))
-    made = begin_ledger(path, epsilon, rho, again=again, group=group, wait=wait)
+    with naming_options({"(epsilon|rho|group|wait)": r"--\1"}):
+        made = begin_ledger(path, epsilon, rho, again=again, group=group, wait=wait)
     console = output()
     console.print(f"begun     {made.path}", soft_wrap=True, markup=False)
     if stood:

@@ -16,7 +16,7 @@ from mechdesign.cli.specified import layout_options, memory_option, show_values_
 from mechdesign.data.bounds import allowed_gib
 from mechdesign.data.names import Names
 from mechdesign.errors import InputError
-from mechdesign.export.files import check_no_input, check_output
+from mechdesign.export.files import SET, check_no_input, check_output
 from mechdesign.export.folders import require_design
 from mechdesign.export.sets import load
 from mechdesign.model.answers import Answers, answers
@@ -98,7 +98,7 @@ def sample(
     if directory.is_file():
         raise InputError(str(directory), "is a file", bound="a folder that `mechdesign design` wrote")
     if target is not None:
-        check_no_input(target, {"--input": source})
+        check_no_input(target, {"--input": source} | {f"DIR, {name}": directory / name for name in SET})
         check_output(target)
     if seed is not None:
         say_warning(_SEEDED, UserWarning, "", 0)

@@ -51,12 +51,14 @@ export const about = Object.freeze({
  * exactly its bilinear weight, and nothing can be remembered; places outside are refused, or, with outside: "nearest",
  * go to the border first. */
 export function sample(place, options = {}) {
+  known(options, ["random", "outside", "reach", "remember"]);
   const random = options.random ?? systemBytes;
   const remember = options.remember ?? false;
+  if (typeof random !== "function") throw new TypeError("random must be a function that fills a Uint8Array");
   if (typeof remember !== "boolean") throw new TypeError("remember must be true or false");
   if (remember && DATA.lattice !== null)
     throw new RangeError("remember: a place between anchors belongs to no cell, and its answer cannot be remembered");
-  const secret = secretOf(place, options, random);
+  const secret = secretOf(place, { outside: options.outside, reach: options.reach }, random);
   if (remember && remembered.has(secret)) return answer(remembered.get(secret));
   const drawn = draw(secret, random);
   count += 1;
@@ -77,7 +79,10 @@ export function forget() {
  * A place outside is an error, or, with outside: "nearest", goes to the nearest cell or secret. Outside is what is beyond
  * the grid or in a cell that is no secret; without cells, what is farther from the nearest secret than `reach`, in the
  * unit of the places (km for lat and lon). Unless given, that is the largest distance between nearest neighbours. */
-export function cellOf(place, { outside = "refuse", reach = null } = {}) {
+export function cellOf(place, options = {}) {
+  known(options, ["outside", "reach"]);
+  one(place);
+  const { outside = "refuse", reach = null } = options;
   if (DATA.axes === null) throw new RangeError("secrets have no places: give {secret: index}");
   if (DATA.lattice !== null) throw new RangeError("a place between anchors belongs to none of them: use sample");
   const refuse = refuses(outside);
@@ -202,11 +207,21 @@ function draw(secret, random) {
 }
 
 function bits(random) {
-  const bytes = new Uint8Array(8);
-  random(bytes);
+  const bytes = filled(random);
   let word = 0n;
   for (let i = 7; i >= 0; i--) word = (word << 8n) | BigInt(bytes[i]);
   return word >> 2n;
+}
+
+// Eight random bytes. Where none of them has changed they may be zeros by chance: what starts as ones tells.
+function filled(random) {
+  const bytes = new Uint8Array(8);
+  random(bytes);
+  if (bytes.some((byte) => byte !== 0)) return bytes;
+  const ones = new Uint8Array(8).fill(255);
+  random(ones);
+  if (ones.every((byte) => byte === 255)) throw new Error("random has not filled the bytes that it was given");
+  return bytes;
 }
 
 // An anchor around a place, with exactly its bilinear weight: along each axis the next one is taken with the share of
@@ -259,10 +274,26 @@ function answer(index) {
   return found;
 }
 
-function secretOf(place, options, random) {
+// Options by other names would be misspelt in silence.
+function known(options, names) {
+  if (options === null || typeof options !== "object") throw new TypeError("options must be an object");
+  for (const name of Object.keys(options))
+    if (!names.includes(name)) throw new TypeError(`the option ${name} is not known: options are ${names.join(", ")}`);
+}
+
+// A place is given in one way alone.
+function one(place) {
   if (place === null || typeof place !== "object") throw new TypeError("give {lat, lon}, {x, y} or {secret}");
+  const ways = [["lat", "lon"], ["x", "y"], ["secret"]].filter((way) => way.some((name) => name in place));
+  if (ways.length > 1) throw new TypeError("give one of {lat, lon}, {x, y} and {secret}, and not two of them");
+}
+
+function secretOf(place, options, random) {
+  one(place);
   if (!("secret" in place))
     return DATA.lattice === null ? cellOf(place, options) : dither(place, options, random);
+  if (options.outside !== undefined || options.reach !== undefined)
+    throw new TypeError("outside and reach go with a place, and not with a secret");
   const index = typeof place.secret === "string" ? DATA.labels.secrets.indexOf(place.secret) : place.secret;
   if (!Number.isInteger(index) || index < 0 || index >= DATA.secrets)
     throw new RangeError(`the secret ${String(place.secret)} is not known`);
@@ -304,9 +335,10 @@ function limitOf(reach, refuse) {
   if (reach !== null && !(typeof reach === "number" && reach >= 0 && reach < Infinity))
     throw new RangeError("reach must be a finite number >= 0");
   if (!refuse) return Infinity;
-  if (reach !== null) return DATA.degrees ? square(Math.sin(Math.min(reach / (2 * EARTH_KM), Math.PI / 2))) : square(reach);
-  if (DATA.reach === null) throw new RangeError("reach must be given: no two secrets lie apart");
-  return DATA.reach;
+  if (reach === null && DATA.reach === null) throw new RangeError("reach must be given: no two secrets lie apart");
+  // Rounding may have made a distance of exactly the reach longer.
+  const length = (reach ?? DATA.reach) * (1 + 1e-9) + DATA.margin;
+  return DATA.degrees ? square(Math.sin(Math.min(length / (2 * EARTH_KM), Math.PI / 2))) : square(length);
 }
 
 // The square of the distance; in degrees sin²(d / 2R) of the distance d on the globe.

@@ -80,10 +80,10 @@ def _map(domain: Domain | None) -> dict[str, Any]:
     """Return how a place becomes a secret: by borders between cells, by anchors around it, or by the nearest place.
 
     `members` says which secret each cell is, where some are none, and `reach` how far from the nearest place is inside,
-    as `Area.spread` measures it; `turn` is the longitude below which a place is 360 degrees more.
+    in the unit, with what rounding may add, `margin`; `turn` is the longitude below which a place is 360 degrees more.
     """
     nothing: dict[str, Any] = {"axes": None, "degrees": False, "unit": "", "lattice": None, "turn": None}
-    nothing |= {"borders": None, "members": None, "places": None, "reach": None}
+    nothing |= {"borders": None, "members": None, "places": None, "reach": None, "margin": 0.0}
     if domain is None:
         return nothing
     try:
@@ -103,7 +103,7 @@ def _map(domain: Domain | None) -> dict[str, Any]:
         if area.members is None:
             return nothing | found
         return nothing | found | {"members": area.members.tolist(), "places": area.known.tolist()}
-    return nothing | found | {"places": area.known.tolist(), "reach": area.reach}
+    return nothing | found | {"places": area.known.tolist(), "reach": area.reach, "margin": area.margin}
 
 
 def _turn(domain: Domain) -> float | None:

@@ -82,7 +82,7 @@ def _curve(points: Sequence[ArrayLike], path: str, alpha: float) -> CostCurve:
     require(rising, epsilons, f"{path}.epsilons", "larger than the one before", "sort the points by ε, each ε once")
     falling = np.append(True, values[1:] <= values[:-1])
     remedy = "a larger ε never costs more, as a channel for less serves too. Take for each ε the least cost up to it"
-    require(falling, values, f"{path}.costs", f"at most the cost before it, as {path} must not rise with ε", remedy)
+    require(falling, values, f"{path}.costs", "at most the cost before it, as costs must not rise with ε", remedy)
     if epsilons[0] > alpha:
         raise InputError(
             f"{path}.epsilons[0]",

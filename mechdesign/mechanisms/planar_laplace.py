@@ -7,7 +7,11 @@ truncated by remapping, which costs no privacy.
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
+from numpy.typing import NDArray
 from scipy.spatial import Voronoi
 
 from mechdesign.arithmetic import in_own_arithmetic
@@ -25,6 +29,10 @@ def __dir__() -> list[str]:
 _NODES = 40
 # At this many multiples of 1/ε nothing is left of the noise, in floating point.
 _NOTHING = 800.0
+# Nor is there beyond this v, where 1 / cosh v is 2e-13.
+_FAR = 30.0
+# Sites of which one extent is this share of the other are on a line.
+_FLAT = 1e-9
 
 
 @in_own_arithmetic
@@ -51,50 +59,100 @@ def planar_laplace(epsilon: float, places: Floats, sites: Floats) -> Floats:
             raise InputError(name, "are not places in the plane", value=points.shape, bound="of shape (k, 2), k >= 1")
     if len(np.unique(released, axis=0)) != len(released):
         raise InputError("sites", "are not all different", bound="distinct places")
-    starts, ends, owners = _edges(rate, np.vstack((true, released)), released)
-    masses = np.array([_masses(rate, starts - place, ends - place, owners, len(released)) for place in true])
+    if len(released) == 1:
+        return np.ones((len(true), 1))
+    edges = _edges(released)
+    masses = np.array([_masses(rate, edges, place) for place in true])
     normalised: Floats = masses / masses.sum(axis=1, keepdims=True)
     return normalised
 
 
-def _edges(rate: float, everything: Floats, sites: Floats) -> tuple[Floats, Floats, Integers]:
-    """Return the edges of all Voronoi cells, counterclockwise, and the site of each; cells end where no noise is."""
-    middle = (everything.min(axis=0) + everything.max(axis=0)) / 2
-    reach = 4 * float(np.ptp(everything, axis=0).max()) + 4 * _NOTHING / rate
-    corners = middle + reach * np.array([[-1, -1], [1, -1], [1, 1], [-1, 1]])
-    found = Voronoi(np.vstack((sites, corners)))
-    starts, ends, owners = [], [], []
-    for site in range(len(sites)):
-        corner = found.vertices[found.regions[found.point_region[site]]]
-        offsets = corner - sites[site]
-        polygon = corner[np.argsort(np.arctan2(offsets[:, 1], offsets[:, 0]))]
-        starts.append(polygon)
-        ends.append(np.roll(polygon, -1, axis=0))
-        owners.append(np.full(len(polygon), site))
-    return np.concatenate(starts), np.concatenate(ends), np.concatenate(owners)
+@dataclass(frozen=True, eq=False)
+class _Edges:
+    """The edges of all Voronoi cells, counterclockwise, each once for either cell; those without an end are rays.
+
+    Attributes:
+        middles: A point on the line of each edge, (k, 2).
+        along: Its direction, of length 1, (k, 2).
+        low: Where it starts on its line, from the middle, (k,); −∞ for a ray.
+        high: Where it ends, (k,); ∞ for a ray.
+        owners: The site of its cell, int64 (k,).
+        open: The angle in which each cell is seen at infinity, (m,).
+    """
+
+    middles: Floats
+    along: Floats
+    low: Floats
+    high: Floats
+    owners: Integers
+    open: Floats
 
 
-def _masses(rate: float, starts: Floats, ends: Floats, owners: Integers, count: int) -> Floats:
-    """Return the mass of each cell about the origin."""
-    along = ends - starts
-    lengths = np.hypot(along[:, 0], along[:, 1])
-    proper = lengths > 0
-    starts, ends, along, owners = starts[proper], ends[proper], along[proper], owners[proper]
-    along = along / lengths[proper, None]
-    # The distance of the origin from the line of an edge, positive where the edge runs counterclockwise about it.
-    heights = starts[:, 0] * along[:, 1] - starts[:, 1] * along[:, 0]
+def _edges(sites: Floats) -> _Edges:
+    """Return the edges of the Voronoi cells of two sites or more."""
+    centred = sites - sites.mean(axis=0)
+    _, extents, axes = np.linalg.svd(centred, full_matrices=False)
+    if len(sites) == 2 or extents[1] <= _FLAT * extents[0]:
+        order = np.argsort(centred @ axes[0])
+        pairs: NDArray[Any] = np.column_stack((order[:-1], order[1:]))
+        spans = np.tile([-np.inf, np.inf], (len(pairs), 1))
+    else:
+        found = Voronoi(sites)
+        pairs, spans = found.ridge_points, np.zeros((len(found.ridge_points), 2))
+    first, second = sites[pairs[:, 0]], sites[pairs[:, 1]]
+    middles, apart = (first + second) / 2, second - first
+    # The first site is on the left.
+    along = np.column_stack((-apart[:, 1], apart[:, 0])) / np.hypot(apart[:, 0], apart[:, 1])[:, None]
+    if not np.isinf(spans).any():
+        for index, vertices in enumerate(found.ridge_vertices):
+            ends = [
+                float((found.vertices[vertex] - middles[index]) @ along[index]) for vertex in vertices if vertex >= 0
+            ]
+            if len(ends) == 1:
+                # A ray leads away from all other sites, which are on one side of the two.
+                beside = (sites - first[index]) @ along[index]
+                ends.append(-np.inf if beside.max() > -beside.min() else np.inf)
+            spans[index] = sorted(ends)
+    low, high = np.concatenate((spans, -spans[:, ::-1])).T
+    directions, owners = np.concatenate((along, -along)), np.concatenate((pairs[:, 0], pairs[:, 1]))
+    return _Edges(
+        np.concatenate((middles, middles)), directions, low, high, owners, _at_infinity(directions, low, high, owners)
+    )
+
+
+def _at_infinity(along: Floats, low: Floats, high: Floats, owners: Integers) -> Floats:
+    """Return the angle of each cell at infinity: counterclockwise, from the ray that leaves to the one that comes."""
+    count = int(owners.max()) + 1
+    turns = np.zeros(count)
+    for site in range(count):
+        mine = owners == site
+        leaves, comes = along[mine & np.isinf(high)], -along[mine & np.isinf(low)]
+        # A cell between two parallel lines is not seen at infinity.
+        if len(leaves) == 1:
+            angle = np.diff(np.arctan2([leaves[0, 1], comes[0, 1]], [leaves[0, 0], comes[0, 0]]))[0] % (2 * np.pi)
+            turns[site] = 0.0 if angle > 2 * np.pi - 1e-9 else angle
+    return turns
+
+
+def _masses(rate: float, edges: _Edges, place: Floats) -> Floats:
+    """Return the mass of each cell about a place."""
+    count, owners, along = len(edges.open), edges.owners, edges.along
+    middles = edges.middles - place
+    # The distance of the place from the line of an edge, positive where the edge runs counterclockwise about it.
+    heights = middles[:, 0] * along[:, 1] - middles[:, 1] * along[:, 0]
     away = np.abs(heights)
-    # An edge whose line passes through the origin is seen as a point, and counts for nothing.
+    # An edge whose line passes through the place is seen as a point, and counts for nothing.
     safe = np.where(away > 0, away, 1.0)
-    first, last = (starts * along).sum(axis=1) / safe, (ends * along).sum(axis=1) / safe
+    foot_to_middle = (middles * along).sum(axis=1)
+    first, last = (foot_to_middle + edges.low) / safe, (foot_to_middle + edges.high) / safe
     signs = np.sign(heights)
-    seen = np.bincount(owners, signs * (np.arctan(last) - np.arctan(first)), count)
+    seen = edges.open + np.bincount(owners, signs * (np.arctan(last) - np.arctan(first)), count)
     # What is seen of a cell from outside starts and ends in the same direction.
     seen[np.abs(seen) < 1e-9] = 0.0
     # With tan ψ = sinh v the integrand S(a cosh v) / cosh v is as smooth for near lines as for far ones.
-    with np.errstate(over="ignore"):
+    with np.errstate(divide="ignore", over="ignore"):
         near = np.minimum(rate * safe, 2 * _NOTHING)
-        most = np.arccosh(np.maximum(_NOTHING / near, 1.0))
+        most = np.minimum(np.arccosh(np.maximum(_NOTHING / near, 1.0)), _FAR)
     low, high = (np.clip(np.arcsinh(of), -most, most) for of in (first, last))
     nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     outside = np.zeros(count)

@@ -10,7 +10,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mechdesign.errors import InputError
-from mechdesign.model.plane import EARTH_RADIUS_KM
+from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM
 from mechdesign.validation import Floats, Integers, as_array, as_floats, as_number
 
 __all__ = [
@@ -43,6 +43,9 @@ Outside = Literal["refuse", "nearest"]
 """What becomes of a place outside: an error, or the nearest cell, place or point of the rectangle of anchors."""
 
 _Truths = np.ndarray[tuple[int, ...], np.dtype[np.bool_]]
+
+# By what share, and by how many units in the last place of coordinates, a distance at exactly the reach may be longer.
+_REACH_MARGIN, _MARGIN = 1e-9, 4
 
 _LIMITS = {"latitude": (-90.0, 90.0), "longitude": (-180.0, 360.0)}
 
@@ -77,7 +80,7 @@ class Area:
 
     @functools.cached_property
     def reach(self) -> float | None:
-        """The largest distance of a member from its nearest neighbour, as `spread`; None where that is nowhere > 0.
+        """The largest distance of a member from its nearest neighbour, in the unit; None where that is nowhere > 0.
 
         It is the distance from the nearest member at which places without a box about them are still inside.
         """
@@ -86,7 +89,7 @@ class Area:
             others = self.spread(place)
             others[index] = np.inf
             largest = max(largest, float(others.min())) if len(others) > 1 else 0.0
-        return largest or None
+        return self._length(largest) or None
 
     def turn(self, places: Floats) -> Floats:
         """Return places (2, k) with longitudes that go on beyond 180 degrees where the area lies across it."""
@@ -118,6 +121,8 @@ class Area:
     def limit(self, reach: float | None) -> float:
         """Return a reach as `spread` measures it: one that was given in `unit`, or that of the members.
 
+        It is longer by what rounding may have added to a distance of exactly the reach, as `distances.reach` is.
+
         Raises:
             InputError: None is given, and no two members lie apart; or it is negative, or does not belong here.
         """
@@ -125,14 +130,29 @@ class Area:
             if self.reach is None:
                 problem = "is not given, and the domain has no two places apart that tell how far places may be"
                 raise InputError("reach", problem, bound=f"a distance{self._of_unit}")
-            return self.reach
+            return self._spread_within(self.reach)
         self.check_reach(reach)
         length = as_number(reach, "reach")
         if length < 0:
             raise InputError("reach", "is negative", value=length, bound=">= 0")
+        return self._spread_within(length)
+
+    @property
+    def margin(self) -> float:
+        """By how much rounding of coordinates may have lengthened a distance: 4 units in their last place."""
+        return _MARGIN * float(np.spacing(np.abs(self.known).max())) * (DEGREE_KM if self.axes == DEGREES else 1.0)
+
+    def _spread_within(self, length: float) -> float:
+        longer = length * (1 + _REACH_MARGIN) + self.margin
         if self.axes == PLANE:
-            return length * length
-        return math.sin(min(length / (2 * EARTH_RADIUS_KM), math.pi / 2)) ** 2
+            return longer * longer
+        return math.sin(min(longer / (2 * EARTH_RADIUS_KM), math.pi / 2)) ** 2
+
+    def _length(self, spread: float) -> float:
+        """Return the distance, in the unit, that `spread` measures."""
+        if self.axes == PLANE:
+            return math.sqrt(spread)
+        return 2 * EARTH_RADIUS_KM * math.asin(min(1.0, math.sqrt(spread)))
 
     def check_reach(self, reach: float | None) -> None:
         """Raise `InputError` for a reach where cells or anchors say what is outside."""
@@ -142,9 +162,8 @@ class Area:
 
     def shown(self, limit: float) -> str:
         """Say a distance that `spread` measures, in the unit."""
-        length = math.sqrt(limit) if self.axes == PLANE else 2 * EARTH_RADIUS_KM * math.asin(min(1, math.sqrt(limit)))
         unit = "km" if self.axes == DEGREES else self.unit
-        return f"{length:.4g} {unit}".rstrip()
+        return f"{self._length(limit):.4g} {unit}".rstrip()
 
     @property
     def _of_unit(self) -> str:

@@ -191,6 +191,10 @@ class ContinuousPrivacy(RequirementKind):
     def from_table(cls, table: ContinuousTable, reading: Reading) -> Self:
         """Return the requirement that a specification states."""
         require_kind(table, cls.table, "table", cls.table.__name__)
+        if reading.secrets.lattice is None:
+            raise InputError(
+                "domain", "has no anchors", bound="a domain with anchors = { … }, where others have a grid"
+            )
         return cls(table.epsilon, reading.secrets, table.distance, table.split)
 
     def restrict(self, secrets: Integers) -> Self:

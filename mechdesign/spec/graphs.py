@@ -90,6 +90,7 @@ class Graphs:
         return graphs.line(self.secrets.size)
 
     def _blocks(self, table: GraphPrivacyTable, path: str) -> nx.Graph:
+        self._require_grid(f"{path}.blocks")
         with at(path, {"k": "blocks", "domain": "blocks"}):
             return graphs.blocks(self.secrets, table.blocks or 0)
 
@@ -118,8 +119,13 @@ class Graphs:
 
     def _regions(self, size: int | tuple[int, int], path: str) -> list[Hashable]:
         """Return which block of `size` cells each secret is in."""
+        self._require_grid(path)
         with at(path, {"k": "", "domain": ""}):
             return list(graphs.block_numbers(self.secrets, size).tolist())
+
+    def _require_grid(self, path: str) -> None:
+        if self.secrets.cells is None:
+            raise SpecificationError(path, "is not a grid", bound="a domain with grid = { … }", remedy="use categories")
 
     def _transitions(self, table: GraphPrivacyTable, path: str) -> nx.Graph:
         place = f"{path}.transitions"

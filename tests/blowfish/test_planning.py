@@ -71,6 +71,20 @@ def test_the_best_is_taken_and_limits_hold():
         assert plan.neighbours == policy.neighbours
 
 
+def test_a_plan_says_which_releases_use_strategies():
+    full, line = Policy.full(Domain({"a": range(20)})), Policy.line(Domain({"a": range(20)}))
+    for ranges, said in (([(0, 9), (4, 13)], True), (None, False)):
+        plan = plan_cumulative(full if said else line, 1, ranges=ranges)
+        assert (plan.options[0].error < plan.taken.error) == said
+        assert any('kind = "workload" use strategies' in remark for remark in plan.remarks) == said
+
+
+@pytest.mark.parametrize("epsilon", ["1e-20", "1e-300"])
+def test_noise_that_is_too_large_is_the_fault_of_epsilon(epsilon):
+    with pytest.raises(InputError, match=r"^epsilon: is too small or too large: .* a scale of at most 2\^50"):
+        plan_cumulative(Policy.full(Domain({"a": range(20)})), epsilon, compare=False)
+
+
 def test_a_named_mechanism_is_taken():
     policy = Policy.threshold(AGE, 4)
     for name in ("ordered", "ordered-hierarchical", "hierarchical"):

@@ -141,6 +141,20 @@ def test_only_files_can_be_overwritten(tmp_path: Path) -> None:
         check_no_input(file, {"--input": file})
 
 
+def test_answers_and_pages_are_never_written_onto_a_design(designs: Path) -> None:
+    grid = designs / "grid"
+    for name in ("channel.csv", "certificate.json"):
+        refused = run("sample", grid, "--at", "35.61,139.61", "-o", grid / name)
+        assert refused.exit_code == 2
+        assert f"is the file of DIR, {name}, which must not be overwritten" in refused.stderr
+    assert run("verify", grid).exit_code == 0
+    (grid / "report.html").write_text("a page\n")
+    refused = run("compare", grid, designs / "one", "-o", grid / "report.html")
+    assert refused.exit_code == 2
+    assert "report.html, which must not be overwritten" in refused.stderr
+    (grid / "report.html").unlink()
+
+
 def test_true_places_behind_a_folder_with_another_name(designs: Path) -> None:
     Path("real").mkdir()
     Path("real/p.csv").write_text(TRUE)

@@ -70,3 +70,18 @@ def test_wrong_input(arguments, path):
     with pytest.raises(InputError) as caught:
         planar_laplace(*arguments)
     assert caught.value.path == path
+
+
+@pytest.mark.parametrize("epsilon", [1e-4, 1e-9, 1e-300, 5e-324])
+def test_where_noise_is_far_larger_than_the_map_only_the_direction_of_the_noise_counts(epsilon: float) -> None:
+    # Far away each side of a square of places is a quarter of all directions, that of a corner.
+    square = np.array([(x, y) for y in range(5) for x in range(5)], dtype=float)
+    corners = np.isin(np.arange(25), [0, 4, 20, 24])
+    found = planar_laplace(epsilon, square, square)
+    assert np.abs(found - np.where(corners, 0.25, 0.0)).max() < 10 * epsilon + 1e-10
+    # Of places on a line the two ends have half of them each; a triangle has what its angles leave of a half turn.
+    line = planar_laplace(epsilon, square[:5], square[:5] + np.array([0, 7]))
+    assert np.abs(line - [0.5, 0, 0, 0, 0.5]).max() < 10 * epsilon + 1e-10
+    triangle = np.array([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0]])
+    expected = [0.25, 0.375, 0.375]
+    assert np.abs(planar_laplace(epsilon, triangle, triangle) - expected).max() < 10 * epsilon + 1e-10

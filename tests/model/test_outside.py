@@ -30,8 +30,8 @@ def design(domain: md.Domain) -> md.Design:
 @pytest.mark.parametrize(
     ("domain", "inside", "beyond", "answer"),
     [
-        (LINE, (5.0, 0.0), (math.nextafter(5, 6), 0.0), 2),
-        (LINE, (0.0, -2.0), (0.0, math.nextafter(-2, -3)), 0),
+        (LINE, (5.0, 0.0), (5.00000001, 0.0), 2),
+        (LINE, (0.0, -2.0), (0.0, -2.00000001), 0),
         (CITY, (35.6, 139.6), (math.nextafter(35.6, 0), 139.6), 0),
         (SOME, (35.6, 139.74), (35.6, 139.75), 1),
         (SOME, (35.7, 139.8), (35.7, 139.826), 3),
@@ -122,6 +122,17 @@ def test_some_cells_of_a_grid_are_known_again_from_files(tmp_path) -> None:
         older.cell_of(-35.6, 139.8)
 
 
+@pytest.mark.parametrize("step", [0.1, 0.7, 100.1])
+@pytest.mark.parametrize("reach", [None, 1])
+def test_a_place_at_exactly_the_reach_is_inside_whatever_rounding_did(step: float, reach: int | None) -> None:
+    street = md.Domain.from_points([(k * step, 5e5) for k in range(8)], unit="m")
+    for k in range(9):
+        place = (7 * step + step, 5e5) if k == 8 else (k * step, 5e5 + step)
+        assert street.cell_of(*place, reach=None if reach is None else step) == min(k, 7)
+    with pytest.raises(InputError, match="is far"):
+        street.cell_of(8.001 * step, 5e5, reach=None if reach is None else step)
+
+
 @pytest.mark.parametrize("members", [[1, 0], [0, 12], [-1]])
 def test_wrong_cells(members: list[int]) -> None:
     with pytest.raises(InputError, match="members"):
@@ -158,6 +169,9 @@ def test_javascript_takes_the_same_places_for_the_same_secrets(domain: md.Domain
     if domain.within is None:
         far = dict(zip(names, (known[0] + [30, 0]).tolist(), strict=True))
         assert module.call("cell", far, {"reach": 4_000}) == domain.cell_of(*far.values(), reach=4_000)
+        step = 2.0 if domain is LINE else 111.195080233533
+        just = dict(zip(names, (known[-1] + [0, step] if domain is LINE else known[-1] + [1, 0]).tolist(), strict=True))
+        assert module.call("cell", just, {"reach": step}) == domain.cell_of(*just.values(), reach=step)
         for wrong in (-1, "2"):
             with pytest.raises(RuntimeError, match="reach must be a finite number >= 0"):
                 module.call("cell", far, {"reach": wrong})

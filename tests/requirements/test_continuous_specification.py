@@ -132,7 +132,9 @@ def test_wrong_specifications_name_the_key(folder, old, new, message):
 def test_continuous_privacy_of_cells_is_refused(folder):
     text = SPECIFICATION.replace("[domain.anchors]", "[domain.grid]")
     text = text.replace('visits = { path = "visits.csv" }', "uniform = true")
-    with pytest.raises(SpecificationError, match=r"privacy\[0\]\.domain: has no anchors"):
+    with pytest.raises(
+        SpecificationError, match=r"privacy\[0\]\.domain: has no anchors; must be a domain with anchors = "
+    ):
         spec.parse(text, folder).problem()
 
 

@@ -245,6 +245,12 @@ def second(table):
         ),
         (second("{ kind = 'graph', epsilon = 1, edges_csv = { path = 'c.csv' } }"), "privacy[1].edges_csv", "'source'"),
         (second("{ kind = 'graph', epsilon = 1, radius = 0, distance = 'hamming' }"), "privacy[1].radius", "> 0"),
+        # No remedy names a function of Python.
+        (
+            document(domain="domain.line = 4", privacy="privacy = [{ kind = 'graph', epsilon = 1, blocks = 2 }]"),
+            "privacy[0].blocks",
+            "must be a domain with grid = { … }. Use categories",
+        ),
         (second("{ kind = 'graph', epsilon = 1, radius = 1 }"), "privacy[1]", "exactly one of distance, matrix"),
         (
             second("{ kind = 'graph', epsilon = 1, edges = [], distance = 'hamming' }"),

@@ -27,6 +27,7 @@ const cell = (place, options) => called(() => cellOf(place, options));
 const lower = (numerator, denominator, weights) => called(() =>
     weights.map((weight) => expBelow(BigInt(numerator), BigInt(denominator), weight).toString()));
 const shown = () => called(() => about);
+const draws_with = (place, text) => called(() => sample(place, { random: (0, eval)(text) }));
 const plain = (place) => called(() => sample(place));
 """
 

@@ -97,7 +97,8 @@ class CdfTable(ReleaseTable, frozen=True, kw_only=True):
     Attributes:
         kind: the kind of release.
         epsilon: ε in nats, exact.
-        mechanism: how; "auto" takes the one with the least expected error.
+        mechanism: how; "auto" takes the one of these mechanisms with the least expected error. The strategies of
+            ``kind = "workload"`` may err less.
         fanout: the fan-out of trees; the one of least expected error unless given.
         confidence: the probability with which the interval of any one answer contains the truth, exact;
             0.95 unless given.
@@ -116,7 +117,8 @@ class QuantilesTable(ReleaseTable, frozen=True, kw_only=True):
         kind: the kind of release.
         epsilon: ε in nats, exact.
         probabilities: which quantiles, each above 0 and at most 1, exact.
-        mechanism: how; "auto" takes the one with the least expected error.
+        mechanism: how; "auto" takes the one of these mechanisms with the least expected error. The strategies of
+            ``kind = "workload"`` may err less.
         fanout: the fan-out of trees; the one of least expected error unless given.
         confidence: the probability with which the interval of any one answer contains the truth, exact;
             0.95 unless given.
@@ -136,7 +138,8 @@ class RangesTable(ReleaseTable, frozen=True, kw_only=True):
         kind: the kind of release.
         epsilon: ε in nats, exact.
         ranges: pairs of values, the first and the last of each range.
-        mechanism: how; "auto" takes the one with the least expected error on these ranges.
+        mechanism: how; "auto" takes the one of these mechanisms with the least expected error on the ranges. The
+            strategies of ``kind = "workload"``, which takes the same ranges, may err less.
         fanout: the fan-out of trees; the one of least expected error unless given.
         confidence: the probability with which the interval of any one answer contains the truth, exact;
             0.95 unless given.

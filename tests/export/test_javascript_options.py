@@ -1,0 +1,63 @@
+"""What the JavaScript module refuses: places given in two ways, other options, random functions that do nothing."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+import mechdesign as md
+from mechdesign.formats import FORMATS, Exported
+
+pytest.importorskip("py_mini_racer", reason="mini-racer, of the extra test, is not installed")
+
+from javascript import Module
+
+PLACE = {"lat": 40.1, "lon": 0.1}
+BYTES = bytes(range(8))
+
+
+@pytest.fixture(scope="module")
+def module() -> Module:
+    domain = md.Domain.geographic_grid(2, 2, 40.0, 41.0, 0.0, 1.0)
+    distance = md.distances.euclidean(domain)
+    requirement = md.MetricPrivacy("0.01", distance)
+    design = md.design(md.Problem(md.Prior.uniform(4), distance, [requirement], secrets=domain, observables=domain))
+    exported = Exported(design.problem, design.channel, design.certificate)
+    return Module(b"".join(FORMATS["js"].parts(exported)).decode())
+
+
+@pytest.mark.parametrize("more", [{"secret": 0}, {"secret": None}, {"x": 1.0}, {"x": 1.0, "y": 1.0}])
+def test_a_place_is_given_in_one_way(module: Module, more: dict[str, Any]) -> None:
+    for call in ("draw", "cell"):
+        with pytest.raises(RuntimeError, match=r"give one of \{lat, lon\}, \{x, y\} and \{secret\}"):
+            module.draw(PLACE | more, BYTES) if call == "draw" else module.call("cell", PLACE | more, {})
+    # What else an object of a position holds is its own.
+    assert module.call("cell", PLACE | {"accuracy": 20}, {}) == 0
+
+
+@pytest.mark.parametrize("option", ["outsid", "Reach", "seed", "rng"])
+def test_options_that_are_not_known_are_refused(module: Module, option: str) -> None:
+    with pytest.raises(RuntimeError, match=rf"the option {option} is not known: options are random, outside"):
+        module.draw(PLACE, BYTES, **{option: 1})
+    with pytest.raises(RuntimeError, match=rf"the option {option} is not known: options are outside, reach"):
+        module.call("cell", PLACE, {option: 1})
+    for wrong in ("nearest", None):
+        with pytest.raises(RuntimeError, match="options must be an object"):
+            module.call("cell", PLACE, wrong)
+
+
+def test_outside_and_reach_go_with_a_place(module: Module) -> None:
+    for option, value in (("outside", "nearest"), ("reach", 2)):
+        with pytest.raises(RuntimeError, match="outside and reach go with a place"):
+            module.draw({"secret": 1}, BYTES, **{option: value})
+
+
+def test_a_random_function_that_fills_nothing_is_refused(module: Module) -> None:
+    assert [each["index"] for each in module.draw(PLACE, bytes(8))] == [0]
+    assert [each["index"] for each in module.draw(PLACE, b"\xff" * 8)] == [3]
+    for function in ("() => {}", "(bytes) => bytes", "Math.random", "async () => 1"):
+        with pytest.raises(RuntimeError, match="random has not filled the bytes"):
+            module.call("draws_with", PLACE, function)
+    with pytest.raises(RuntimeError, match="random must be a function"):
+        module.call("draws_with", PLACE, "5")
