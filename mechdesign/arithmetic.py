@@ -10,13 +10,22 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-__all__ = ["in_own_arithmetic", "own_arithmetic"]
+__all__ = ["decimals", "in_own_arithmetic", "own_arithmetic"]
 
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 
 _TRAPS = [decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow]
 _DECIMAL = decimal.Context(28, decimal.ROUND_HALF_EVEN, -999_999, 999_999, 1, 0, [], _TRAPS)
+
+
+def decimals(digits: int, rounding: str = decimal.ROUND_HALF_EVEN) -> decimal.Context:
+    """Return a context with so many digits and all exponents there are; the caller's defaults have no part in it.
+
+    >>> str(decimals(3, decimal.ROUND_CEILING).divide(decimal.Decimal(2), decimal.Decimal(3)))
+    '0.667'
+    """
+    return decimal.Context(digits, rounding, decimal.MIN_EMIN, decimal.MAX_EMAX, 1, 0, [], _TRAPS)
 
 
 @contextmanager

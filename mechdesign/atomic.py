@@ -56,6 +56,8 @@ _UNSYNCHRONISED_FOLDER = (
     *(errno.EIO, errno.EPERM, errno.EBADF, errno.ENOSYS, errno.EACCES, errno.EISDIR, errno.ENOTTY),
 )
 _UNSYNCHRONISED_FILE = (errno.EINVAL, errno.ENOTSUP, errno.ENOSYS)
+# Of a file system that gives files the modes that it was mounted with.
+_NO_MODES = (errno.EPERM, errno.EINVAL, errno.ENOTSUP, errno.EOPNOTSUPP, errno.ENOSYS)
 
 
 def write_file(
@@ -258,9 +260,13 @@ def _copy_mode(descriptor: int, old: os.stat_result) -> None:
         # EPERM for a group that the user is not in, EINVAL for one that the system's user space does not know.
         except OSError:
             mode &= ~0o070
-    # File systems without modes refuse what changes none.
+    # File systems without modes refuse what changes none; one that refuses any leaves the file to its owner alone.
     if stat.S_IMODE(os.fstat(descriptor).st_mode) != mode:
-        os.fchmod(descriptor, mode)
+        try:
+            os.fchmod(descriptor, mode)
+        except OSError as error:
+            if error.errno not in _NO_MODES:
+                raise
 
 
 def _synchronise_file(descriptor: int) -> bool:

@@ -7,9 +7,16 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 
+from mechdesign.control_groups import find_groups, read_lines
+
 __all__ = ["free_memory", "limited_memory"]
 
-_PROC, _CGROUPS = Path("/proc"), Path("/sys/fs/cgroup")
+_PROC = Path("/proc")
+# Of a control group, by its version: its limit, what it holds, and in its memory.stat what it holds and does not use.
+_FILES = {
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file"),
+    2: ("memory.max", "memory.current", "inactive_file"),
+}
 
 
 def free_memory() -> int | None:
@@ -32,7 +39,7 @@ def limited_memory() -> int | None:
 
 
 def _available() -> int | None:
-    for line in _lines(_PROC / "meminfo"):
+    for line in read_lines(_PROC / "meminfo"):
         if line.startswith("MemAvailable:"):
             return 1024 * int(line.split()[1])
     try:
@@ -46,7 +53,7 @@ def _left_by_process() -> Iterator[int]:
         return
     import resource
 
-    held = [int(part) for line in _lines(_PROC / "self/statm")[:1] for part in line.split()]
+    held = [int(part) for line in read_lines(_PROC / "self/statm")[:1] for part in line.split()]
     page = os.sysconf("SC_PAGE_SIZE")
     # Pages of addresses and of data, as proc(5) lists them.
     for name, place in (("RLIMIT_AS", 0), ("RLIMIT_DATA", 5)):
@@ -57,21 +64,9 @@ def _left_by_process() -> Iterator[int]:
 
 
 def _left_by_groups() -> Iterator[int]:
-    for line in _lines(_PROC / "self/cgroup"):
-        hierarchy, controllers, path = ([*line.split(":", 2), "", ""])[:3]
-        if hierarchy == "0" and not controllers:
-            root, names = _CGROUPS, ("memory.max", "memory.current", "inactive_file")
-        elif "memory" in controllers.split(","):
-            root, names = _CGROUPS / "memory", ("memory.limit_in_bytes", "memory.usage_in_bytes", "total_inactive_file")
-        else:
-            continue
-        # In a container the path may be that of the host: then the group is at the root.
-        group = root / path.strip("/")
-        for folder in (group, *group.parents):
-            if (left := _left_in(folder, *names)) is not None:
-                yield left
-            if folder == root:
-                break
+    for version, folder in find_groups("memory"):
+        if (left := _left_in(folder, *_FILES[version])) is not None:
+            yield left
 
 
 def _left_in(folder: Path, limit: str, usage: str, unused: str) -> int | None:
@@ -79,18 +74,11 @@ def _left_in(folder: Path, limit: str, usage: str, unused: str) -> int | None:
     most, held = (_number(folder / name) for name in (limit, usage))
     if most is None or held is None:
         return None
-    kept = [int(line.split()[1]) for line in _lines(folder / "memory.stat") if line.startswith(f"{unused} ")]
+    kept = [int(line.split()[1]) for line in read_lines(folder / "memory.stat") if line.startswith(f"{unused} ")]
     return most - held + sum(kept)
 
 
 def _number(path: Path) -> int | None:
     """Return the number in a file; None for none, and for words such as "max"."""
-    lines = _lines(path)
+    lines = read_lines(path)
     return int(lines[0]) if lines and lines[0].isdecimal() else None
-
-
-def _lines(path: Path) -> list[str]:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").splitlines()
-    except OSError:
-        return []

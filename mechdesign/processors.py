@@ -10,7 +10,8 @@ import math
 import os
 import threading
 from collections.abc import Iterator
-from pathlib import Path
+
+from mechdesign.control_groups import find_groups, read_lines
 
 __all__ = ["count_processors", "count_threads"]
 
@@ -19,12 +20,9 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-_GROUPS, _OWN_GROUPS = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
-
-
 def count_processors() -> int:
     """Return how many processors this process may use: those it is bound to, or its quota of time, rounded up."""
-    return max(1, min([_bound(), *(math.ceil(quota) for quota in _quotas(_GROUPS, _OWN_GROUPS))]))
+    return max(1, min([_bound(), *(math.ceil(quota) for quota in _quotas())]))
 
 
 def count_threads(most: int) -> int:
@@ -57,17 +55,11 @@ def _bound() -> int:
     return os.cpu_count() or 1
 
 
-def _quotas(groups: Path, own: Path) -> Iterator[float]:
+def _quotas() -> Iterator[float]:
     """Yield the quotas of processor time, in processors, of the control groups that the process is in."""
-    lines = (_text(own) or "").splitlines()
-    unified = next((line.removeprefix("0::") for line in lines if line.startswith("0::")), "/")
-    inner = groups / unified.strip("/")
-    # A container may see its own group as the root, and be told its path from outside.
-    for folder in dict.fromkeys((inner, *inner.parents, groups)):
-        if folder.is_relative_to(groups):
-            yield from _quota((_text(folder / "cpu.max") or "").split())
-    older = groups / "cpu"
-    yield from _quota([_text(older / f"cpu.cfs_{name}_us") or "" for name in ("quota", "period")])
+    for version, folder in find_groups("cpu"):
+        names = ("cpu.max",) if version == 2 else ("cpu.cfs_quota_us", "cpu.cfs_period_us")
+        yield from _quota([word for name in names for line in read_lines(folder / name) for word in line.split()])
 
 
 def _quota(numbers: list[str]) -> Iterator[float]:
@@ -79,10 +71,3 @@ def _quota(numbers: list[str]) -> Iterator[float]:
         return
     if time > 0 and period > 0:
         yield time / period
-
-
-def _text(path: Path) -> str | None:
-    try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, ValueError):
-        return None

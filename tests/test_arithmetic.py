@@ -3,17 +3,34 @@
 from __future__ import annotations
 
 import decimal
+from fractions import Fraction
 
 import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.arithmetic import in_own_arithmetic, own_arithmetic
+from mechdesign import blowfish
+from mechdesign.arithmetic import decimals, in_own_arithmetic, own_arithmetic
+from mechdesign.certify.exponential import SHIFT, exp_lower
 from mechdesign.errors import MetricWarning
+from mechdesign.mechanisms.enclosures import exp_minus
+from mechdesign.release.filter import forward
+from mechdesign.release.smoothing import smooth
+from mechdesign.report.numbers import bounded
 from mechdesign.warned import warn
 
 LINE = md.Domain.grid(20, 1, 200.0, 10.0)
 DISTANCE = md.distances.euclidean(LINE)
+LADDER = np.diag(np.full(40, 1 - 1e-10), 1) + np.diag(np.full(40, 1e-10), -1)
+LADDER += np.diag(1 - LADDER.sum(axis=1))
+POLICY = blowfish.Policy.full(blowfish.Domain({"n": range(6)}))
+SAME = [[1.0, 2.0], [1.0, 2.0], [4.0, 2.0]]
+FAR_CENTRES = """
+domain.grid = { columns = 20, rows = 1, width = 200.0, height = 10.0, unit = "km" }
+prior.simulated = { people = 1000, background = 0.5, centres = [{ x = 0.0, y = 5.0, spread = 1.0, weight = 1 }] }
+cost.distance = "euclidean"
+privacy = [{ kind = "metric", epsilon = 0.1, distance = "euclidean" }]
+"""
 
 
 @pytest.fixture
@@ -51,6 +68,14 @@ CASES = {
     "picture": lambda: md.figures.policy(LINE, [[0, 1]]).get_figwidth(),
     "leakage": lambda: md.leakage.temporal([0.1] * 3, [[0.9, 0.1], [0.2, 0.8]], None).sum(),
     "budget": lambda: md.leakage.constant_budget(1.0, [[0.9, 0.1], [0.2, 0.8]]),
+    "loss at large budgets": lambda: md.leakage.LossFunction([[0.8, 0.2], [0.2, 0.8]])(np.array([800.0, 900.0])).sum(),
+    "chain that mixes slowly": lambda: md.MarkovChain(LADDER).stationary().probabilities[-2:].sum(),
+    "what a trace tells": lambda: forward([0.5, 0.5], np.eye(2), [[0.0, -1000.0], [0.0, -1.0]]).posteriors.sum(),
+    "what a trace told": lambda: smooth([0.5, 0.5], np.eye(2), [[0.0, -1000.0], [0.0, -1.0]]).sum(),
+    "strategy of counts": lambda: blowfish.strategy("identity", POLICY, noise="gaussian").lower_bound(rho=1),
+    "plan of counts": lambda: blowfish.plan_histogram(POLICY, epsilon=1).options[0].error,
+    "hull of one point": lambda: md.policy.sensitivity_hull(SAME, md.policy.from_edges(3, [[0, 1]])).norm([1e-300, 0]),
+    "simulated people": lambda: md.spec.parse(FAR_CENTRES).problem().prior.sum(),
 }
 
 
@@ -59,6 +84,21 @@ def test_numbers_are_those_of_a_caller_without_settings(strict, name):
     found = CASES[name]()
     with own_arithmetic():
         assert found == pytest.approx(CASES[name](), rel=1e-9)
+
+
+def test_bounds_are_true_whatever_decimals_the_caller_has(monkeypatch):
+    # With three digits 52 ln 2 is 36.0, and 2^52 is above exp(36.01).
+    weights = np.array([36.01])
+    known = exp_lower(Fraction(1), weights, 52), exp_minus(Fraction(1, 3), 40), bounded(0.1234567891, up=True)
+    for name, value in {"prec": 3, "Emax": 5, "rounding": decimal.ROUND_UP}.items():
+        monkeypatch.setattr(decimal.DefaultContext, name, value)
+    monkeypatch.setitem(decimal.DefaultContext.traps, decimal.Inexact, True)
+    with decimal.localcontext(decimal.Context(prec=3, Emax=5, traps=[])):
+        found = exp_lower(Fraction(1), weights, 52), exp_minus(Fraction(1, 3), 40), bounded(0.1234567891, up=True)
+        context = decimals(30)
+    assert found == known
+    assert int(found[0][0]) < 1 << (SHIFT + 52)
+    assert (context.Emax, context.traps[decimal.Inexact]) == (decimal.MAX_EMAX, False)
 
 
 def test_a_bundle_is_saved_and_verified(strict, tmp_path):

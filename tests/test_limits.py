@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign import limits
+from mechdesign import control_groups, limits
 from mechdesign.certify import memory
 from mechdesign.errors import CertificateError
 from mechdesign.limits import free_memory, limited_memory
@@ -21,7 +21,8 @@ GIB, PAGE = 2**30, os.sysconf("SC_PAGE_SIZE")
 def machine(tmp_path, monkeypatch):
     """Give a machine with 8 GiB available and no limits, whose files may be changed."""
     monkeypatch.setattr(limits, "_PROC", tmp_path / "proc")
-    monkeypatch.setattr(limits, "_CGROUPS", tmp_path / "groups")
+    monkeypatch.setattr(control_groups, "_OWN", tmp_path / "proc/self/cgroup")
+    monkeypatch.setattr(control_groups, "_GROUPS", tmp_path / "groups")
     found = dict.fromkeys((resource.RLIMIT_AS, resource.RLIMIT_DATA), resource.RLIM_INFINITY)
     monkeypatch.setattr(resource, "getrlimit", lambda number: (found[number], found[number]))
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import subprocess
 import sys
@@ -89,6 +90,27 @@ def test_a_group_that_cannot_be_kept_reads_nothing(tmp_path: Path, monkeypatch: 
     write_file(path, [b"new"])
     monkeypatch.undo()
     assert mode(path) == 0o604
+
+
+def test_a_mode_that_the_file_system_refuses_leaves_a_file_to_its_owner(
+    tmp_path: Path, monkeypatch, umask: int
+) -> None:
+    target = tmp_path / "table.csv"
+    target.write_text("old")
+    target.chmod(0o664)
+
+    def refuse(*_: object) -> None:
+        raise OSError(refused, os.strerror(refused))
+
+    monkeypatch.setattr(os, "fchmod", refuse)
+    for refused in (errno.EPERM, errno.ENOTSUP, errno.ENOSYS):  # noqa: B007 - `refuse` reads it
+        write_file(target, [b"new"])
+        assert (target.read_bytes(), mode(target)) == (b"new", 0o600)
+        target.chmod(0o664)
+    refused = errno.EIO
+    with pytest.raises(OSError, match="Input"):
+        write_file(target, [b"newer"])
+    assert target.read_bytes() == b"new"
 
 
 def test_files_of_other_users_and_links_give_private_files_no_mode(

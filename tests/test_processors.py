@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign import processors
+from mechdesign import control_groups, processors
 from mechdesign.certify import privacy
 from mechdesign.errors import SolverError
 from mechdesign.solvers.ipm.parallel import Workers, single_threaded
@@ -29,7 +29,9 @@ def without_threads(monkeypatch, after: int = 0) -> None:
 
 
 def test_processors_are_those_that_the_process_is_bound_to(monkeypatch, tmp_path):
-    monkeypatch.setattr(processors, "_GROUPS", tmp_path)
+    monkeypatch.setattr(control_groups, "_GROUPS", tmp_path)
+    monkeypatch.setattr(control_groups, "_OWN", tmp_path / "own")
+    (tmp_path / "own").write_text("0::/\n")
     monkeypatch.setattr(processors, "_bound", lambda: 3)
     monkeypatch.setattr(os, "cpu_count", lambda: 64)
     assert processors.count_processors() == 3
@@ -54,15 +56,17 @@ def test_a_bound_process_counts_its_own(monkeypatch):
         ({"cpu.max": "400000 100000", "a/cpu.max": "max 100000", "a/b/cpu.max": "100000 100000"}, [1.0, 4.0]),
         ({"cpu/cpu.cfs_quota_us": "-1", "cpu/cpu.cfs_period_us": "100000"}, []),
         ({"cpu/cpu.cfs_quota_us": "250000", "cpu/cpu.cfs_period_us": "100000"}, [2.5]),
+        ({"cpu/old/job/cpu.cfs_quota_us": "100000", "cpu/old/job/cpu.cfs_period_us": "100000"}, [1.0]),
     ],
 )
-def test_quotas_of_control_groups(tmp_path, files, expected):
+def test_quotas_of_control_groups(monkeypatch, tmp_path, files, expected):
     for name, text in files.items():
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
-    own = tmp_path / "own"
-    own.write_text("1:cpu:/old\n0::/a/b\n")
-    assert list(processors._quotas(tmp_path, own)) == expected
+    (tmp_path / "own").write_text("2:memory:/x\n1:cpu,cpuacct:/old/job\n0::/a/b\n")
+    monkeypatch.setattr(control_groups, "_GROUPS", tmp_path)
+    monkeypatch.setattr(control_groups, "_OWN", tmp_path / "own")
+    assert list(processors._quotas()) == expected
 
 
 def test_threads_are_those_that_the_system_starts(monkeypatch):

@@ -21,6 +21,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import InputError, SolverError, SolverInterruptedError, TimeLimitError
 from mechdesign.model.channel import Channel
 from mechdesign.model.prior import Prior
@@ -63,6 +64,7 @@ class Attack:
         return f"Attack({self.name}, distortion: {self.distortion:.6g}, {len(self.per_secret)} secrets)"
 
 
+@in_own_arithmetic
 def optimal(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
     """Estimate, for each observable, what has the least expected error under the posterior (19).
 
@@ -77,6 +79,7 @@ def optimal(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *,
     return game.attack("optimal", game.best_estimates(belief), game.judge(truth, belief))
 
 
+@in_own_arithmetic
 def bayes(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
     """Draw the estimate from the posterior (25); for an observable held impossible, from the prior.
 
@@ -96,6 +99,7 @@ def bayes(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, t
     return game.attack("bayes", posterior, game.judge(truth, belief))
 
 
+@in_own_arithmetic
 def prior_free(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike, *, truth: Belief = None) -> Attack:
     """Minimise Σ_s E_s, every secret counting the same (27).
 
@@ -107,6 +111,7 @@ def prior_free(channel: Channel | ArrayLike, prior: Belief, distance: ArrayLike,
     return game.attack("prior_free", strategy, game.judge(truth, belief))
 
 
+@in_own_arithmetic
 def minimax(
     channel: Channel | ArrayLike,
     prior: Belief = None,
@@ -145,6 +150,7 @@ def minimax(
     return _proved(attack, float(attack.per_secret.max()), scale, bound(weights))
 
 
+@in_own_arithmetic
 def pairwise_minimax(
     channel: Channel | ArrayLike,
     prior: Belief = None,

@@ -44,7 +44,7 @@ def snapping(secrets: Domain, spacing: float) -> Floats:
     require_kind(secrets, Domain, "secrets", "a Domain")
     if not secrets.points.shape[1]:
         raise InputError("secrets", "have no places", bound="a domain of points or cells")
-    with np.errstate(over="ignore"):
+    with np.errstate(over="ignore", under="ignore"):
         multiples = np.floor(secrets.points / width + 0.5)
     if (np.abs(multiples) > _LARGEST_MULTIPLE).any():
         farthest = float(np.abs(secrets.points).max())

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.blowfish.budget import Budget, LedgerLike
 from mechdesign.blowfish.charging import charge, classes_of_values, number_of_records
 from mechdesign.blowfish.domain import Domain
@@ -95,6 +96,7 @@ class CumulativeRelease(Release):
         return cls(**common, **own, noise=RangeNoise(**scales))
 
 
+@in_own_arithmetic
 def ordered(
     counts: ArrayLike,
     theta: int,
@@ -135,6 +137,7 @@ def ordered(
     return _release(way, histogram, budget, rng, ledger, confidence, together)
 
 
+@in_own_arithmetic
 def release_cumulative(
     data: object,
     policy: Policy,
@@ -258,6 +261,7 @@ def cumulative_scale(policy: Policy, budget: Budget) -> Fraction | None:
     return budget.laplace(power).scale if power else None
 
 
+@in_own_arithmetic
 def ordered_hierarchical(
     counts: ArrayLike,
     theta: int,
@@ -297,6 +301,7 @@ def ordered_hierarchical(
     return _release(way, histogram, budget, rng, ledger, confidence, together)
 
 
+@in_own_arithmetic
 def hierarchical(
     counts: ArrayLike,
     epsilon: object,

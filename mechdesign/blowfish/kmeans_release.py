@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.accounting.partition import UNKNOWN
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.blowfish.budget import Budget, LedgerLike
 from mechdesign.blowfish.charging import charge
 from mechdesign.blowfish.clusterings import _box
@@ -89,6 +90,7 @@ class ClusteringRelease(Release):
         return cls(**common, **own)
 
 
+@in_own_arithmetic
 def kmeans(
     points: object,
     k: int,

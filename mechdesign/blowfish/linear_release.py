@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.blowfish.budget import Budget, LedgerLike
 from mechdesign.blowfish.charging import (
     charge,
@@ -60,6 +61,7 @@ _MOST_NUMBERS = 1 << 28
 _LEAST_STEP = Fraction(1, 10**200)
 
 
+@in_own_arithmetic
 def release_histogram(
     data: object,
     policy: Policy,
@@ -124,6 +126,7 @@ def release_histogram(
     return _with_noise(asked, policy, budget, rng, ledger, confidence, together)
 
 
+@in_own_arithmetic
 def release_linear(
     data: object,
     policy: Policy,
@@ -181,6 +184,7 @@ def release_linear(
     return _with_noise(asked, policy, budget, rng, ledger, confidence, together)
 
 
+@in_own_arithmetic
 def release_sum(
     data: object,
     policy: Policy,

@@ -15,6 +15,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.blowfish.policy import Policy
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
@@ -64,6 +65,7 @@ class CountCosts:
     constant: float
 
 
+@in_own_arithmetic
 def optimal_count(
     records: int,
     epsilon: Any,
@@ -101,6 +103,7 @@ def optimal_count(
     return design(_problem(graph, epsilon, _cost(cost, size, places), prior, "one count"), **solving)
 
 
+@in_own_arithmetic
 def optimal_attribute(
     policy: Policy,
     epsilon: Any,
@@ -158,6 +161,7 @@ def remapped_cost(channel: ArrayLike, prior: ArrayLike, cost: ArrayLike) -> floa
     return float((joint.T @ as_array(cost, "cost")).min(axis=1).sum())
 
 
+@in_own_arithmetic
 def compare_counts(
     records: int, epsilons: ArrayLike, cost: str = "absolute", prior: ArrayLike | None = None, **solving: Any
 ) -> tuple[CountCosts, ...]:

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.blowfish.budget import Budget
 from mechdesign.blowfish.cumulative import cumulative_scale
 from mechdesign.blowfish.linear_release import on_lattice, step_of, weights_of
@@ -108,6 +109,7 @@ class Plan:
         return next(option for option in self.options if option.taken)
 
 
+@in_own_arithmetic
 def plan_histogram(policy: Policy, *, partition: Any = None, epsilon: object = None, rho: object = None) -> Plan:
     """Plan `release_histogram`: independent noise on each count, beside other strategies for the same counts."""
     budget = Budget.of(epsilon, rho)
@@ -123,6 +125,7 @@ def plan_histogram(policy: Policy, *, partition: Any = None, epsilon: object = N
     return _plan("histogram" + " of a partition" * (blocks is not None), queries, policy, budget, (taken, *others))
 
 
+@in_own_arithmetic
 def plan_sum(policy: Policy, attribute: str, *, epsilon: object = None, rho: object = None) -> Plan:
     """Plan `release_sum`: noise on the sum of one attribute."""
     budget, unit = Budget.of(epsilon, rho), policy.domain.attribute(attribute).unit
@@ -138,6 +141,7 @@ _STRATEGIES = (
 )
 
 
+@in_own_arithmetic
 def plan_cumulative(
     policy: Policy,
     epsilon: object,
@@ -206,6 +210,7 @@ def plan_cumulative(
     return _plan(what, queries, policy, budget, options, remarks)
 
 
+@in_own_arithmetic
 def plan_kmeans(policy: Policy, epsilon: object, iterations: int, clusters: int) -> Plan:
     """Plan `kmeans`: the noise on each size and each sum of one iteration."""
     budget = Budget.of(epsilon)
@@ -224,6 +229,7 @@ def plan_kmeans(policy: Policy, epsilon: object, iterations: int, clusters: int)
     return replace(plan, options=tuple(rows)) if any(row.error for row in rows) else plan
 
 
+@in_own_arithmetic
 def plan_workload(
     workload: object,
     policy: Policy,

@@ -8,6 +8,7 @@ from fractions import Fraction
 
 from scipy.optimize import minimize_scalar
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.blowfish.range_noise import RangeNoise
 from mechdesign.blowfish.range_tree import RangeTree, height
 from mechdesign.certify.exact import exact, exact_text
@@ -79,6 +80,7 @@ class RangePlan:
         return self.structure.mean_range_error()
 
 
+@in_own_arithmetic
 def budget_split(size: int, theta: int, fanout: int, epsilon: object) -> tuple[float, float, float]:
     """Return (ε_S, ε_H, expected squared error) of the ordered hierarchical mechanism by its formula.
 
@@ -112,6 +114,7 @@ def budget_split(size: int, theta: int, fanout: int, epsilon: object) -> tuple[f
     return nodes, float(budget) - nodes, (first + second) ** 3 / float(budget) ** 2
 
 
+@in_own_arithmetic
 def ordered_error(size: int, theta: int, epsilon: object) -> float:
     """Return the expected squared error of a range query by the ordered mechanism, averaged over all ranges.
 
@@ -126,6 +129,7 @@ def ordered_error(size: int, theta: int, epsilon: object) -> float:
     return RangeNoise(sensitivity / budget, None).structure(size, 1, 2).mean_range_error()
 
 
+@in_own_arithmetic
 def plan_ranges(size: int, theta: int, epsilon: object, fanout: int | None = None) -> RangePlan:
     """Plan the ordered hierarchical mechanism: the fan-out and split of the budget of least expected error.
 

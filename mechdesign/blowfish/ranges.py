@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.range_noise import interval_about
 from mechdesign.blowfish.values import find_label, read_label
@@ -99,6 +100,7 @@ class Distribution:
     points: NDArray[Any]
 
 
+@in_own_arithmetic
 def range_query(
     release: CumulativeRelease, low: object = None, high: object = None, *, positions: tuple[int, int] | None = None
 ) -> Estimate:
@@ -147,6 +149,7 @@ def range_query(
     return Estimate(value, math.sqrt(variance), float(ends[0]), float(ends[1]), release.description.confidence)
 
 
+@in_own_arithmetic
 def cdf(release: CumulativeRelease) -> Distribution:
     """Return the distribution function of the records over the values."""
     _check(release)
@@ -160,6 +163,7 @@ def cdf(release: CumulativeRelease) -> Distribution:
     )
 
 
+@in_own_arithmetic
 def quantile(release: CumulativeRelease, probability: object) -> Quantile:
     """Estimate the least value at which the distribution function is at least `probability`.
 

@@ -9,6 +9,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import InputError, SolverError
 from mechdesign.validation import as_number
 
@@ -33,6 +34,7 @@ _TOLERANCE = 5e-5
 _BITS = 61
 
 
+@in_own_arithmetic
 def strategy(
     workload: object,
     policy: Policy,

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import os
 import sys
+import traceback
 from collections.abc import Sequence
-from typing import TextIO
 
 from mechdesign.certify.memory import MEMORY_GIB, as_bytes
 from mechdesign.certify.texts import escape
@@ -19,35 +20,51 @@ _USAGE = "usage: python -m mechdesign.certify DIR [--memory GIB]"
 def main(arguments: Sequence[str]) -> int:
     """Verify the set in the folder named; return 0 if it holds, and 1 with the reason if not.
 
-    Where nothing was verified it is 2: for wrong usage, and where no set can be read; and 3 where it takes more memory.
+    Where nothing was verified it is 2: for wrong usage, and where no set can be read; 3 where it takes more memory; and
+    70 for a fault of this program. Where nobody reads that a set holds it is 141.
     """
     folder, memory = _asked(list(arguments))
     if folder is None:
-        print(_USAGE, file=sys.stdout if list(arguments) in (["-h"], ["--help"]) else sys.stderr)
-        return 0 if list(arguments) in (["-h"], ["--help"]) else 2
+        return _say([_USAGE], 0 if list(arguments) in (["-h"], ["--help"]) else 2)
     try:
         verified = examine(folder, memory)
     except UnverifiedError as error:
-        _say(f"{folder} was not verified: {error.reason}", sys.stderr)
-        return 3 if isinstance(error, VerifierMemoryError) else 2
+        said = f"{folder} was not verified: {error.reason}"
+        return _say([said], 3 if isinstance(error, VerifierMemoryError) else 2)
     except CertificateError as error:
         pair = "" if error.pair is None else f" (worst pair of secrets: {error.pair[0]} and {error.pair[1]})"
-        _say(f"{folder} does not verify: {error.reason}{pair}", sys.stderr)
-        return 1
+        return _say([f"{folder} does not verify: {error.reason}{pair}"], 1)
+    except MemoryError:
+        return _say([f"{folder} was not verified: there is not enough memory for this"], 3)
+    except Exception:
+        # Python would end with 1.
+        return _say(traceback.format_exc().splitlines(), 70)
     found = verified.certificate
-    _say(f"{folder} verifies.")
+    lines = [f"{folder} verifies."]
     for checked in found.requirements:
         radius = f", radius {checked.radius}" if checked.radius else ""
-        _say(f"{checked.kind} privacy, {checked.number} {checked.nominal}{radius}: realised {checked.realised!r}")
-    _say(f"{found.objective} cost {found.cost!r}; no channel costs less than {found.lower_bound!r}")
-    for part in verified.unproved:
-        _say(f"stated, not proved: {part}")
-    return 0
+        asked = f"{checked.number} {checked.nominal}{radius}"
+        lines.append(f"{checked.kind} privacy, {asked}: realised {checked.realised!r}")
+    lines.append(f"{found.objective} cost {found.cost!r}; no channel costs less than {found.lower_bound!r}")
+    lines += [f"stated, not proved: {part}" for part in verified.unproved]
+    return _say(lines, 0)
 
 
-def _say(line: str, stream: TextIO | None = None) -> None:
-    """Print a line, in which names are others'; what is not printable is shown escaped."""
-    print(escape(line), file=stream)
+def _say(lines: Sequence[str], code: int) -> int:
+    """Print lines, in which names are others', and return the exit code; what is not printable is shown escaped.
+
+    Where a result cannot be written the code is 141 or 2, as nobody was told; errors are dropped where they cannot be.
+    """
+    stream = sys.stderr if code else sys.stdout
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        text = "\n".join(map(escape, lines)).encode(encoding, "backslashreplace").decode(encoding)
+        print(text, file=stream, flush=True)
+    except OSError as error:
+        # Python would write the rest when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return code or (141 if isinstance(error, BrokenPipeError) else 2)
+    return code
 
 
 def _asked(arguments: list[str]) -> tuple[str | None, float]:

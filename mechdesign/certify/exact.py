@@ -18,6 +18,7 @@ from fractions import Fraction
 
 import numpy as np
 
+from mechdesign.arithmetic import decimals
 from mechdesign.errors import InputError
 
 __all__ = [
@@ -163,7 +164,7 @@ def float_down(fraction: Fraction) -> float:
 
 def text_up(fraction: Fraction, digits: int = 30) -> str:
     """Return the least decimal of `digits` significant digits that is not below `fraction`, as a text."""
-    context = decimal.Context(prec=digits, rounding=decimal.ROUND_CEILING, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+    context = decimals(digits, decimal.ROUND_CEILING)
     return str(context.divide(Decimal(fraction.numerator), Decimal(fraction.denominator)))
 
 

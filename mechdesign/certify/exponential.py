@@ -15,6 +15,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.arithmetic import decimals
+
 __all__ = ["SHIFT", "exp_lower", "exp_upper", "ln_below", "ln_lower", "ln_upper"]
 
 # Lower bounds of exp are multiples of 2^-SHIFT. A ratio N_s/N_t of two numerators below 2^62 differs from 1 by at least
@@ -28,16 +30,6 @@ _DIGITS = 60
 _NEAREST = 64
 
 
-def _context(digits: int, rounding: str) -> decimal.Context:
-    return decimal.Context(
-        prec=digits,
-        rounding=rounding,
-        Emin=decimal.MIN_EMIN,
-        Emax=decimal.MAX_EMAX,
-        traps=[decimal.InvalidOperation, decimal.DivisionByZero, decimal.Overflow],
-    )
-
-
 def exp_lower(epsilon: Fraction, weights: NDArray[np.float64], exponent: int) -> NDArray[np.object_]:
     """Return Python integers A, shaped like `weights`, with A / 2**SHIFT <= exp(ε·w), at most 2**(SHIFT + exponent).
 
@@ -45,10 +37,10 @@ def exp_lower(epsilon: Fraction, weights: NDArray[np.float64], exponent: int) ->
     zero, and so does every larger one. Needs ε >= 0 and finite w >= 0; then 2**SHIFT <= A, with equality for w = 0, and
     A never falls when ε or w grows.
     """
-    down = _context(_DIGITS, decimal.ROUND_FLOOR)
+    down = decimals(_DIGITS, decimal.ROUND_FLOOR)
     scale = Decimal(2**SHIFT)
     # 0.6931471806 is above ln 2: beyond this, exp(ε·w) is above 2**exponent.
-    far = Decimal(exponent) * Decimal("0.6931471806")
+    far = down.multiply(Decimal(exponent), Decimal("0.6931471806"))
 
     def bound(weight: float) -> int:
         power = _product(down, epsilon, weight)
@@ -67,7 +59,7 @@ def exp_upper(epsilon: Fraction, weights: NDArray[np.float64]) -> NDArray[np.flo
 
     Needs ε >= 0 and finite w >= 0. g is 1 for w = 0 and else at most two units in the last place too large.
     """
-    up = _context(30, decimal.ROUND_CEILING)
+    up = decimals(30, decimal.ROUND_CEILING)
 
     def bound(weight: float) -> float:
         power = _product(up, epsilon, weight)
@@ -92,7 +84,7 @@ def ln_upper(a: int, b: int) -> Fraction:
     """
     if a == b:
         return Fraction(0)
-    up = _context(_DIGITS + _lost(a, b), decimal.ROUND_CEILING)
+    up = decimals(_DIGITS + _lost(a, b), decimal.ROUND_CEILING)
     return Fraction(up.next_plus(up.ln(up.divide(Decimal(a), Decimal(b)))))
 
 
@@ -101,7 +93,7 @@ def ln_below(a: int, b: int, digits: int) -> Fraction:
 
     With 60 digits it is within 1e-38 of ln(a/b) relatively, and ten times closer with each one more.
     """
-    down = _context(digits + _lost(a, b), decimal.ROUND_FLOOR)
+    down = decimals(digits + _lost(a, b), decimal.ROUND_FLOOR)
     return Fraction(down.next_minus(down.ln(down.divide(Decimal(a), Decimal(b)))))
 
 
@@ -116,7 +108,7 @@ def ln_lower(a: int, b: int) -> float:
     """Return a float64, at least 0, with exp of it at most a/b, for integers a >= b >= 1; 0 if they are equal."""
     if a == b:
         return 0.0
-    down = _context(_DIGITS, decimal.ROUND_FLOOR)
+    down = decimals(_DIGITS, decimal.ROUND_FLOOR)
     # Where the quotient rounds down to 1 its logarithm is 0, and the digit below that is negative.
     below = max(Decimal(0), down.next_minus(down.ln(down.divide(Decimal(a), Decimal(b)))))
     nearest = float(below)

@@ -20,6 +20,7 @@ import csv
 import io
 import json
 import math
+import os
 import re
 import struct
 import sys
@@ -636,18 +637,30 @@ def main(arguments: list[str]) -> int:
     folder, *rest = arguments or [""]
     memory = re.fullmatch(r"--memory ([0-9.]{1,9})", " ".join(rest)) if rest else re.fullmatch("(2)", "2")
     if not folder or memory is None:
-        print("usage: python second_verifier.py DIR [--memory GIB]", file=sys.stderr)
-        return 2
+        return say(["usage: python second_verifier.py DIR [--memory GIB]"], 2)
     if not any((Path(folder) / name).exists() for name in (*READ, "certificate.json")):
-        print(f"{shown(folder)} is no folder with a bundle", file=sys.stderr)
-        return 2
+        return say([f"{folder} is no folder with a bundle"], 2)
     try:
-        print("\n".join(map(shown, [*prove(Path(folder), float(memory[1])), f"{folder} is proved."])))
+        lines = [*prove(Path(folder), float(memory[1])), f"{folder} is proved."]
     except Exception as error:
         # Whatever goes wrong, nothing is proved.
-        print(shown(f"not proved: {type(error).__name__}: {error}"), file=sys.stderr)
-        return 3 if isinstance(error, RoomError) else 2 if isinstance(error, PermissionError) else 1
-    return 0
+        code = 3 if isinstance(error, RoomError | MemoryError) else 2 if isinstance(error, PermissionError) else 1
+        return say([f"not proved: {type(error).__name__}: {error}"], code)
+    return say(lines, 0)
+
+
+def say(lines: list[str], code: int) -> int:
+    """Print lines and return the exit code: 141 or 2 where a proof cannot be told, which is not 1."""
+    stream = sys.stderr if code else sys.stdout
+    encoding = getattr(stream, "encoding", None) or "utf-8"
+    try:
+        text = "\n".join(map(shown, lines)).encode(encoding, "backslashreplace").decode(encoding)
+        print(text, file=stream, flush=True)
+    except OSError as error:
+        # Python would write the rest when it ends.
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return code or (141 if isinstance(error, BrokenPipeError) else 2)
+    return code
 
 
 def shown(line: str) -> str:

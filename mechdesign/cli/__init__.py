@@ -7,14 +7,17 @@ reads the output any more.
 
 from __future__ import annotations
 
+import contextlib
 import difflib
+import errno
 import importlib
 import inspect
 import io
+import re
 import sys
 import traceback
 import warnings
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, NoReturn
 
 import click
@@ -95,6 +98,9 @@ def exit_code(error: MechdesignError) -> int:
         return STOPPED
     return 3 if isinstance(error, SolverError | UnboundedError | ClusterError) else WRONG
 
+
+# What the loader says of a module for which there is no memory.
+_NO_ROOM = re.compile(r"failed to map segment|cannot map zero-fill pages|[Cc]annot allocate memory$")
 
 # Warnings that are said each time.
 _SAID = (
@@ -200,7 +206,8 @@ class _Commands(click.Group):
                 warnings.simplefilter("always", category)
             warnings.showwarning = say_warning
             try:
-                result = super().invoke(ctx)
+                with _naming_lack_of_memory():
+                    result = super().invoke(ctx)
                 # What does not fit on a full disk shows here, not in Python's last moments.
                 sys.stdout.flush()
                 return result
@@ -227,6 +234,17 @@ class _Commands(click.Group):
                 if isinstance(error, RuntimeError) and _after_interrupt(error):
                     _stop()
                 ctx.exit(_fault())
+
+
+@contextlib.contextmanager
+def _naming_lack_of_memory() -> Iterator[None]:
+    """Raise `MemoryError` for what the system and the loader of modules say instead of it."""
+    try:
+        yield
+    except (OSError, ImportError) as error:
+        if getattr(error, "errno", None) == errno.ENOMEM or _NO_ROOM.search(str(error)):
+            raise MemoryError from error
+        raise
 
 
 def _restore_help(command: click.Command) -> None:

@@ -55,7 +55,7 @@ _ORDER_MARKS = {
     codecs.BOM_UTF16_BE: "utf-16",
 }
 # The line that tells spreadsheets what separates columns.
-_SEPARATOR = re.compile(r'(?:sep=(?P<bare>[^\r\n"])|"sep=(?P<quoted>[^\r\n"])")(?:\r\n?|\n)')
+_SEPARATOR = re.compile(r'(?i:sep=(?P<bare>[^\r\n"])|"sep=(?P<quoted>[^\r\n"])")(?:\r\n?|\n)')
 _HEAD_LINES = 200
 # What names of columns may take in an error.
 _LONGEST_LIST = 200

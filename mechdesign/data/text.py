@@ -6,6 +6,7 @@ import csv
 import gzip
 import io
 import re
+import stat
 import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -413,6 +414,11 @@ def _first_signs(lines: TextIO) -> str:
 
 
 def _start(path: Path) -> bytes:
+    kind = path.stat().st_mode
+    if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
+        # Opened a second time a pipe would wait for ever.
+        remedy = f"write what it says to a file first: cat {path} > data.csv"
+        raise InputError(str(path), "is a pipe or a device, and data are read twice", bound="a file", remedy=remedy)
     with path.open("rb") as file:
         return file.read(8)
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.display import card, outline_plot
 from mechdesign.errors import InputError
 from mechdesign.geometry.body import TOLERANCE, Body, build, simplex_volumes, too_flat, upright
@@ -139,6 +140,7 @@ class SensitivityHull:
                 points += shares[:, corner, None] * self.vertices[self._simplices[chosen, corner]]
         return points.reshape(*shape, self.basis.shape[1])
 
+    @in_own_arithmetic
     def grown(self, v: ArrayLike) -> tuple[Integers, Floats]:
         """Return dimension and volume of conv(K ∪ {v, −v}) for each vector v of shape (…, d), without building it.
 
@@ -173,6 +175,7 @@ class SensitivityHull:
         require(np.isfinite(vectors), vectors, "v", "a finite number")
         return vectors
 
+    @in_own_arithmetic
     def _off_span(self, rows: Floats) -> NDArray[np.bool_]:
         if self.dimension == self.basis.shape[1]:
             return np.zeros(len(rows), dtype=np.bool_)

@@ -12,6 +12,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from mechdesign import cache as caching
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.computed import cached_property
 from mechdesign.display import card, data_frame, line_plot
 from mechdesign.leakage.ends import as_open_rows, emptied, end_states, known_rows, line_of_any
@@ -212,6 +213,7 @@ class LossFunction:
         """Whether L(α) > 0 for some α."""
         return self.lines[0].G > 0
 
+    @in_own_arithmetic
     def _several(self, alpha: Floats) -> Floats:
         if self.identity:
             return alpha.copy()
@@ -232,6 +234,7 @@ class LossFunction:
             loss[beyond] = log_ratio(G[around], D[around], alpha[beyond][:, None]).max(axis=1)
         return loss
 
+    @in_own_arithmetic
     def supremum(self, epsilon: float) -> float:
         """Return the limit of the leakage under a constant budget ε ≥ 0: the smallest x = L(x) + ε, or `math.inf`.
 

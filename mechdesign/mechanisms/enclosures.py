@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-import decimal
 from decimal import Decimal
 from fractions import Fraction
+
+from mechdesign.arithmetic import decimals
 
 __all__ = ["exp_minus"]
 
@@ -24,7 +25,7 @@ def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
         return 0, 1
     fine = bits + _GUARD
     digits = 10 + len(str(bits)) + fine * 30103 // 100000
-    context = decimal.Context(prec=digits, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+    context = decimals(digits)
     power = context.exp(context.divide(Decimal(-x.numerator), Decimal(x.denominator)))
     number = int(context.multiply(power, Decimal(1 << fine)))
     return max(number - 2, 0) >> _GUARD, min((number + 2 >> _GUARD) + 1, 1 << bits)

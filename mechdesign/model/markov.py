@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.display import card, heat_map
 from mechdesign.errors import InputError
 from mechdesign.model.connectivity import connected
@@ -305,6 +306,7 @@ def _smoothed(weights: Floats, smoothing: float) -> Floats:
     return smoothed
 
 
+@in_own_arithmetic
 def _eliminate(matrix: Floats) -> Floats:
     """Return the stationary distribution of an irreducible chain."""
     reduced = matrix.copy()

@@ -106,7 +106,7 @@ class Area:
         """
         first, second = self.known[:, 0] - place[0], self.known[:, 1] - place[1]
         if self.axes == PLANE:
-            with np.errstate(over="ignore"):
+            with np.errstate(over="ignore", under="ignore"):
                 squares: Floats = first**2 + second**2
             return squares
         up, across = np.sin(np.radians(first) / 2), np.sin(np.radians(second) / 2)

@@ -14,6 +14,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify.exact import float_up
 from mechdesign.certify.exponential import ln_upper
 from mechdesign.errors import InputError
@@ -47,6 +48,7 @@ class AdversarialPrivacy:
     observable: int
 
 
+@in_own_arithmetic
 def adversarial_privacy(channel: Channel, belief: Prior | ArrayLike) -> AdversarialPrivacy:
     """Return the least ε with which a channel is adversarially private against a belief, exactly.
 
@@ -65,6 +67,7 @@ def adversarial_privacy(channel: Channel, belief: Prior | ArrayLike) -> Adversar
     return _least(channel.numerators, _exact(_belief(belief, len(channel.numerators))))
 
 
+@in_own_arithmetic
 def adversarial_level(stage: Stage, belief: Prior | ArrayLike) -> float:
     """Return the least ε with which a stage is adversarially private against a belief of its states.
 

@@ -15,6 +15,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import InputError
 from mechdesign.graphs.exposure import degree_of_protection
 from mechdesign.model.markov import MarkovChain, VaryingChain
@@ -50,11 +51,13 @@ class Beliefs:
     smoothed: Floats
     log_evidence: Floats
 
+    @in_own_arithmetic
     def mass(self, truth: ArrayLike, which: str = "posteriors") -> Floats:
         """Return the belief in the true state of each time, shape (T,); `which` names an attribute."""
         beliefs = self._chosen(which)
         return beliefs[np.arange(len(beliefs)), self._truth(truth)]
 
+    @in_own_arithmetic
     def expected_error(self, distance: ArrayLike, which: str = "posteriors") -> Floats:
         """Return the error that the adversary expects of the best estimate at each time; see `expected_error`."""
         return expected_error(self._chosen(which), distance)[0]
@@ -90,6 +93,7 @@ class Adversary:
         object.__setattr__(self, "transition", chain)
         object.__setattr__(self, "initial", as_initial(initial, chain.size))
 
+    @in_own_arithmetic
     def watch(self, releases: Sequence[Release]) -> Beliefs:
         """Return the beliefs at all times of a trace, from its first on; several releases of one time count together.
 

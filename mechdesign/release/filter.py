@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import InputError
 from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.prior import Prior
@@ -43,16 +44,19 @@ class Filtered:
     log_evidence: Floats
 
     @property
+    @in_own_arithmetic
     def priors(self) -> Floats:
         """The beliefs before each observation, as probabilities (T, n)."""
         return np.exp(self.log_priors)
 
     @property
+    @in_own_arithmetic
     def posteriors(self) -> Floats:
         """The beliefs after each observation, as probabilities (T, n)."""
         return np.exp(self.log_posteriors)
 
 
+@in_own_arithmetic
 def forward(
     initial: Prior | ArrayLike, transition: Transition, log_likelihoods: ArrayLike, path: str = "outputs"
 ) -> Filtered:
@@ -84,6 +88,7 @@ def predict(log_belief: Floats, chain: MarkovChain) -> Floats:
     return mixed - _log_sum(mixed)
 
 
+@in_own_arithmetic
 def update(log_prior: Floats, log_likelihood: Floats, path: str = "output") -> tuple[Floats, float]:
     """Return the posterior by Bayes' rule, as logarithms (n,), and the logarithm of the evidence Σ_i p[i] Pr(z | i).
 
@@ -101,6 +106,7 @@ def update(log_prior: Floats, log_likelihood: Floats, path: str = "output") -> t
     return joint - evidence, evidence
 
 
+@in_own_arithmetic
 def log_mix(log_weights: Floats, matrix: Floats) -> Floats:
     """Return ln Σ_i exp(w_i) matrix[i, j] for each column j of a matrix (n, m) of numbers ≥ 0, exact to rounding.
 

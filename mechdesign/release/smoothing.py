@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.prior import Prior
 from mechdesign.release.filter import Filtered, Transition, as_chain, forward, log_mix, update
@@ -18,6 +19,7 @@ from mechdesign.validation import Floats, as_floats, read_only
 __all__ = ["backward", "smooth"]
 
 
+@in_own_arithmetic
 def smooth(
     initial: Prior | ArrayLike, transition: Transition, log_likelihoods: ArrayLike, path: str = "outputs"
 ) -> Floats:
@@ -29,6 +31,7 @@ def smooth(
     return backward(forward(initial, chain, log_likelihoods, path), chain, log_likelihoods)
 
 
+@in_own_arithmetic
 def backward(filtered: Filtered, chain: MarkovChain | VaryingChain, log_likelihoods: ArrayLike) -> Floats:
     """Return the smoothed beliefs (T, n) from the filtered ones, and the chain and likelihoods that made these."""
     observed = as_floats(log_likelihoods, "log_likelihoods", "(T, n)")

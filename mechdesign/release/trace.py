@@ -189,6 +189,7 @@ class Trace:
         return self._initial
 
     @property
+    @in_own_arithmetic
     def belief(self) -> Floats:
         """What is believed of the present state after all releases so far, shape (n,)."""
         return np.exp(self._log_posterior)

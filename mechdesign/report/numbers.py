@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import math
-from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Context, Decimal
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
+
+from mechdesign.arithmetic import decimals
 
 __all__ = ["bounded", "percent", "power", "relative", "short"]
 
@@ -41,9 +43,10 @@ def power(value: float, rounding: str = ROUND_CEILING) -> str:
     if not 0 < value < math.inf:
         return short(value)
     digits = 1 if value < 1e-3 else 2
-    raised = Context(prec=digits, rounding=rounding).create_decimal(repr(float(value)))
+    context = decimals(digits, rounding)
+    raised = context.create_decimal(repr(float(value)))
     if raised >= Decimal("0.001"):
-        return f"{raised.normalize():f}"
+        return f"{raised.normalize(context):f}"
     digit, exponent = f"{raised:.0e}".split("e")
     superscript = str(int(exponent)).translate(str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹"))
     return f"{'' if digit == '1' else f'{digit}×'}10{superscript}"
@@ -57,8 +60,8 @@ def bounded(value: float, *, up: bool, digits: int = 7) -> str:
     """
     if not 0 < value < math.inf:
         return short(value)
-    context = Context(prec=digits, rounding=ROUND_CEILING if up else ROUND_FLOOR)
-    number = context.create_decimal(repr(float(value))).normalize()
+    context = decimals(digits, ROUND_CEILING if up else ROUND_FLOOR)
+    number = context.create_decimal(repr(float(value))).normalize(context)
     return f"{number:f}" if -5 < number.adjusted() < digits + 5 else f"{number}"
 
 

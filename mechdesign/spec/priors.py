@@ -10,6 +10,7 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.data import traces
 from mechdesign.data.forms import withholding
 from mechdesign.data.inspection import unread_times
@@ -307,6 +308,7 @@ def _counted(visits: traces.Visits) -> tuple[NDArray[np.float64], tuple[str, ...
     return visits.counts().astype(np.float64), tuple(notes)
 
 
+@in_own_arithmetic
 def _simulated(raw: Raw, path: str, domain: Domain) -> NDArray[np.float64]:
     """Return whole numbers of people in each cell, so that the prior is the same on every machine."""
     table = convert(raw, Simulated, path)

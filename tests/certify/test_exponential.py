@@ -150,9 +150,9 @@ def test_every_step_is_rounded_to_the_side_of_the_bound(
 ) -> None:
     """What is rounded to the wrong side shows only where a result stands within 40 digits of a float."""
     asked: list[str] = []
-    context = exponential_functions._context
+    context = exponential_functions.decimals
     monkeypatch.setattr(
-        exponential_functions, "_context", lambda digits, given: (asked.append(given), context(digits, given))[1]
+        exponential_functions, "decimals", lambda digits, given: (asked.append(given), context(digits, given))[1]
     )
     compute()
     assert asked == [rounding]
@@ -171,12 +171,12 @@ def test_no_exponential_is_computed_that_would_be_cut_off(
             calls.append(number)
             return super().exp(number)
 
-    context = exponential_functions._context
+    context = exponential_functions.decimals
 
     def counting(digits: int, rounding: str) -> decimal.Context:
         plain = context(digits, rounding)
         return Counting(prec=plain.prec, rounding=plain.rounding, Emin=plain.Emin, Emax=plain.Emax)
 
-    monkeypatch.setattr(exponential_functions, "_context", counting)
+    monkeypatch.setattr(exponential_functions, "decimals", counting)
     exp_lower(Fraction(power), np.ones(1), 62)
     assert len(calls) == computed

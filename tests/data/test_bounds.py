@@ -232,3 +232,18 @@ def test_nested_json(tmp_path: Path) -> None:
         path.write_text(text)
         with pytest.raises(InputError):
             read_outline(path)
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="pipes have no names here")
+def test_pipes_are_refused_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "pipe"
+    os.mkfifo(pipe)
+    reader, writer = os.pipe()
+    try:
+        os.write(writer, b"a\n1\n")
+        for path in (pipe, *([Path(f"/dev/fd/{reader}")] if Path("/dev/fd").is_dir() else [])):
+            with pytest.raises(InputError, match=r"is a pipe or a device.* cat .* > data\.csv"):
+                read_columns(path, ["a"])
+    finally:
+        os.close(reader)
+        os.close(writer)

@@ -70,7 +70,7 @@ def test_commas_are_taken_wherever_they_suit(tmp_path: Path) -> None:
     assert told(lambda: read_states(labels, Domain.from_labels(["C", "A;B"])).tolist()) == ([1, 0], [])
 
 
-@pytest.mark.parametrize("first", ["sep=;\n", "sep=;\r\n", '"sep=;"\r', "sep=|\n", "sep=\t\n"])
+@pytest.mark.parametrize("first", ["sep=;\n", "SEP=;\n", "sep=;\r\n", '"sep=;"\r', "sep=|\n", "sep=\t\n"])
 def test_a_first_line_for_spreadsheets_is_skipped(tmp_path: Path, first: str) -> None:
     sign = first.strip('"\r\n')[-1]
     path = written(tmp_path, first + "user;lat\nann;1.5\nbob;x\n".replace(";", sign))
