@@ -271,8 +271,8 @@ def _require_export(folder: Path) -> None:
     """Raise `UnverifiedError` where there is no folder, or nothing of an export in it."""
     try:
         if not folder.is_dir():
-            found = "is a file, and not a folder with an export" if folder.exists() else "does not exist"
-            raise UnverifiedError(f"{folder} {found}")
+            found = "is a file" if folder.exists() else "does not exist"
+            raise UnverifiedError(f"{folder} {found}; a folder with an export was asked for")
         if not any((folder / name).exists() for name in (CERTIFICATE, CHANNEL, DUAL, TABLE)):
             raise UnverifiedError(f"{folder} holds no export: {CERTIFICATE} is missing, and so are all other files")
     except OSError as error:

@@ -103,7 +103,7 @@ def test_a_forger_who_repairs_the_digests_is_caught(made):
 def test_verify_needs_an_export(spec):
     result = run("verify", "s.toml")
     assert result.exit_code == 2
-    assert "is a file, and not a folder with an export" in result.stderr.replace("\n", " ")
+    assert "is a file; a folder with an export was asked for" in result.stderr.replace("\n", " ")
 
 
 def test_verifying_imports_no_solver(made):
