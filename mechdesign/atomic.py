@@ -171,7 +171,8 @@ def _exchange(directory: Path, order: list[str], gone: list[str]) -> bool:
         for name in [*gone, *order]:
             if _keep(directory, name):
                 kept.append(name)
-        for name in order[:-1]:
+        # Those that stand there first: from then on the old set is incomplete, whatever else comes beside it.
+        for name in sorted(order[:-1], key=lambda name: name not in kept):
             touched.append(name)
             os.replace(directory / _partial(name), directory / name)
         for name in gone:

@@ -19,7 +19,6 @@ __all__ = [
     "ClosedPipeError",
     "ClusterError",
     "CorrelationWarning",
-    "CostWarning",
     "ExactReleaseError",
     "ExportError",
     "ExposedFileWarning",
@@ -352,10 +351,6 @@ class InterchangedWarning(UserWarning):
 
 class RecognisedWarning(UserWarning):
     """How a file is written was recognised, and not said: its encoding, its delimiter, its decimals, or its times."""
-
-
-class CostWarning(UserWarning):
-    """Costs do not say which answer is better, or are largest for the right answer, as similarities are."""
 
 
 class StateWarning(UserWarning):

@@ -19,6 +19,11 @@ from mechdesign.validation import as_number
 
 __all__ = ["INTERCHANGED", "MOST_LEFT_OUT", "LeftOut", "RowError", "as_share", "left_out_text"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 MOST_LEFT_OUT = 0.05
 """The share of rows that may be left out unless another one is given."""
 

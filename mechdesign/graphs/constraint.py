@@ -14,14 +14,13 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact, exact_text
-from mechdesign.errors import InputError, PriorWarning
+from mechdesign.certify.exact import exact
+from mechdesign.errors import InputError
 from mechdesign.graphs.check import check_graph
 from mechdesign.model.connectivity import connected, members
 from mechdesign.model.prior import Prior
 from mechdesign.requirements.numbers import Number
 from mechdesign.validation import Integers, as_array, as_integer, require_unmasked
-from mechdesign.warned import warn
 
 __all__ = ["components", "constrain", "delta_set", "disconnected", "excluded", "hop_distance", "isolated", "membership"]
 
@@ -57,13 +56,6 @@ def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
     share = 1 - exact(delta, "delta")
     if not 0 < share <= 1:
         raise InputError("delta", "is out of range", value=delta, bound="at least 0 and below 1")
-    if share < Fraction(1, 2):
-        warn(
-            f"delta is {exact_text(1 - share)}: what is kept need only have a probability of {exact_text(share)}. "
-            "delta is the probability of what is left out, not the confidence",
-            PriorWarning,
-            stacklevel=2,
-        )
     order = np.lexsort((np.arange(len(probabilities)), -probabilities))
     weights = [Fraction(value) for value in probabilities[order].tolist()]
     # Over their common denominator, a power of two, all sums are sums of whole numbers.

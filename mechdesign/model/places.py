@@ -28,6 +28,11 @@ __all__ = [
     "turned",
 ]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 Axes = tuple[str, str]
 Borders = tuple[Floats, Floats]
 

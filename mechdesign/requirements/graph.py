@@ -13,12 +13,11 @@ import numpy as np
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.stated import Stated
 from mechdesign.data.tables import CategoriesFile, ChainTable, Distance, EdgesFile, MatrixFile, Raw, Table, holds
-from mechdesign.errors import GraphWarning, InputError
+from mechdesign.errors import InputError
 from mechdesign.model.requirement import Requirement, Words
 from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, check_stated, with_fields
 from mechdesign.requirements.numbers import Number, positive
 from mechdesign.validation import Integers, as_indices, require_kind
-from mechdesign.warned import warn
 
 __all__ = ["GraphPrivacy", "GraphPrivacyTable", "graph_requirements"]
 
@@ -86,8 +85,6 @@ class GraphPrivacy(RequirementKind):
             raise InputError("graph", "is not a networkx graph", value=type(graph).__name__)
         if graph.is_directed():
             raise InputError("graph", "is directed", remedy="indistinguishability goes both ways: use to_undirected()")
-        if any(weight != 1 for _, _, weight in graph.edges(data="weight", default=1)):
-            warn("edges have weights, which are not used: each edge has the same ε", GraphWarning, stacklevel=2)
         n = graph.number_of_nodes()
         if n == 0 or set(graph.nodes) != set(range(n)):
             raise InputError(

@@ -21,7 +21,7 @@ from mechdesign.synthesis.bracket import warn_if_stalled
 from mechdesign.synthesis.certified import Design, certified
 from mechdesign.synthesis.dantzig_wolfe import couple, decomposes
 from mechdesign.synthesis.interior import interior
-from mechdesign.synthesis.isolation import Isolated, check_isolated, warn_of_costs, warn_revealed
+from mechdesign.synthesis.isolation import Isolated, check_isolated, warn_revealed
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.parts import Part, has_floors, split
 from mechdesign.synthesis.plan import check_choice, plan
@@ -87,7 +87,6 @@ def design(
         The channel with its certificate; `summary` says how it was found.
 
     Warns:
-        CostWarning: No answer is cheaper than another, or the right answer is the dearest for every secret.
         RevealedWarning: An answer reveals secrets for certain; every bound on them is so large, 2^62 or more, that an
             answer may reveal them all but for certain; or no requirement bounds a pair.
 
@@ -105,7 +104,6 @@ def design(
     # No bundle could be made of them.
     require_plain_names(_checked(problem))
     check_isolated(problem, isolated)
-    warn_of_costs(problem)
     made = synthesise(problem, settings)
     warn_revealed(made)
     return made.noted(isolated=isolated) if isolated == "release" else made

@@ -6,14 +6,14 @@ from typing import Literal
 
 import numpy as np
 
-from mechdesign.errors import CostWarning, InputError, RevealedWarning, Shown
+from mechdesign.errors import InputError, RevealedWarning, Shown
 from mechdesign.model.disclosure import disclosed, listed
 from mechdesign.model.problem import Problem
 from mechdesign.model.ties import bounds_pairs, untied
 from mechdesign.synthesis.certified import Design
 from mechdesign.warned import warn
 
-__all__ = ["Isolated", "check_isolated", "warn_of_costs", "warn_revealed"]
+__all__ = ["Isolated", "check_isolated", "warn_revealed"]
 
 Isolated = Literal["refuse", "release"]
 
@@ -44,23 +44,6 @@ def check_isolated(problem: Problem, isolated: str) -> None:
         value=Shown(listed(alone.tolist(), n, problem.secrets)),
         remedy=f'{_remedy(problem, int(alone[0]))}, or accept it by isolated="release"',
     )
-
-
-def warn_of_costs(problem: Problem, stacklevel: int = 3) -> None:
-    """Warn with `CostWarning` of costs by which no answer is better, or by which the right answer is the worst."""
-    cost = problem.cost
-    n, m = cost.shape
-    if m > 1 and (cost == cost[:, :1]).all():
-        warn("cost is the same for all answers: no channel is better than another", CostWarning, stacklevel=stacklevel)
-        return
-    if n == m and problem.observables is problem.secrets:
-        own = cost.diagonal()
-        if n > 2 and (cost == cost.T).all() and (own == cost.max(axis=1)).all() and (own > cost.min(axis=1)).all():
-            warn(
-                "cost is largest for the right answer of every secret: it looks like a similarity",
-                CostWarning,
-                stacklevel=stacklevel,
-            )
 
 
 def warn_revealed(made: Design, stacklevel: int = 3) -> None:

@@ -2,11 +2,10 @@
 
 import warnings
 
-import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import CostWarning, GraphWarning, InterchangedWarning, MetricWarning, PriorWarning
+from mechdesign.errors import InterchangedWarning, MetricWarning
 
 CITY = md.Domain.grid(3, 2, 3.0, 2.0)
 APART = md.distances.euclidean(CITY)
@@ -45,32 +44,3 @@ def test_a_radius_in_metres_between_kilometres_warns(stated):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         stated(100)
-
-
-@pytest.mark.parametrize(
-    ("cost", "said"),
-    [(np.zeros((6, 6)), "same for all answers"), (np.eye(6), "similarity"), (APART.max() - APART, "similarity")],
-)
-def test_costs_that_prefer_no_answer_or_a_wrong_one_warn(cost, said):
-    with pytest.warns(CostWarning, match=said):
-        _design(cost)
-
-
-def test_costs_that_fall_somewhere_do_not_warn():
-    _design(np.ones((6, 6)) - 0.5 * np.eye(6))
-    _design(np.where(APART > 2, 3.0, 1.0) + (np.arange(6) == 0))
-
-
-def test_weights_of_edges_that_are_not_used_warn():
-    graph = md.policy.line(3)
-    assert md.GraphPrivacy(1, graph).size == 3
-    graph[0][1]["weight"] = 2.5
-    with pytest.warns(GraphWarning, match="weights, which are not used"):
-        md.GraphPrivacy(1, graph)
-
-
-def test_a_confidence_in_place_of_delta_warns():
-    belief = md.Prior([0.4, 0.3, 0.2, 0.1])
-    with pytest.warns(PriorWarning, match="not the confidence"):
-        assert md.policy.delta_set(belief, 0.95).tolist() == [0]
-    assert md.policy.delta_set(belief, 0.05).tolist() == [0, 1, 2, 3]

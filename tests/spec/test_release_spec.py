@@ -192,7 +192,7 @@ def test_contradictory_counts_are_named_as_they_are_written():
         ("domain.attributes.x = { values = [] }\n" + FULL + HISTOGRAM, "domain.attributes.x", "no values"),
         (
             'domain.attributes.x = { values = ["a", "a"] }\n' + FULL + HISTOGRAM,
-            "domain.attributes.x.values[1]",
+            "domain.attributes.x[1]",
             "repeats",
         ),
         ("domain.attributes.x = { low = 0, high = 1 }\n" + FULL + HISTOGRAM, "domain.attributes.x.step", "is missing"),
