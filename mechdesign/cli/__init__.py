@@ -11,13 +11,13 @@ import contextlib
 import difflib
 import errno
 import importlib
-import inspect
 import io
 import re
 import sys
 import traceback
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
+from inspect import unwrap
 from typing import Any, NoReturn
 
 import click
@@ -250,7 +250,7 @@ def _naming_lack_of_memory() -> Iterator[None]:
 def _restore_help(command: click.Command) -> None:
     """Give a command, and those below it, the help that its docstring is, where Python has left that out."""
     if command.help is None and command.callback is not None:
-        command.help = docstring(inspect.unwrap(command.callback)) or None
+        command.help = docstring(unwrap(command.callback)) or None
     for inner in command.commands.values() if isinstance(command, click.Group) else ():
         _restore_help(inner)
 

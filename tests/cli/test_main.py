@@ -174,7 +174,8 @@ def test_the_help_of_commands_stands_where_docstrings_are_left_out(monkeypatch):
     monkeypatch.setattr(module.verify.callback, "__doc__", None)
     monkeypatch.setattr(main, "help", None)
     monkeypatch.setattr(main.callback, "__doc__", None)
-    assert "Prove an export again" in run("verify", "--help").stdout
+    shown = run("verify", "--help")
+    assert "Prove an export again" in shown.stdout, shown.output
     assert "a small simulated city, in seconds" in run("--help").stdout
     assert docstring(lambda: None) == ""
     assert docstring(RuntimeError) == RuntimeError.__doc__
