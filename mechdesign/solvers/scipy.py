@@ -86,7 +86,9 @@ def _settings(program: LinearProgram, method: str, options: Options) -> dict[str
         if name not in OPTIONS:
             accepted = f"one of {', '.join(sorted(OPTIONS))}"
             raise InputError(f"options.extra.{name}", "is not an option of linprog", value=value, bound=accepted)
-        # linprog warns of such a value, and ignores it.
+        # linprog warns of such values, and ignores them.
+        if name == "presolve" and not isinstance(value, bool | np.bool_):
+            raise InputError(f"options.extra.{name}", "is no truth value", value=value, bound="True or False")
         if name == _STRATEGY and value is not None and str(value).lower() not in _STRATEGIES:
             accepted = f"one of {', '.join(_STRATEGIES)}"
             raise InputError(f"options.extra.{name}", "is not known to linprog", value=value, bound=accepted)
