@@ -29,6 +29,9 @@ GONE = "-"
 _DOTTED = re.compile(rf"(?<![\w./-]){PACKAGE}(?:\.[A-Za-z_]\w*)+")
 
 
+STAYING: set[str] = set()
+"""The packages that pass names on, and still do."""
+
 FACES: dict[str, frozenset[str]] = {}
 """The names that a package binds itself, by package: such a name hides a module of its own name."""
 
@@ -223,6 +226,7 @@ class Rewriter:
             if home.name != name:
                 self.renamed[name] = home.name or name
         self.wanted: dict[str, list[str]] = defaultdict(list)
+        self.kept: set[str] = set()
         self._attributes()
 
     def lines(self, node: ast.stmt) -> list[str]:
@@ -233,9 +237,10 @@ class Rewriter:
             if target is None:
                 made.append(import_line(alias, node))
             elif target.name is None:
-                if self.moves.is_split(target.module):
-                    made += self.wanted.get(bound, [])
-                elif self.moves.module(target.module) != self.own:
+                made += self.wanted.get(bound, [])
+                if self.moves.is_split(target.module) or (bound in self.wanted and bound not in self.kept):
+                    continue
+                if self.moves.module(target.module) != self.own:
                     made.append(module_line(self.moves.module(target.module), bound))
             else:
                 home = self.moves.home(target.module, target.name)
@@ -261,11 +266,15 @@ class Rewriter:
                 start, end = self.source.span(node)
                 if home.module == self.own:
                     self.edits.append(Edit(start, end, home.name or node.attr))
-                elif self.moves.is_split(module):
+                elif self.moves.is_split(module) or (
+                    home.module != self.moves.module(module) and self.moves.module(module) not in STAYING
+                ):
                     other = self._alias(alias, module, home)
                     self.edits.append(Edit(start, end, f"{other}.{home.name}"))
-                elif home.name != node.attr:
-                    self.edits.append(Edit(start, end, f"{alias}.{home.name}"))
+                else:
+                    self.kept.add(alias)
+                    if home.name != node.attr:
+                        self.edits.append(Edit(start, end, f"{alias}.{home.name}"))
             elif isinstance(node, ast.Call) and len(node.args) > 1 and isinstance(node.args[0], ast.Name):
                 first, second = node.args[:2]
                 if first.id in bound and isinstance(second, ast.Constant) and isinstance(second.value, str):  # type: ignore[attr-defined]
@@ -274,6 +283,8 @@ class Rewriter:
                     if self.moves.is_split(module):
                         other = self._alias(alias, module, home)
                         self.edits.append(Edit(*self.source.span(first), other))
+                    else:
+                        self.kept.add(alias)
                     if home.name != second.value:
                         self.edits.append(Edit(*self.source.span(second), f'"{home.name}"'))
 
@@ -389,6 +400,7 @@ class Merged:
     names: list[str] = field(default_factory=list)
     body: list[str] = field(default_factory=list)
     meanings: dict[str, set[str]] = field(default_factory=lambda: defaultdict(set))
+    notes: list[str] = field(default_factory=list)
 
     def add(self, source: Source, moves: Moves, public: bool) -> None:
         """Add the statements of an old module that belong here."""
@@ -409,11 +421,15 @@ class Merged:
         rewriter.dotted()
         body = source.tree.body
         text = ast.get_docstring(source.tree, clean=False)
-        self.title = self.title or (text or "")
+        first, _, rest = (text or "").partition("\n\n")
+        self.title = self.title or first
+        if rest.strip():
+            self.notes.append(rest.rstrip())
         for line in source.content.decode().splitlines():
             if line.startswith("# ruff:") and line not in self.pragmas:
                 self.pragmas.append(line)
         end = source.span(body[0])[1] if text is not None else 0
+        adjacent = False
         for statement in body[1 if text is not None else 0 :]:
             start = end
             end = after = source.lines[min(statement.end_lineno or 0, len(source.lines) - 1)]
@@ -423,15 +439,19 @@ class Merged:
                 or is_left_out(statement)
             )
             if left_out:
+                adjacent = False
                 continue
             homes = {moves.home(source.module, name).module for name in defined(statement)} or {
                 moves.module(source.module)
             }
             if self.module not in homes:
+                adjacent = False
                 continue
             chunk = rewriter.apply(start, after)
             chunk = "\n".join(line for line in chunk.splitlines() if not line.startswith("# ruff:"))
-            self.body.append(chunk.strip("\n"))
+            blank = len(chunk) - len(chunk.lstrip("\n")) if adjacent else 2
+            self.body.append("\n" * (blank + 1) + chunk.strip("\n"))
+            adjacent = True
             for name in defined(statement):
                 home = moves.home(source.module, name).name or name
                 self.meanings[home].add(f"{source.module}.{name}")
@@ -453,12 +473,13 @@ class Merged:
     def text(self) -> str:
         """Return the whole module."""
         typing = {line: None for line in self.typing if line not in self.imports}
-        parts = [f'"""{self.title}"""', *self.pragmas, *self.imports]
+        said = "\n\n".join([self.title, *self.notes])
+        parts = [f'"""{said}' + ('\n"""' if self.notes else '"""'), *self.pragmas, *self.imports]
         if typing:
             parts += ["from typing import TYPE_CHECKING", "if TYPE_CHECKING:", *(f"    {line}" for line in typing)]
         if self.names:
             parts.append(f"__all__ = {sorted(set(self.names))!r}")
-        return "\n".join(parts) + "\n\n\n" + "\n\n\n".join(self.body) + "\n"
+        return "\n".join(parts) + "".join(self.body) + "\n"
 
 
 def main() -> int:
@@ -466,10 +487,12 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("table", type=Path)
     parser.add_argument("--root", type=Path, default=Path(__file__).parents[1])
+    parser.add_argument("--titles", type=Path, help="A table PATH<TAB>SENTENCE: the first lines of merged modules.")
     parser.add_argument("--check", action="store_true")
     given = parser.parse_args()
     root = given.root.resolve()
     moves = Moves.read(given.table)
+    titles = dict(line.split("\t") for line in given.titles.read_text().splitlines()) if given.titles else {}
     listed = subprocess.run(["git", "ls-files"], cwd=root, check=True, capture_output=True, text=True).stdout.split(
         "\n"
     )
@@ -498,13 +521,14 @@ def main() -> int:
     texts: dict[Path, str] = {}
     conflicts: list[str] = []
     new_paths = [moves.paths.get(path, path) for path in package] + moves.named_paths
+    STAYING.update(module_of(path) for path in new_paths if path.endswith("/__init__.py"))
     is_package = {module_of(path) for path in new_paths if path.endswith("/__init__.py")}
     for module, parts in made.items():
         path = root / (module.replace(".", "/") + ("/__init__.py" if module in is_package else ".py"))
         if len(parts) == 1 and not moves.is_split(parts[0].module) and moves.module(parts[0].module) == module:
             texts[path] = rewrite_file(parts[0], moves)
             continue
-        merged = Merged(module)
+        merged = Merged(module, titles.get(path.relative_to(root).as_posix(), ""))
         for part in order(parts):
             merged.add(part, moves, not module.rpartition(".")[2].startswith("_"))
         conflicts += merged.conflicts()
