@@ -121,7 +121,7 @@ def test_verify_says_it_of_this_and_of_earlier_versions(made: Path) -> None:
 
 
 def test_verify_says_that_nobody_is_revealed() -> None:
-    spec.parse(THRESHOLD.replace("radius = 1", "radius = 30")).design().save("hidden", report=False)
+    spec.parse(THRESHOLD.replace("radius = 1", "radius = 30")).design().save("hidden")
     assert "- No secret is revealed for certain: each answer" in run("verify", "hidden").stdout
     assert json.loads(run("inspect", "hidden", "--json").stdout)["revealed for certain"] == "no secret"
 
@@ -141,7 +141,7 @@ def test_a_report_of_a_requirement_without_pairs_does_not_praise_it(tmp_path: Pa
 
 
 def test_compare_counts_them(made: Path) -> None:
-    spec.parse(THRESHOLD.replace("radius = 1", "radius = 30")).design().save("hidden", report=False)
+    spec.parse(THRESHOLD.replace("radius = 1", "radius = 30")).design().save("hidden")
     line = next(each for each in run("compare", made, "hidden").stdout.splitlines() if "revealed for certain" in each)
     assert line.split()[-2:] == ["2", "0"]
 

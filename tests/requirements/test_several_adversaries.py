@@ -22,7 +22,6 @@ from mechdesign.errors import (
     RevealedWarning,
     SpecificationError,
 )
-from mechdesign.export.sets import load_problem
 from mechdesign.model.problem import largest_distortion
 from mechdesign.report.adversaries import adversaries
 
@@ -123,7 +122,7 @@ def test_a_set_of_priors_is_one_requirement_and_survives_the_export(tmp_path):
     assert len(design.certificate.distortion) == 3
     assert min(design.certificate.distortion) >= 0.5
     assert not md.verify(folder).differences(design.certificate)
-    loaded = load_problem(folder).requirements[1]
+    loaded = md.Design.load(folder).problem.requirements[1]
     assert isinstance(loaded, md.DistortionPrivacy)
     assert [each.probabilities.tolist() for each in loaded.priors] == [each.probabilities.tolist() for each in priors]
     page = (folder / "report.html").read_text()

@@ -15,7 +15,6 @@ import mechdesign as md
 from mechdesign.certify.claims import Floor, PairBound
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import InfeasibleError, InputError, PriorWarning
-from mechdesign.export.sets import load_problem
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.claimed import ClaimedPrivacy
 
@@ -176,7 +175,7 @@ def test_one_requirement_may_make_several_claims(tmp_path: Path) -> None:
     made.save(tmp_path)
     assert [checked.kind for checked in md.verify(tmp_path).requirements] == ["metric", "guarded", "guarded", "doubt"]
     assert "guarded privacy" in (tmp_path / "report.html").read_text()
-    again = load_problem(tmp_path)
+    again = md.Design.load(tmp_path).problem
     assert [each.kind for each in again.requirements] == ["metric", "guarded", "doubt"]
     assert again.places == problem.places
 

@@ -13,7 +13,6 @@ from oracle import least_cost
 import mechdesign as md
 from mechdesign.certify.certificate import certify
 from mechdesign.errors import CertificateError, InfeasibleError, InputError
-from mechdesign.export.sets import load_problem
 from mechdesign.formats.mps import mps
 from mechdesign.graphs.builders import blocks, from_edges
 from mechdesign.model.problem import largest_distortion
@@ -297,7 +296,7 @@ def test_a_set_with_forbidden_answers_verifies_and_fails_when_one_is_given(tmp_p
     assert "18 of 36" in page
     assert "For each secret only 3 of them are permitted" in page
     assert "Euclidean distance from the truth" in page
-    assert np.array_equal(load_problem(tmp_path).cost, problem.cost)
+    assert np.array_equal(md.Design.load(tmp_path).problem.cost, problem.cost)
 
     moved = made.channel.numerators.copy()
     moved[0, 3] += 1
