@@ -10,7 +10,7 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign import spec, sweep
+from mechdesign import saving, spec, sweep
 from mechdesign.certify import bundle
 from mechdesign.errors import InputError, RevealedWarning, SpecificationError
 
@@ -43,7 +43,7 @@ def write(text: str) -> str:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("accepted")
     with pytest.warns(RevealedWarning, match=r"^2 of 5 secrets \(d, e\) have an answer that no other secret is given"):
-        spec.parse(ACCEPTED).design().save(folder / "made")
+        saving.save(spec.parse(ACCEPTED).design(), folder / "made")
     return folder / "made"
 
 
@@ -134,7 +134,7 @@ def test_the_report_says_it_beside_the_verdict(made: Path) -> None:
 def test_a_report_of_a_requirement_without_pairs_does_not_praise_it(tmp_path: Path) -> None:
     text = THRESHOLD.replace("radius = 1", "radius = 0.5") + 'policy.isolated = "release"\n'
     with pytest.warns(RevealedWarning):
-        spec.parse(text).design().save(tmp_path / "all")
+        saving.save(spec.parse(text).design(), tmp_path / "all")
     page = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")
     assert "The requirement bounds no pair of secrets" in page
     assert "room to spare" not in page

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.atomic import write_file
 from mechdesign.certify import bundle
 from mechdesign.errors import CertificateError, ExportError, InputError, MissingDependencyError, UnknownNameError
@@ -113,7 +114,7 @@ def test_observables_that_are_the_secrets_stay_so(tmp_path):
 
 
 def test_the_report_is_part_of_the_set(design, tmp_path):
-    design.save(tmp_path)
+    saving.save(design, tmp_path)
     assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert md.verify(tmp_path).holds
     # An older report does not survive beside a newer channel.

@@ -11,6 +11,7 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.certify import bundle
 from mechdesign.data.digest import file_digest
 from mechdesign.errors import CertificateError, InputError
@@ -50,7 +51,7 @@ def made(tmp_path, monkeypatch) -> Path:
     Path("c.csv").write_text(CHECKINS)
     Path("s.toml").write_text(SPECIFICATION)
     design = md.read_spec("s.toml").design()
-    design.save("made")
+    saving.save(design, "made")
     return tmp_path / "made"
 
 
@@ -95,7 +96,7 @@ def test_other_data_have_other_digests(made):
 def test_what_is_not_said_is_said_to_be_unknown(tmp_path):
     distance = np.array([[0.0, 1.0], [1.0, 0.0]])
     design = md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)]))
-    design.save(tmp_path / "made")
+    saving.save(design, tmp_path / "made")
     assert md.Design.load(tmp_path / "made").origin is None
     assert "where they come from is not said" in run("verify", tmp_path / "made").stdout
 

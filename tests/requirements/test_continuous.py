@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.certify import bundle
 from mechdesign.certify.certificate import certify
 from mechdesign.certify.dithering import Dithered
@@ -223,7 +224,7 @@ def test_factors_are_rounded_down_and_come_back_from_an_export(epsilon):
 
 def test_an_export_verifies_and_comes_back(tmp_path):
     design = designed()
-    design.save(tmp_path)
+    saving.save(design, tmp_path)
     found = md.verify(tmp_path)
     assert not found.differences(design.certificate)
     assert found.epsilon == design.certificate.epsilon
@@ -241,7 +242,7 @@ def test_an_export_verifies_and_comes_back(tmp_path):
 
 def test_who_has_never_heard_of_the_kind_proves_it_all_the_same(tmp_path):
     design = designed()
-    design.save(tmp_path)
+    saving.save(design, tmp_path)
     KINDS.unregister("continuous")
     try:
         assert not md.verify(tmp_path).differences(design.certificate)
@@ -504,7 +505,7 @@ def test_geographic_anchors_never_exceed_the_great_circle(tmp_path):
         problem = md.Problem.from_visits(points, answers, [md.ContinuousPrivacy("0.03", anchors)], cost)
         design = md.design(problem)
         assert 0.01 < design.certificate.epsilon[0] <= 0.03
-    design.save(tmp_path)
+    saving.save(design, tmp_path)
     assert not md.verify(tmp_path).differences(design.certificate)
     assert md.Design.load(tmp_path).problem.secrets.lattice == anchors.lattice
     assert 59 <= design.sample_at(59.5, 10.5, rng=1).place[0] <= 60

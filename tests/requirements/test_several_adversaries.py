@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from scipy.optimize import linprog
 
 import mechdesign as md
-from mechdesign import spec
+from mechdesign import saving, spec
 from mechdesign.certify import bundle
 from mechdesign.cli import main
 from mechdesign.errors import (
@@ -112,7 +112,7 @@ def floors_of(tmp_path, **prior):
     true = md.Prior.from_counts([6, 5, 4, 3, 2, 1])
     required = [md.MetricPrivacy(2, error), md.DistortionPrivacy(0.5, error, **prior)]
     design = md.design(md.Problem(true, error, required, secrets=domain, observables=domain))
-    design.save(tmp_path / "set")
+    saving.save(design, tmp_path / "set")
     return design, tmp_path / "set"
 
 

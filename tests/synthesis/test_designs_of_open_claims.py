@@ -12,6 +12,7 @@ import pytest
 from scipy.optimize import linprog
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.certify.claims import Floor, PairBound
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import InfeasibleError, InputError, PriorWarning
@@ -172,7 +173,7 @@ def test_one_requirement_may_make_several_claims(tmp_path: Path) -> None:
     assert problem.places == (0, 1, 1, 2)
     made = md.design(problem)
     assert made.certificate.cost == pytest.approx(least(problem), rel=1e-7)
-    made.save(tmp_path)
+    saving.save(made, tmp_path)
     assert [checked.kind for checked in md.verify(tmp_path).requirements] == ["metric", "guarded", "guarded", "doubt"]
     assert "guarded privacy" in (tmp_path / "report.html").read_text()
     again = md.Design.load(tmp_path).problem

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from oracle import least_cost
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.certify.certificate import certify
 from mechdesign.errors import CertificateError, InfeasibleError, InputError
 from mechdesign.formats.mps import mps
@@ -289,7 +290,7 @@ def test_a_set_with_forbidden_answers_verifies_and_fails_when_one_is_given(tmp_p
     problem = md.Problem(np.arange(1.0, 7) / 21, cost, [md.GraphPrivacy(1, graph)], secrets=domain, observables=domain)
     made = md.design(problem)
     assert made.certificate.forbidden == 18
-    made.save(tmp_path)
+    saving.save(made, tmp_path)
     found = md.verify(tmp_path)
     assert found.differences(made.certificate) == ()
     page = (tmp_path / "report.html").read_text()
