@@ -29,6 +29,11 @@ from mechdesign.validation import Integers, as_array, as_path
 
 __all__ = ["html", "pages", "save", "save_truth"]
 
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
 _PAGE = "report.html"
 
 

@@ -21,9 +21,9 @@ from mechdesign.synthesis.summary import SolveSummary
 WALK = """
 domain.grid = { columns = 3, rows = 1, width = 3, height = 1 }
 prior.uniform = true
-privacy = [{ kind = "graph", epsilon = 1 }]
-policy.edges = [[0, 1], [1, 2]]
-release.transition = { matrix = [[0.5, 0.5, 0], [0.25, 0.5, 0.25], [0, 0.5, 0.5]] }
+cost.distance = "euclidean"
+privacy = [{ kind = "graph", epsilon = 1, blocks = 3 }]
+release.transition = { neighbours = 4 }
 """
 TABLE = """
 domain.attributes.age = { range = [0, 9] }
