@@ -132,7 +132,7 @@ def large(kind: str) -> None:
         design = md.design(problem, solver="block", tolerance=1e-4, options={"symmetry": False})
         clock, spent = time.perf_counter() - clock, time.process_time() - spent
         peak = 1024 * resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-        design.save(Path(folder) / "export", report=False)
+        design.save(Path(folder) / "export")
         begun = time.perf_counter()
         holds = md.verify(Path(folder) / "export").holds
         begun = time.perf_counter() - begun

@@ -33,6 +33,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.certify.bundle import write
 from mechdesign.cli import main as command
 from mechdesign.errors import CertificateError
@@ -99,8 +100,8 @@ class Export(Victim):
         for name, n in (("old", 4), ("new", 5)):
             text = DESIGN.format(title=name, n=n)
             apart(
-                lambda text=text, name=name: (
-                    md.spec.parse(text).design().save(self.folder / name, report=n_is_odd(name))
+                lambda text=text, name=name: (saving.save if n_is_odd(name) else md.Design.save)(
+                    md.spec.parse(text).design(), self.folder / name
                 )
             )
             self.sets.append(content(self.folder / name))

@@ -73,7 +73,7 @@ def prepare() -> None:
         "domain.grid = { columns = 2, rows = 2, width = 2, height = 2 }\nprior.uniform = true\n"
         'cost.distance = "euclidean"\nprivacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]\n'
     )
-    problem().save("made", report=False)
+    problem().save("made")
     Path("chain.csv").write_text("0.9,0.1\n0.2,0.8\n")
 
 

@@ -41,7 +41,7 @@ def step(name: str, side: int, tolerance: float, folder: Path) -> dict[str, obje
 
     design = md.design(stated, tolerance=tolerance, rows="rays", progress=told)
     solved, cpu = time.perf_counter(), time.process_time()
-    design.save(folder, report=False)
+    design.save(folder)
     certificate, summary = design.certificate, design.summary
     return {
         "cost": certificate.expected_cost,

@@ -103,7 +103,7 @@ def measure(graph: str, count: int, solver: str) -> dict[str, float | str]:
     seconds, spent = time.perf_counter() - clock, time.process_time() - spent
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     with tempfile.TemporaryDirectory() as folder:
-        design.save(folder, report=False)
+        design.save(folder)
         clock = time.perf_counter()
         verified = md.verify(folder).holds
         checked = time.perf_counter() - clock

@@ -18,6 +18,7 @@ from pathlib import Path
 import numpy as np
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.report import plot
 
 # %matplotlib inline
@@ -143,7 +144,7 @@ md.figures.errors(design)
 
 # %%
 folder = Path(tempfile.mkdtemp()) / "mechanism"
-design.save(folder)
+saving.save(design, folder)
 print(f"verified: {md.verify(folder).holds}")
 print(*sorted(f"{path.name} ({path.stat().st_size / 1000:.0f} kB)" for path in folder.iterdir()), sep="\n")
 

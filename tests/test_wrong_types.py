@@ -21,7 +21,8 @@ def made():
 
 
 CALLS = {
-    "directory": [lambda d, w: d.save(w), lambda _, w: md.verify(w), lambda _, w: md.blowfish.load(w)],
+    "folder": [lambda d, w: d.save(w), lambda d, w: d.load(w)],
+    "directory": [lambda _, w: md.verify(w), lambda _, w: md.blowfish.load(w)],
     "path": [
         lambda _, w: md.Channel.load(w),
         lambda _, w: md.read_spec(w),

@@ -1,4 +1,4 @@
-"""What is published of a release: its answers, what was read from them, and a report, as values and as files."""
+"""What is published of a release: its answers and what was read from them, as values and as files."""
 
 from __future__ import annotations
 
@@ -17,8 +17,9 @@ from mechdesign.blowfish.ranges import quantile_numbers, range_query
 from mechdesign.blowfish.release import HEADER
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.texts import csv_text
-from mechdesign.errors import ExportError, ReportError
-from mechdesign.export.files import check_folder, refusal_of_second
+from mechdesign.errors import ExportError, InputError, ReportError
+from mechdesign.export.files import NO_FILES, Files, check_folder, further_files, refusal_of_second
+from mechdesign.validation import as_path
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain
@@ -31,44 +32,50 @@ def __dir__() -> list[str]:
 
 
 _RANGES, _QUANTILES, _REPORT = "ranges.csv", "quantiles.csv", "report.html"
-FILES = ("answers.csv", "release.json", _REPORT, _RANGES, _QUANTILES)
+_OWN = ("answers.csv", HEADER, _RANGES, _QUANTILES)
+FILES = (*_OWN, _REPORT)
 
 
 @dataclass(frozen=True, eq=False)
 class Publication(Published):
-    """A release with what was read from it, as a page and as files; attributes are those of `Published`."""
-
-    def report(self) -> str:
-        """Return the report, one self-contained page of HTML."""
-        # Pictures are loaded only where a page is wanted.
-        from mechdesign.blowfish.report import html
-
-        return html(self)
+    """A release with what was read from it, as files; attributes are those of `Published`."""
 
     def save(
         self,
-        directory: str | os.PathLike[str],
+        folder: str | os.PathLike[str],
         *,
-        report: bool = True,
+        files: Files[Publication] = NO_FILES,
         force: bool = False,
         overwrite: bool = True,
+        **unknown: object,
     ) -> None:
-        """Write ``ranges.csv`` or ``quantiles.csv``, ``answers.csv``, ``release.json`` and, last, ``report.html``.
+        """Write ``ranges.csv`` or ``quantiles.csv``, ``answers.csv``, ``release.json`` and, last, the further `files`.
 
-        The answers are complete with ``release.json``. The report comes after them: whatever happens to it, they stand.
+        The answers are complete with ``release.json``. Further files come after them: whatever happens to these, the
+        answers stand. `md.report.save` writes the page, too.
 
         Args:
-            directory: a folder; it is made where there is none.
-            report: write the report, too.
+            folder: a folder; it is made where there is none.
+            files: further files by name, or a function that returns them for this release. It is called when the
+                answers are written.
             force: write into a folder that holds other files, beside them.
             overwrite: replace a release that stands there; a rehearsal is always replaced. Both releases add up.
 
         Raises:
             ExportError: the files may not, or cannot, be written.
-            ReportError: the answers are written, and the report cannot be made or written.
+            InputError: a name in `files` is taken or no plain file name, or a content is not bytes.
+            ReportError: the answers are written, and a further file cannot be made or written.
         """
-        folder = Path(directory)
-        check_target(folder, force, overwrite)
+        for name in unknown:
+            raise InputError(
+                name,
+                "is no argument of Publication.save",
+                bound="files, force or overwrite",
+                remedy="a release with its page is written by md.report.save(release, folder)",
+            )
+        target = as_path(folder, "folder")
+        further = further_files(files, _OWN)
+        check_target(target, force, overwrite)
         texts = {}
         if self.ranges:
             heads = ("first", "last", "answer", "standard_error", "low", "high")
@@ -77,24 +84,23 @@ class Publication(Published):
             rows = [(exact_text(each.probability), each.value, each.low, each.high) for each in self.quantiles]
             texts[_QUANTILES] = csv_text([("probability", "value", "low", "high"), *rows])
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            target.mkdir(parents=True, exist_ok=True)
             # What an older release has left must not stand beside this one: release.json vouches for all others.
             for name in (HEADER, _REPORT, _RANGES, _QUANTILES):
-                (folder / name).unlink(missing_ok=True)
+                (target / name).unlink(missing_ok=True)
         except OSError as error:
-            raise ExportError(f"{folder} cannot be written: {error.strerror or error}") from error
+            raise ExportError(f"{target} cannot be written: {error.strerror or error}") from error
         for name, text in texts.items():
-            write_file(folder / name, [text.encode()])
-        self.release.save(folder)
-        if not report:
-            return
+            write_file(target / name, [text.encode()])
+        self.release.save(target)
         try:
-            write_file(folder / _REPORT, [self.report().encode()])
+            for name, content in further(self).items():
+                write_file(target / name, [content])
         except Exception as error:
             described = self.release.description
             raise ReportError(
-                f"the answers are in {folder}, and complete. {described.is_spent}: do not release them again. Only "
-                f"{_REPORT} is missing ({error})"
+                f"the answers are in {target}, and complete. {described.is_spent}: do not release them again. "
+                f"Only further files, such as a page, are missing ({error})"
             ) from error
 
 

@@ -56,6 +56,7 @@ __all__ = [
     "CERTIFICATE",
     "CHANNEL",
     "DUAL",
+    "FILE_NAME",
     "SCHEMA",
     "SCHEMA_CLAIMS",
     "TABLE",
@@ -86,8 +87,10 @@ SCHEMA = "mechdesign-certificate/1"
 SCHEMA_CLAIMS = "mechdesign-certificate/2"
 """The schema of sets in which claims stand in the open. It is raised by one when the meaning of a field changes."""
 
+FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
+"""What a file of a set may be called: nothing that leads out of its folder."""
+
 _FIELDS = ("schema", "objective", "requirements", "certificate", "metadata", "files", "arrays", "digest")
-_FILE_NAME = re.compile(r"[A-Za-z0-9_][A-Za-z0-9_.-]{0,99}")
 _ARRAY_NAME = re.compile(r"[a-z][a-z0-9_]{0,99}")
 _OWN_ARRAY = re.compile(r"numerators|exponent|prior|cost|requirement_.*")
 _LARGEST_CERTIFICATE = 2**27
@@ -144,7 +147,7 @@ def encode(
         contents[DUAL] = _dual_arrays(evidence.multipliers)
     found = {name: pack(held) for name, held in contents.items()}
     for name, content in (files or {}).items():
-        if not _FILE_NAME.fullmatch(name) or name in (CHANNEL, DUAL, CERTIFICATE):
+        if not FILE_NAME.fullmatch(name) or name in (CHANNEL, DUAL, CERTIFICATE):
             raise InputError(f"files[{name!r}]", "is not a free name", bound="a plain file name")
         found[name] = content
     document = {
@@ -511,7 +514,7 @@ def _parse(content: bytes) -> dict[str, Any]:
     if not isinstance(document["requirements"], list):
         raise CertificateError(f"{CERTIFICATE} is malformed: requirements is not a list")
     for name in document["files"]:
-        if not _FILE_NAME.fullmatch(name) or name == CERTIFICATE:
+        if not FILE_NAME.fullmatch(name) or name == CERTIFICATE:
             raise CertificateError(f"{CERTIFICATE} is malformed: {name!r} is not the name of a file of the set")
     return document
 

@@ -17,11 +17,11 @@ from mechdesign.cli.private import say_private_folders
 from mechdesign.cli.specified import layout_options, memory_option, show_values_option
 from mechdesign.cli.weights import label_option, read_weights
 from mechdesign.errors import InputError, TimeLimitError
-from mechdesign.export import sets
 from mechdesign.export.folders import require_design
 from mechdesign.model.problem import Problem
 from mechdesign.report.words import attack_measure
 from mechdesign.solvers import Options, ProgressCallback
+from mechdesign.synthesis.certified import Design
 
 __all__ = ["attack"]
 
@@ -74,8 +74,9 @@ def attack(
     if not 0 < time_limit < float("inf"):
         raise InputError("--time-limit", "is not positive", value=time_limit, bound="> 0 and finite")
     require_design(directory)
-    problem, channel, _ = sets.load(directory)
-    say_private_folders([(str(directory), problem, sets.load_stated(directory)[1])], "this attack")
+    design = Design.load(directory)
+    problem, channel = design.problem, design.channel
+    say_private_folders([(str(directory), problem, design.origin)], "this attack")
     belief = problem.prior if prior_file is None else read_weights(prior_file, column, label, channel.secrets)
     measured = attack_measure(problem)
     found: dict[str, Attack | None] = {}

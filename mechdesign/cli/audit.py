@@ -28,16 +28,17 @@ from mechdesign.data.forms import cell, withholding
 from mechdesign.data.matrices import read_matrix, read_only_array
 from mechdesign.data.names import Names
 from mechdesign.errors import InputError
-from mechdesign.export import sets
 from mechdesign.export.files import check_no_input, check_output
 from mechdesign.export.folders import require_design
 from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.outputs import write_output
+from mechdesign.synthesis.certified import Design
 
 if TYPE_CHECKING:
     from mechdesign.auditing.audit import Audit
+    from mechdesign.model.origin import Origin
     from mechdesign.model.problem import Problem
 
 __all__ = ["audit"]
@@ -112,8 +113,7 @@ def audit(
         require_design(file)
     if points is not None and distance in _PLACED:
         say_note(f"distances are in the unit of the coordinates in {points}, on a plane")
-    channel, problem, labels = _channel(file)
-    origin = sets.load_stated(file)[1] if file.is_dir() else None
+    channel, problem, labels, origin = _channel(file)
     if spec is not None:
         from mechdesign.spec.specification import read_spec
 
@@ -155,23 +155,23 @@ class _Asked:
     stated: str | None
 
 
-def _channel(file: Path) -> tuple[Channel | NDArray[Any], Problem | None, tuple[str, ...]]:
-    """Return the channel, the problem that it answers where it is known, and the labels of the secrets, or none."""
+def _channel(file: Path) -> tuple[Channel | NDArray[Any], Problem | None, tuple[str, ...], Origin | None]:
+    """Return the channel, the problem that it answers, the labels of the secrets, and the origin, where known."""
     if file.is_dir():
-        problem, channel, _ = sets.load(file)
-        return channel, problem, channel.secrets
+        design = Design.load(file)
+        return design.channel, design.problem, design.channel.secrets, design.origin
     if file.suffix.lower() == ".npz" and zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
         if "numerators.npy" in names:
             found = Channel.load(file, allowed_gib())
-            return found, None, found.secrets
+            return found, None, found.secrets, None
         if len(names) == 1 and (matrix := read_only_array(file)) is not None:
-            return matrix, None, ()
+            return matrix, None, (), None
     if has_labels(file):
         labels, matrix = read_labelled(file)
-        return matrix, None, labels
-    return read_matrix(file), None, ()
+        return matrix, None, labels, None
+    return read_matrix(file), None, (), None
 
 
 def _asked(

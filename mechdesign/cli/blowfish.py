@@ -123,7 +123,7 @@ def release(
             say_note(ADD_UP)
         check_room(directory, given.output_size(report), FILES)
         if report:
-            load_pictures("mechdesign.blowfish.report")
+            load_pictures("mechdesign.saving")
         if seed is not None:
             say_warning(_SEEDED, UserWarning, "", 0)
         ledger = None
@@ -145,14 +145,19 @@ def release(
 def _save(found: Publication, directory: Path, report: bool, force: bool, overwrite: bool) -> None:
     """Write a release; where its folder no longer takes the answers, write them into a temporary one."""
     try:
-        found.save(directory, report=report, force=force, overwrite=overwrite)
+        if report:
+            from mechdesign import saving
+
+            saving.save(found, directory, force=force, overwrite=overwrite)
+        else:
+            found.save(directory, force=force, overwrite=overwrite)
     except ReportError:
         raise
     except ExportError as error:
         spent = found.release.description.is_spent
         try:
             rescued = Path(tempfile.mkdtemp(prefix="mechdesign-released-"))
-            found.save(rescued, report=False)
+            found.save(rescued)
         except (ExportError, OSError) as again:
             raise ExportError(f"{error}. {spent}, and the answers are lost ({again})") from error
         raise ReportError(f"{error}. {spent}; the answers are in {rescued}: move them") from error

@@ -10,11 +10,11 @@ from mechdesign.cli.console import output, say_json, say_note, show_next, table
 from mechdesign.cli.private import say_private_folders
 from mechdesign.cli.specified import memory_option
 from mechdesign.errors import InputError
-from mechdesign.export import sets
 from mechdesign.export.files import SET, check_no_input, check_output
 from mechdesign.export.folders import require_design
 from mechdesign.outputs import write_output
 from mechdesign.report.compare import compared, differences, html, rows
+from mechdesign.synthesis.certified import Design
 
 __all__ = ["compare"]
 
@@ -39,10 +39,13 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
     if page is not None:
         check_no_input(page, {f"{each}, {name}": each / name for each in directories for name in SET})
         check_output(page)
-    designs = [compared(name, *sets.load(each)) for name, each in zip(_names(directories), directories, strict=True)]
-    origins = [sets.load_stated(each)[1] for each in directories]
+    read = [Design.load(each) for each in directories]
+    designs = [
+        compared(name, each.problem, each.channel, each.certificate)
+        for name, each in zip(_names(directories), read, strict=True)
+    ]
     notes, found = differences(designs), rows(designs)
-    listed = zip((each.name for each in designs), (each.problem for each in designs), origins, strict=True)
+    listed = [(shown.name, each.problem, each.origin) for shown, each in zip(designs, read, strict=True)]
     said = say_private_folders(listed, "this comparison")
     names = [each.name for each in designs]
     if as_json:

@@ -122,7 +122,7 @@ def design(
         return
     check_target(directory, force, overwrite, Origin(given.kept_text, name=given.name))
     if report:
-        load_pictures("mechdesign.report.page")
+        load_pictures("mechdesign.saving")
     for note in given.notes:
         say_note(note)
     with progress() as live:
@@ -136,7 +136,7 @@ def design(
         say_note(f"the export that stood there is kept; the best channel so far goes to {directory}")
     missing: ReportError | None = None
     try:
-        made.save(directory, report=report)
+        _save(made, directory, report)
     except ReportError as error:
         missing, report = error, False
     say_private(made.problem, made.origin)
@@ -156,6 +156,16 @@ def design(
         click.get_current_context().exit(STOPPED)
     if _stalled(made, settings):
         click.get_current_context().exit(STALLED)
+
+
+def _save(made: Design, directory: str, report: bool) -> None:
+    """Write a design, with its page or without."""
+    if report:
+        from mechdesign import saving
+
+        saving.save(made, directory)
+    else:
+        made.save(directory)
 
 
 def _folder(specification: Path | None) -> str:

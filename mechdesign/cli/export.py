@@ -10,10 +10,10 @@ import click
 from mechdesign.cli.console import say_note, show_next
 from mechdesign.cli.specified import memory_option
 from mechdesign.errors import InputError
-from mechdesign.export import sets
 from mechdesign.export.files import SET, check_no_input, check_output
 from mechdesign.export.folders import require_design
 from mechdesign.formats import FORMATS, Exported, Format, format_of
+from mechdesign.synthesis.certified import Design
 
 __all__ = ["export"]
 
@@ -78,8 +78,9 @@ def export(directory: Path, form: Format | None, target: Path | None, all_rows: 
         check_output(target)
     options = {"all_rows": True} if all_rows else {}
     require_design(directory)
-    exported = Exported.load(directory)
-    _say_private(directory, form)
+    design = Design.load(directory)
+    exported = Exported(design.problem, design.channel, design.certificate)
+    _say_private(design, form)
     if target is not None:
         form.write(exported, target, options)
         _say_ending(target, form)
@@ -95,7 +96,7 @@ def export(directory: Path, form: Format | None, target: Path | None, all_rows: 
 def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
     """Write a folder like `directory` without what its prior tells."""
     # Imported late: formats need none of it.
-    from mechdesign.export.without_prior import check_public_target, without_prior
+    from mechdesign.export.without_prior import check_public_target
     from mechdesign.model.origin import STANDS_IN
     from mechdesign.report.private import STEPS, tells_steps
 
@@ -105,14 +106,16 @@ def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
         raise click.UsageError("give --without-prior a folder to write, with -o")
     require_design(directory)
     check_public_target(target)
-    problem, channel, _ = sets.load(directory)
-    found = without_prior(problem, channel)
-    report = (directory / "report.html").exists()
-    sets.save(found.problem, channel, found.certificate, found.evidence, target, report=report, origin=found.origin)
+    design = Design.load(directory)
+    if (directory / "report.html").exists():
+        from mechdesign import saving
+
+        saving.save(design, target, prior=False)
+    else:
+        design.save(target, prior=False)
     say_note(f"the prior of {target} is {STANDS_IN}")
     say_note("the channel still depends on the true prior: only one from data of others hides it")
-    origin = sets.load_stated(directory)[1]
-    if origin is not None and tells_steps(origin):
+    if design.origin is not None and tells_steps(design.origin):
         say_note(STEPS)
     show_next({f"mechdesign verify {target}": "prove what it still claims"})
 
@@ -127,11 +130,11 @@ def _say_ending(target: Path, form: Format) -> None:
         say_note(f"{target} holds {form.name}, although its ending says {told.name}")
 
 
-def _say_private(directory: Path, form: Format) -> None:
+def _say_private(design: Design, form: Format) -> None:
     """Note that a file holds a prior that was, or may have been, counted in data."""
     if form.name not in _WITH_PRIOR:
         return
     from mechdesign.report.private import holds_counts
 
-    if holds_counts(*sets.load_stated(directory)):
+    if holds_counts(design.problem, design.origin):
         say_note(f"{form.name} holds the prior: where that was counted in data, the file is private")

@@ -14,7 +14,6 @@ from mechdesign.cli.specified import memory_option, show_values_option
 from mechdesign.cli.table_release import ANSWERS, show_release
 from mechdesign.data.outline import read_outline
 from mechdesign.errors import InputError
-from mechdesign.export import sets
 from mechdesign.export.files import check_output
 from mechdesign.export.folders import require_design
 from mechdesign.model.channel import Channel
@@ -27,6 +26,7 @@ from mechdesign.report.numbers import percent, short
 from mechdesign.report.private import private
 from mechdesign.report.proved import bounded, left_free
 from mechdesign.report.words import cost_measure
+from mechdesign.synthesis.certified import Design
 
 __all__ = ["inspect"]
 
@@ -62,8 +62,8 @@ def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: b
     require_design(directory)
     if page is not None:
         check_output(page)
-    problem, channel, certificate = sets.load(directory)
-    origin = sets.load_stated(directory)[1]
+    design = Design.load(directory)
+    problem, channel, certificate, origin = design.problem, design.channel, design.certificate, design.origin
     facts = _facts(problem, channel)
     if origin is not None and origin.prior == STANDS_IN:
         facts["prior"] = STANDS_IN

@@ -153,7 +153,9 @@ def release(
         size = _output_size(len(states), problem.cost.shape[0], channels)
         for folder in (directory, *([] if private is None else [private])):
             check_room(folder, size, FILES)
-        load_pictures("mechdesign.release.page")
+        load_pictures("mechdesign.saving")
+        from mechdesign import saving
+
         with progress() as live:
             for note in (*given.notes, *settings.notes, *resampled, *([ADD_UP] if second else [])):
                 say_note(note)
@@ -170,7 +172,7 @@ def release(
             def keep(stopped: ReleasedTrace) -> None:
                 """Write the steps that were released before one failed, which are paid for."""
                 place = _apart(directory) if (directory / MANIFEST).exists() else directory
-                stopped.save(place, channels=channels, force=force)
+                saving.save(stopped, place, channels=channels, force=force)
                 say_note(f"{place} holds the {len(stopped.releases)} steps that were released. {stopped.is_spent}")
 
             with interrupts.promised("keeping the steps released so far"):
@@ -186,11 +188,11 @@ def release(
             if not found.finished and (directory / MANIFEST).exists():
                 # What was finished is not replaced by what was not.
                 directory, private = _apart(directory), None if private is None else _apart(private)
-            found.save(directory, channels=channels, force=force)
+            saving.save(found, directory, channels=channels, force=force)
             if private is not None:
                 _save_truth(found, directory, private, states)
     if as_json:
-        click.echo(json.dumps(found.manifest(), indent=2))
+        click.echo(json.dumps(found.manifest(saving.pages(found)), indent=2))
     else:
         _show(found, states[: len(found.releases)], ledger, time.perf_counter() - started)
         names = ", ".join(sorted(entry.name for entry in directory.iterdir()))
@@ -230,8 +232,10 @@ def _output_size(steps: int, states: int, channels: bool) -> int:
 
 def _save_truth(found: ReleasedTrace, directory: Path, private: Path, states: Integers) -> None:
     """Write what shows the true states; say what stands where that fails."""
+    from mechdesign import saving
+
     try:
-        found.save_truth(private, states)
+        saving.save_truth(found, private, states)
     except Exception as error:
         raise ReportError(
             f"what was released is in {directory}, and complete. {found.is_spent}: do not release it again. Only what "

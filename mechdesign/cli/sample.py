@@ -18,11 +18,11 @@ from mechdesign.data.names import Names
 from mechdesign.errors import InputError
 from mechdesign.export.files import SET, check_no_input, check_output
 from mechdesign.export.folders import require_design
-from mechdesign.export.sets import load
 from mechdesign.model.answers import Answers, answers
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.outputs import write_output
+from mechdesign.synthesis.certified import Design
 from mechdesign.validation import as_generator
 
 __all__ = ["sample"]
@@ -113,7 +113,8 @@ def sample(
             draws,
         )
     else:
-        problem, channel, _ = load(directory)
+        design = Design.load(directory)
+        problem, channel = design.problem, design.channel
         rng = None if seed is None else as_generator(seed)
         secrets, most = located(problem.secrets, at, source, outside == "nearest", draws, rng, reach)
         rows = np.repeat(np.arange(len(secrets) // max(draws, 1)), draws)

@@ -7,6 +7,7 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -23,6 +24,7 @@ if TYPE_CHECKING:
     from mechdesign.certify.certificate import Certificate
     from mechdesign.data.schedule import Schedule
     from mechdesign.spec.specification import Specification
+    from mechdesign.synthesis.certified import Design
 
 __all__ = ["design_schedule"]
 
@@ -47,15 +49,16 @@ def design_schedule(
     """
     check_schedule_target(directory, schedule, force, overwrite, Origin(given.kept_text, name=given.name))
     if report:
-        load_pictures("mechdesign.report.page")
+        load_pictures("mechdesign.saving")
     for note in given.notes:
         say_note(note)
     from mechdesign.synthesis.bracket import stalled
 
+    save = _with_page if report else None
     certificates: dict[Fraction, Certificate] = {}
     settings, whole = replace(given.settings, **changed), True
     with progress() as live, interrupts.promised("keeping the designs that are finished"):
-        for epsilon, made in given.save_designs(directory, report=report, force=force, **changed, progress=live):
+        for epsilon, made in given.save_designs(directory, save=save, force=force, **changed, progress=live):
             say_gap(made, changed.get("tolerance", given.settings.tolerance), f"{folder_name(epsilon)}: ")
             certificates[epsilon] = made.certificate
             whole = whole and not stalled(made, settings)
@@ -70,6 +73,12 @@ def design_schedule(
     else:
         _show(given, schedule, certificates, directory)
     return whole
+
+
+def _with_page(made: Design, folder: Path) -> None:
+    from mechdesign import saving
+
+    saving.save(made, folder)
 
 
 def _described(schedule: Schedule, epsilon: Fraction, certificate: Certificate) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Look at folders before a long computation."""
+"""Look at folders before a long computation, and at files that a caller adds to those of a value."""
 
 from __future__ import annotations
 
@@ -9,10 +9,12 @@ import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Collection, Iterable, Mapping
 from pathlib import Path
+from types import MappingProxyType
+from typing import TypeVar
 
-from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, TABLE
+from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, FILE_NAME, TABLE
 from mechdesign.data.chain_counts import CHAIN_COUNTS
 from mechdesign.errors import ExportError, InputError
 from mechdesign.model.origin import Origin
@@ -20,7 +22,10 @@ from mechdesign.outputs import find_output
 
 __all__ = [
     "ADD_UP",
+    "NO_FILES",
     "SET",
+    "SET_OF_DESIGN",
+    "Files",
     "check_folder",
     "check_no_input",
     "check_no_input_in",
@@ -28,18 +33,29 @@ __all__ = [
     "check_room",
     "check_target",
     "check_writable",
+    "further_files",
     "refusal_of_second",
 ]
 
+_Value = TypeVar("_Value")
+
+Files = Mapping[str, bytes] | Callable[[_Value], Mapping[str, bytes]]
+"""Files by name that go with those of a value, such as a page; or a function that returns them for the value."""
+
+NO_FILES: Mapping[str, bytes] = MappingProxyType({})
+
 SET = (CHANNEL, DUAL, TABLE, "report.html", CERTIFICATE)
 """The files of an exported set."""
+
+SET_OF_DESIGN = (CHANNEL, DUAL, TABLE, CERTIFICATE)
+"""The files of an exported set that hold the design itself, without its page."""
 
 ADD_UP = "both releases add up: whoever has seen the first learns from both, and the sum of their budgets is spent"
 """What a second release of the same data means, whether or not it replaces the files of the first."""
 
 # Files that belong together, by the file that tells of them; a report may be written again.
 _SETS = {
-    CERTIFICATE: ("the design", {CHANNEL, DUAL, TABLE, CERTIFICATE}),
+    CERTIFICATE: ("the design", {*SET_OF_DESIGN}),
     CHAIN_COUNTS: ("the chain", {"forward.csv", "backward.csv", "states.csv", CHAIN_COUNTS}),
     "release.json": ("the release", {"released.csv", "answers.csv", "release.json"}),
 }
@@ -75,6 +91,35 @@ def check_target(
             "(overwrite=True) to replace it"
         )
     check_writable(folder)
+
+
+def further_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Value], dict[str, bytes]]:
+    """Return a function from a value to the files that go with it; files that are given as such are checked at once.
+
+    Names are plain file names, and none is `taken` by a file or a folder of the value itself. Raises `InputError` for
+    other names, and for contents that are no bytes.
+    """
+    if callable(files):
+        made = files
+        return lambda value: _checked(made(value), taken)
+    known = _checked(files, taken)
+    return lambda value: known
+
+
+def _checked(files: Mapping[str, bytes], taken: Collection[str]) -> dict[str, bytes]:
+    if not isinstance(files, Mapping):
+        raise InputError("files", "is no mapping", value=type(files).__name__, bound="contents by the name of a file")
+    for name, content in files.items():
+        if not isinstance(name, str) or not FILE_NAME.fullmatch(name):
+            bound = "a plain file name: letters, digits, '_', '-' and '.', and no folder"
+            raise InputError("files", "has a name that is no plain file name", value=name, bound=bound)
+        # File systems may take names for the same that differ in case, or by dots at the end.
+        if name.rstrip(".").casefold() in taken:
+            raise InputError("files", "has a name that is taken", value=name, bound=f"none of {', '.join(taken)}")
+        if not isinstance(content, bytes):
+            bound = "bytes; encode a text first"
+            raise InputError(f"files[{name!r}]", "is not bytes", value=type(content).__name__, bound=bound)
+    return dict(files)
 
 
 def check_folder(folder: Path, ours: Callable[[Path], bool], what: str, force: bool | None = None) -> None:

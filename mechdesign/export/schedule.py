@@ -8,10 +8,10 @@ first: where it stands, all folders that it names are complete and of one run.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from fractions import Fraction
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from mechdesign.atomic import write_file
 from mechdesign.certify.exact import exact_text
@@ -27,14 +27,7 @@ SCHEDULE = "schedule.csv"
 _PREFIX = "epsilon-"
 
 
-class Saved(Protocol):
-    """A design: what can be saved into a folder."""
-
-    def save(self, directory: Path, report: bool = True) -> None:
-        """Write the files of the design."""
-
-
-AnyDesign = TypeVar("AnyDesign", bound=Saved)
+AnyDesign = TypeVar("AnyDesign")
 
 
 def save_designs(
@@ -42,7 +35,7 @@ def save_designs(
     schedule: Schedule,
     designs: Iterable[tuple[Fraction, AnyDesign]],
     *,
-    report: bool = True,
+    save: Callable[[AnyDesign, Path], None],
     force: bool = False,
 ) -> Iterator[tuple[Fraction, AnyDesign]]:
     """Write each design when it is made, and the schedule last; yield each ε with its design when it is written.
@@ -51,7 +44,7 @@ def save_designs(
         directory: A folder; an older schedule in it goes when the first design of the new one is written.
         schedule: Which release uses which ε.
         designs: The distinct ε in their order, with their designs; such as `mechdesign.spec.Specification.designs`.
-        report: Write a report of each design.
+        save: Writes a design into a folder, with its page or without.
         force: Write into a folder that holds other files, beside them.
 
     Raises:
@@ -61,7 +54,7 @@ def save_designs(
     for number, (epsilon, design) in enumerate(designs):
         if not number:
             _remove_schedule(directory)
-        design.save(Path(directory) / folder_name(epsilon), report=report)
+        save(design, Path(directory) / folder_name(epsilon))
         yield epsilon, design
     _write_schedule(directory, schedule)
 

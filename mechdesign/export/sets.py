@@ -1,4 +1,4 @@
-"""Write a design as a set of files, and build problem, channel and certificate again from them.
+"""The files of a design as a set, and the problem again from them.
 
 A set is what `mechdesign.certify.bundle` describes. To the arrays that the proof needs, ``channel.npz`` adds what a
 person needs: the labels ``secrets`` and ``observables``, and, where there are places, ``secrets_points`` (n, d) and
@@ -15,6 +15,7 @@ exactly 1, and N is the decimal times 2⁶².
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from pathlib import Path
 
 import numpy as np
@@ -24,9 +25,9 @@ from mechdesign.certify.bundle import TABLE
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.stated import Stated
-from mechdesign.data.bounds import allowed_gib
-from mechdesign.errors import CertificateError, InputError, ReportError
+from mechdesign.errors import CertificateError, InputError
 from mechdesign.export.description import described, domain_of, require_plain_names
+from mechdesign.export.files import NO_FILES
 from mechdesign.export.table import exact_csv
 from mechdesign.model.channel import Channel
 from mechdesign.model.origin import STANDS_IN, Origin
@@ -34,34 +35,7 @@ from mechdesign.model.problem import Problem
 from mechdesign.report.words import measure
 from mechdesign.requirements.kinds import load_requirements
 
-__all__ = ["encode", "load", "load_problem", "load_stated", "save", "stands_in", "stated_of"]
-
-
-def save(
-    problem: Problem,
-    channel: Channel,
-    certificate: Certificate,
-    evidence: Evidence,
-    directory: Path,
-    report: bool = True,
-    origin: Origin | None = None,
-) -> None:
-    """Write ``channel.npz``, ``dual.npz``, ``channel.csv``, ``report.html`` and, last, ``certificate.json``.
-
-    Everything is computed before the first file is touched. An older set in the directory is replaced, without its
-    report when `report` is false. Raises `ExportError` when the files cannot be written, and `ReportError` when the
-    report alone cannot be made: the set is then written without it.
-    """
-    try:
-        files = encode(problem, channel, certificate, evidence, report, origin)
-    except Exception as error:  # Whatever drawing raises, what was solved is not to be lost.
-        if not report:
-            raise
-        bundle.write(directory, encode(problem, channel, certificate, evidence, False, origin))
-        raise ReportError(
-            f"the design is in {directory}, and complete. Only report.html is missing ({error})"
-        ) from error
-    bundle.write(directory, files)
+__all__ = ["encode", "stands_in", "stated_of"]
 
 
 def encode(
@@ -69,10 +43,10 @@ def encode(
     channel: Channel,
     certificate: Certificate,
     evidence: Evidence,
-    report: bool = True,
     origin: Origin | None = None,
+    files: Mapping[str, bytes] = NO_FILES,
 ) -> dict[str, bytes]:
-    """Return the files of a set by name, the certificate last: what `save` writes.
+    """Return the files of a set by name, the certificate last; its digests are those of the further `files`, too.
 
     Raises `InputError` for a title, a unit or a label that hides what it is; see `require_plain_names`.
     """
@@ -82,13 +56,8 @@ def encode(
     if origin is not None:
         metadata["origin"] = origin.to_json()
     labels = (tuple(arrays[name].tolist()) if name in arrays else () for name in ("secrets", "observables"))
-    files = {TABLE: exact_csv(Channel(channel.numerators, *labels)).encode()}
-    if report:
-        # Drawing takes a second to load.
-        from mechdesign.report.page import html
-
-        files["report.html"] = html(problem, channel, certificate, origin).encode()
-    return bundle.encode(evidence, certificate, metadata=metadata, arrays=arrays, files=files)
+    table = exact_csv(Channel(channel.numerators, *labels)).encode()
+    return bundle.encode(evidence, certificate, metadata=metadata, arrays=arrays, files={TABLE: table, **files})
 
 
 def _measured(stated: Stated, problem: Problem) -> dict[str, str] | None:
@@ -101,18 +70,11 @@ def _measured(stated: Stated, problem: Problem) -> dict[str, str] | None:
     return {"name": found.name, "unit": found.unit} if found.name else None
 
 
-def load_problem(directory: str | Path) -> Problem:
-    """Return the problem that the set in `directory` answers; see `load`."""
-    return _problem(bundle.read(directory, allowed_gib()))
-
-
-def load_stated(directory: str | Path) -> tuple[Problem, Origin | None]:
-    """Return the problem that the set in `directory` answers, and where it is said to come from; see `load`."""
-    return stated_of(bundle.read(directory, allowed_gib()))
-
-
 def stated_of(found: bundle.Bundle) -> tuple[Problem, Origin | None]:
-    """Return the problem that a set which was read answers, and where it is said to come from; see `load`."""
+    """Return the problem that a set which was read answers, and where it is said to come from.
+
+    Raises `CertificateError` where the files do not describe it.
+    """
     return _problem(found), _origin(found)
 
 
@@ -123,17 +85,6 @@ def stands_in(directory: str | Path) -> bool:
     except CertificateError:
         return False
     return origin is not None and origin.prior == STANDS_IN
-
-
-def load(directory: str | Path) -> tuple[Problem, Channel, Certificate]:
-    """Return problem, channel and certificate of the set in `directory`.
-
-    The digests of the files are checked, and nothing else: `mechdesign.verify` recomputes what the certificate claims.
-    Raises `CertificateError` for a set that is incomplete or malformed.
-    """
-    found = bundle.read(directory, allowed_gib())
-    channel = Channel.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
-    return _problem(found), channel, found.certificate
 
 
 def _origin(found: bundle.Bundle) -> Origin | None:

@@ -30,12 +30,10 @@ _REMEDY = "hand on the folder with its prior, or design again without it"
 
 @dataclass(frozen=True, eq=False)
 class Public:
-    """What is written in place of a design: the same channel, for a problem with a uniform prior."""
+    """What is written in place of a design, beside its channel: a problem with a uniform prior, and what is proved."""
 
     problem: Problem
-    channel: Channel
     certificate: Certificate
-    evidence: Evidence
     origin: Origin
 
 
@@ -76,4 +74,4 @@ def without_prior(problem: Problem, channel: Channel) -> Public:
     evidence = Evidence(channel.numerators, EXPONENT, public.prior, public.cost, public.objective, public.stated)
     certificate = certify(evidence, {"mechdesign": __version__})
     certificate.require()
-    return Public(public, channel, certificate, evidence, Origin(prior=STANDS_IN))
+    return Public(public, certificate, Origin(prior=STANDS_IN))

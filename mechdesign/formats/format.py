@@ -12,10 +12,10 @@ from typing import Self
 from mechdesign.certify.certificate import Certificate
 from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.export.description import require_plain_names
-from mechdesign.export.sets import load
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
 from mechdesign.outputs import write_output
+from mechdesign.synthesis.certified import Design
 
 __all__ = ["Exported", "Format"]
 
@@ -33,7 +33,8 @@ class Exported:
     @classmethod
     def load(cls, directory: str | Path) -> Self:
         """Return what stands in an exported set, whose digests are checked; raise `CertificateError` if they fail."""
-        return cls(*load(directory))
+        design = Design.load(directory)
+        return cls(design.problem, design.channel, design.certificate)
 
 
 @dataclass(frozen=True)

@@ -38,6 +38,7 @@ __all__ = [
     "FILES",
     "MANIFEST",
     "OUTPUTS",
+    "OWN",
     "PRIVATE",
     "REPORT",
     "SCHEMA",
@@ -57,6 +58,8 @@ REPORT = "report.html"
 SCHEMA = "mechdesign-release/1"
 
 _PICTURES = ("map.svg", "over-time.svg", REPORT)
+OWN = (OUTPUTS, STEPS, MANIFEST, CHANNELS)
+"""What a released trace has in its folder of itself, without pictures and page."""
 FILES = (OUTPUTS, STEPS, MANIFEST, *_PICTURES)
 """The files of a released trace, but for its channels."""
 PRIVATE = ("true.csv", "true-over-time.svg", "true-map.svg")
@@ -138,7 +141,7 @@ def check_release_target(directory: Path, force: bool = False, overwrite: bool =
     released trace, whole or interrupted. With `force` it may beside anything else: files of other names are never
     touched.
     """
-    ours = {OUTPUTS, STEPS, MANIFEST, *_PICTURES, CHANNELS}
+    ours = {*OWN, *_PICTURES}
 
     def is_ours(entry: Path) -> bool:
         # What a killed run leaves is called `.NAME.????????.partial`.
@@ -185,7 +188,7 @@ def write_outputs(directory: Path, outputs: bytes) -> None:
 def write_channels(directory: Path, designs: Sequence[Design]) -> None:
     """Write the channels of the steps, each a set of its own: ``channels/step-0`` and so on."""
     for step, design in enumerate(designs):
-        design.save(directory / CHANNELS / f"step-{step}", report=False)
+        design.save(directory / CHANNELS / f"step-{step}")
 
 
 def write_files(directory: Path, files: Mapping[str, bytes], described: Mapping[str, Any] | None) -> None:

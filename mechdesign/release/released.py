@@ -2,29 +2,26 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mechdesign.atomic import make_folder, write_file
 from mechdesign.certify.exact import exact_text
 from mechdesign.computed import cached_property
-from mechdesign.errors import InputError, ReportError
-from mechdesign.export.files import check_writable
+from mechdesign.errors import ReportError
+from mechdesign.export.files import NO_FILES, Files, further_files
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.model.prior import Prior
-from mechdesign.ownership import note_readers
 from mechdesign.release.adversary import Adversary, Beliefs
 from mechdesign.release.composition import Composition, compose
 from mechdesign.release.files import (
     OUTPUTS,
-    REPORT,
+    OWN,
     STEPS,
     check_release_target,
     manifest,
@@ -38,7 +35,7 @@ from mechdesign.release.history import History
 from mechdesign.release.outcome import Release
 from mechdesign.release.problem import without_prior
 from mechdesign.synthesis.certified import Design
-from mechdesign.validation import Floats, Integers, as_array
+from mechdesign.validation import Floats, Integers, as_path
 
 if TYPE_CHECKING:
     import os
@@ -144,14 +141,6 @@ class ReleasedTrace:
         """The files of what was released, by name: the outputs, and what is known of each step."""
         return {OUTPUTS: outputs_csv(self.releases, self.domain), STEPS: steps_json(self.releases, self.beliefs)}
 
-    @cached_property
-    def files(self) -> dict[str, bytes]:
-        """The files that may be published, by name, but for the manifest."""
-        from mechdesign.release.page import html
-        from mechdesign.release.pictures import public_pictures
-
-        return self.answers | public_pictures(self) | {REPORT: html(self).encode()}
-
     @property
     def is_spent(self) -> str:
         """Say that the budgets of the steps are spent, for whoever cannot use the files; rehearsals spend nothing."""
@@ -159,24 +148,34 @@ class ReleasedTrace:
             return "Nothing is spent"
         return f"ε = {exact_text(sum((release.stage.epsilon for release in self.releases), Fraction(0)))} is spent"
 
-    def manifest(self) -> dict[str, Any]:
-        """Return what ``release.json`` holds: what all steps guarantee together, and digests of the other files."""
-        return self._manifest(self.files)
-
-    def _manifest(self, files: dict[str, bytes]) -> dict[str, Any]:
-        entries = [release.entry for release in self.releases if release.entry is not None]
-        made = (self.title, self.mechanism, self.composition, self.randomness, self.history)
-        return manifest(*made, files, entries)
-
-    def save(
-        self, directory: str | os.PathLike[str], *, channels: bool = False, force: bool = False, overwrite: bool = True
-    ) -> None:
-        """Write the files that may be published, and, only where all steps were released, the manifest.
-
-        The outputs come first, pages and pictures last: whatever happens to these, the outputs stand.
+    def manifest(self, files: Mapping[str, bytes] = NO_FILES) -> dict[str, Any]:
+        """Return what ``release.json`` holds: what all steps guarantee together, and digests of the other files.
 
         Args:
-            directory: A folder.
+            files: What goes with the outputs and the proofs, such as pictures and a page, by name.
+        """
+        entries = [release.entry for release in self.releases if release.entry is not None]
+        made = (self.title, self.mechanism, self.composition, self.randomness, self.history)
+        return manifest(*made, self.answers | {**files}, entries)
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        files: Files[ReleasedTrace] = NO_FILES,
+        channels: bool = False,
+        force: bool = False,
+        overwrite: bool = True,
+    ) -> None:
+        """Write the outputs, the proofs, the further `files` and, only where all steps were released, the manifest.
+
+        The outputs come first, further files last: whatever happens to these, the outputs stand. `md.report.save`
+        writes the pictures and the page, too.
+
+        Args:
+            folder: A folder.
+            files: Further files that may be published, by name, or a function that returns them for this trace. It is
+                called when the outputs and the proofs are written, and the manifest holds the digests of all.
             channels: Write the channel of each step, too, for `mechdesign.verify`. Unless `history` lets them tell the
                 prior, a uniform one stands in its place, and nothing is claimed of costs.
             force: Write into a folder that holds other files, beside them.
@@ -184,38 +183,23 @@ class ReleasedTrace:
 
         Raises:
             ExportError: The files may not, or cannot, be written.
+            InputError: A name in `files` is taken or no plain file name, or a content is not bytes.
             ReportError: The outputs are written, and another file cannot be made or written.
         """
-        folder = Path(directory)
-        check_release_target(folder, force, overwrite)
-        write_outputs(folder, outputs_csv(self.releases, self.domain))
+        target = as_path(folder, "folder")
+        further = further_files(files, OWN)
+        check_release_target(target, force, overwrite)
+        write_outputs(target, outputs_csv(self.releases, self.domain))
         designs = [design for release in self.releases if (design := release.stage.design)] if channels else []
         if not self.history.tells_prior:
             designs = [without_prior(design) for design in designs]
         try:
-            write_files(folder, self.answers, self._manifest(self.answers) if self.finished else None)
-            write_channels(folder, designs)
-            write_files(folder, self.files, self.manifest() if self.finished else None)
+            write_files(target, self.answers, self.manifest() if self.finished else None)
+            write_channels(target, designs)
+            if added := further(self):
+                write_files(target, added, self.manifest(added) if self.finished else None)
         except Exception as error:
             raise ReportError(
-                f"what was released is in {folder / OUTPUTS}, and complete. {self.is_spent}: do not release it again. "
+                f"what was released is in {target / OUTPUTS}, and complete. {self.is_spent}: do not release it again. "
                 f"Of the other files some are missing ({error})"
             ) from error
-
-    def save_truth(self, directory: str | os.PathLike[str], truth: Sequence[int] | Integers) -> None:
-        """Write what shows the true states, for their owner only; `truth` holds the true state of each step.
-
-        New files have the mode 0600, and a new folder has 0700. Files that stand there keep theirs, with an
-        `ExposedFileWarning` where others can read them.
-        """
-        from mechdesign.release.pictures import private_files
-
-        folder = Path(directory)
-        true = as_array(truth, "truth", np.int64)
-        if len(true) < len(self.releases):
-            raise InputError("truth", "ends before the trace", value=len(true), bound=f"{len(self.releases)} states")
-        check_writable(folder)
-        make_folder(folder, private=True)
-        for name, content in private_files(self, true[: len(self.releases)]).items():
-            note_readers(folder / name)
-            write_file(folder / name, [content], private=True)

@@ -230,7 +230,7 @@ class Specification:
         self,
         directory: str | os.PathLike[str],
         *,
-        report: bool = True,
+        save: Callable[[Design, Path], None] | None = None,
         force: bool = False,
         overwrite: bool = True,
         **changed: Any,
@@ -239,7 +239,7 @@ class Specification:
 
         Args:
             directory: A folder; ``schedule.csv``, which says which release uses which design, is written last.
-            report: Write a report of each design.
+            save: Writes a design into a folder: `Design.save`, or `md.report.save` where each is to have a page.
             force: Write into a folder that holds other files, beside them.
             overwrite: Replace also designs of another specification.
             changed: See `design`.
@@ -248,10 +248,12 @@ class Specification:
             ExportError: The files may not, or cannot, be written; before the first design is made, where possible.
         """
         from mechdesign.export.schedule import check_schedule_target, save_designs
+        from mechdesign.synthesis.certified import Design
 
         schedule, asked = self._scheduled(), Origin(self.kept_text, name=self.name)
         check_schedule_target(directory, schedule, force, overwrite, asked)
-        yield from save_designs(directory, schedule, self.designs(**changed), report=report, force=force)
+        save = save or Design.save
+        yield from save_designs(directory, schedule, self.designs(**changed), save=save, force=force)
 
     def overview(self, repair: bool = True) -> Overview:
         """Return what the policy graph says of the secrets; with `repair`, also which edges would repair it.

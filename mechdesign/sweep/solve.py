@@ -66,9 +66,7 @@ def solve(task: Task) -> Outcome:
             threads = given.settings.threads or 1
             with blas_threads(threads):
                 made = given.design(threads=threads)
-                files = encode(
-                    made.problem, made.channel, made.certificate, made.evidence(), report=False, origin=made.origin
-                )
+                files = encode(made.problem, made.channel, made.certificate, made.evidence(), made.origin)
     except TimeLimitError as error:
         return _ended(task, State.CENSORED, str(error), started)
     except SolverInterruptedError as error:

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass, replace
-from pathlib import Path
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.certify import bundle
 from mechdesign.certify.certificate import Certificate, certify
 from mechdesign.certify.evidence import Evidence, Multipliers
 from mechdesign.certify.exact import exact
+from mechdesign.data.bounds import allowed_gib
 from mechdesign.display import card, heat_map
+from mechdesign.errors import InputError, ReportError
+from mechdesign.export import sets
+from mechdesign.export.files import NO_FILES, SET_OF_DESIGN, Files, check_target, further_files
+from mechdesign.export.without_prior import check_public_target, without_prior
 from mechdesign.model.answers import Answers, sample_at
 from mechdesign.model.channel import EXPONENT, Channel
 from mechdesign.model.origin import Origin
@@ -100,20 +105,22 @@ class Design:
     @in_own_arithmetic
     def save(
         self,
-        directory: str | os.PathLike[str],
-        report: bool = True,
-        overwrite: bool = True,
+        folder: str | os.PathLike[str],
         *,
+        files: Files[Design] = NO_FILES,
+        overwrite: bool = True,
         prior: bool = True,
+        **unknown: object,
     ) -> None:
-        """Write ``channel.npz``, ``channel.csv``, ``dual.npz``, ``report.html`` and, last, ``certificate.json``.
+        """Write ``channel.npz``, ``channel.csv``, ``dual.npz``, the further `files` and, last, ``certificate.json``.
 
         `mechdesign.verify` never accepts a mixture of an older set and this one. The files hold the prior: one that was
-        counted in data can be read from them, count by count.
+        counted in data can be read from them, count by count. A page goes with them by `md.report.save`.
 
         Args:
-            directory: Folder to write, made where there is none.
-            report: Whether to write the report.
+            folder: Folder to write, made where there is none.
+            files: Further files of the set by name, or a function that returns them for the design that is written. The
+                certificate holds their digests. Where the function fails, the set is written without them.
             overwrite: Whether to replace a set of another origin that stands there.
             prior: Whether the files hold the prior. Without it a uniform one stands in its place, the lower bound is 0,
                 and the origin, the multipliers and the summary are left out: see `mechdesign.export.without_prior`. The
@@ -121,24 +128,53 @@ class Design:
 
         Raises:
             ExportError: The files may not, or cannot, be written.
-            ReportError: The report alone cannot be made; the other files are written.
+            ReportError: The further files alone cannot be made; the other files are written.
             InputError: The prior is to be left out, and a requirement is stated under it, or costs tell it; or `prior`
-                is no truth value.
+                is no truth value; or a name in `files` is taken or no plain file name, or a content is not bytes.
         """
-        directory = as_path(directory, "directory")
-        from mechdesign.export.files import check_target
-        from mechdesign.export.sets import save
-
-        problem, proof, origin = self.problem, (self.certificate, self.evidence()), self.origin
+        for name in unknown:
+            raise InputError(
+                name,
+                "is no argument of Design.save",
+                bound="files, overwrite or prior",
+                remedy="a design with its page is written by md.report.save(design, folder)",
+            )
+        target, made = as_path(folder, "folder"), self
+        further = further_files(files, SET_OF_DESIGN)
         if not as_truth(prior, "prior"):
-            from mechdesign.export.without_prior import check_public_target, without_prior
-
-            check_public_target(Path(directory))
+            check_public_target(target)
             public = without_prior(self.problem, self.channel)
-            problem, proof, origin = public.problem, (public.certificate, public.evidence), public.origin
+            summary = SolveSummary(Status.STATED)
+            made = Design(public.problem, self.channel, public.certificate, None, summary, public.origin)
         if not overwrite:
-            check_target(directory, force=True, overwrite=False, origin=origin)
-        save(problem, self.channel, *proof, Path(directory), report=report, origin=origin)
+            check_target(target, force=True, overwrite=False, origin=made.origin)
+        added, failure = dict[str, bytes](), None
+        try:
+            added = further(made)
+        except Exception as error:  # Whatever drawing raises, what was solved is not to be lost.
+            failure = error
+        proof = (made.certificate, made.evidence())
+        bundle.write(target, sets.encode(made.problem, made.channel, *proof, made.origin, added))
+        if failure is not None:
+            raise ReportError(
+                f"the design is in {target}, and complete. Only further files, such as a page, are missing ({failure})"
+            ) from failure
+
+    @classmethod
+    def load(cls, folder: str | os.PathLike[str]) -> Design:
+        """Return the design that stands in a folder, as `save` wrote it.
+
+        The digests of the files are checked, and nothing else: `mechdesign.verify` proves what the certificate claims.
+        The summary holds what the provenance of the certificate tells, which nobody proves.
+
+        Raises:
+            CertificateError: The set is incomplete, malformed or describes no problem.
+        """
+        found = bundle.read(as_path(folder, "folder"), allowed_gib())
+        problem, origin = sets.stated_of(found)
+        channel = Channel.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
+        summary = SolveSummary.from_provenance(found.certificate.provenance)
+        return cls(problem, channel, found.certificate, found.evidence.multipliers, summary, origin)
 
 
 def certified(

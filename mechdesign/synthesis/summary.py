@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from typing import Any
 
 from mechdesign.solvers.contract import Status
 
@@ -16,6 +18,8 @@ def __dir__() -> list[str]:
 # What provenance calls by another name: bundles have had these keys from the first version on.
 _KEYS = {"dilation": "stretch", "seconds": "solve_seconds"}
 _UNWRITTEN = ("message", "status")
+# What a fact may be, by the annotation of its field.
+_FORMS: Mapping[Any, tuple[type, ...]] = {"str | None": (str,), "int | None": (int,), "float | None": (float, int)}
 
 
 @dataclass(frozen=True, repr=False)
@@ -93,7 +97,7 @@ class SolveSummary:
         return f"SolveSummary({self.status}, {self.solver or self.mechanism}{time})"
 
     def provenance(self) -> dict[str, str | int | float]:
-        """Return the facts as a certificate keeps them, for display: written, never read back.
+        """Return the facts as a certificate keeps them, for display: nothing rests on them.
 
         >>> SolveSummary(Status.OPTIMAL, solver="block", iterations=12).provenance()
         {'solver': 'block', 'iterations': 12, 'status': 'optimal'}
@@ -107,3 +111,24 @@ class SolveSummary:
             if value is not None and name not in _UNWRITTEN:
                 found[_KEYS.get(name, name)] = value
         return {**found, "status": self.status.value}
+
+    @classmethod
+    def from_provenance(cls, provenance: Mapping[str, object]) -> SolveSummary:
+        """Return the facts that the provenance of a certificate tells; others, or of another form, are left out.
+
+        Without a status it is that of a channel that was given.
+
+        >>> SolveSummary.from_provenance({"solver": "block", "iterations": 12, "status": "optimal"}).iterations
+        12
+        """
+        found: dict[str, Any] = {}
+        for each in fields(cls):
+            value = provenance.get(_KEYS.get(each.name, each.name))
+            if each.name not in (*_UNWRITTEN, "tried") and isinstance(value, _FORMS[each.type]):
+                found[each.name] = value
+        status, tried = provenance.get("status"), provenance.get("tried")
+        return cls(
+            status=Status(str(status)) if status in [*Status] else Status.STATED,
+            tried=tuple(tried.split("; ")) if isinstance(tried, str) else (),
+            **found,
+        )

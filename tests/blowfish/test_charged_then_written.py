@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.blowfish import Domain, Policy
 from mechdesign.blowfish.publication import FILES, Publication
 from mechdesign.cli import main
@@ -139,10 +140,10 @@ def test_room_is_tried_and_given_back(tmp_path):
 
 
 def test_a_report_that_fails_leaves_the_answers_and_says_what_is_spent(monkeypatch):
-    def fail(self):
+    def fail(publication):
         raise OverflowError("math range error")
 
-    monkeypatch.setattr(Publication, "report", fail)
+    monkeypatch.setattr("mechdesign.blowfish.report.html", fail)
     write("quantiles", "0.5")
     Path("out").mkdir()
     Path("out/report.html").write_text("of an older release", encoding="utf-8")
@@ -228,17 +229,17 @@ def test_a_publication_says_what_is_spent(tmp_path, monkeypatch):
     monkeypatch.setattr("mechdesign.blowfish.report.html", lambda publication: 1 / 0)
     release = md.blowfish.release_histogram([1], POLICY, rho="0.5")
     with pytest.raises(ReportError, match=r"ρ = 0\.5 is spent"):
-        Publication(release).save(tmp_path / "a")
+        saving.save(Publication(release), tmp_path / "a")
     rehearsed = md.blowfish.release_histogram([1], POLICY, 1, rng=1)
     with pytest.raises(ReportError, match="Nothing is spent"):
-        Publication(rehearsed).save(tmp_path / "b")
+        saving.save(rehearsed, tmp_path / "b")
     with contextlib.suppress(ReportError):
-        Publication(release).save(tmp_path / "a")
+        saving.save(Publication(release), tmp_path / "a")
     assert len(md.blowfish.load(tmp_path / "a")) == 10
 
 
 def test_reports_speak_of_their_own_policy_only():
-    page = Publication(md.blowfish.release_histogram([1], POLICY, 2)).report()
+    page = saving.html(Publication(md.blowfish.release_histogram([1], POLICY, 2)))
     assert "e<sup>ε</sup> = 7.389 times" in page
     assert "Releases under this policy add up" in page
     assert "Of releases under other policies" in page

@@ -10,6 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.blowfish import Domain, Policy, release_cumulative, release_histogram, release_linear
 from mechdesign.blowfish.definitions import ALONE, EARLIER, KNOWN_COUNTS, definition_of_version_1
 from mechdesign.blowfish.linear_release import step_of
@@ -57,7 +58,7 @@ def test_a_release_names_its_definition_wherever_it_is_read(tmp_path):
         found = release_histogram(DATA, policy, epsilon=1)
         assert found.description.definition == policy.definition == definition
         folder = tmp_path / definition[:5]
-        md.blowfish.Publication(found).save(folder)
+        saving.save(found, folder)
         said = json.loads((folder / "release.json").read_text(encoding="utf-8"))
         assert (said["version"], said["definition"]) == (2, definition)
         assert definition in (folder / "report.html").read_text(encoding="utf-8")
@@ -111,7 +112,7 @@ def test_the_definition_of_a_release_of_version_1(tmp_path, neighbours, definiti
     # Written again it says so again.
     found.save(tmp_path / "again")
     if neighbours == sentence(PARTITION):
-        page = md.blowfish.Publication(found).report()
+        page = saving.html(found)
         assert "An earlier version made this release" in page
         assert "Unsound: under known counts" in page
         assert "holds for the neighbours named here alone" in page

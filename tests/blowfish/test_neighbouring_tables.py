@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.blowfish import Domain, Policy
 from mechdesign.blowfish.publication import Publication
 from mechdesign.cli import main
@@ -150,7 +151,7 @@ def test_the_command_says_the_same_of_an_empty_table_and_of_one_record(kind, tmp
 
 def test_a_publication_of_an_empty_table_has_a_report():
     release = md.blowfish.release_histogram([], POLICIES["presence"], 10**6)
-    assert "<svg" in Publication(release, "nobody").report()
+    assert "<svg" in saving.html(Publication(release, "nobody"))
 
 
 def test_the_command_refuses_an_empty_table_under_a_public_number_of_records():

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.blowfish import Domain, Policy, parallel_composition
 from mechdesign.blowfish.brute_force import neighbouring_databases
 from mechdesign.errors import InputError
@@ -85,7 +86,7 @@ def test_edges_to_the_null_node_are_said_wherever_neighbours_are(edges, unbounde
     ledger = md.Ledger()
     release = md.blowfish.release_histogram([0, 1], policy, 1, ledger=ledger)
     assert release.description.neighbours == policy.neighbours
-    assert policy.neighbours in md.blowfish.Publication(release).report()
+    assert policy.neighbours in saving.html(md.blowfish.Publication(release))
     assert [entry.protects for entry in ledger.entries] == [policy.neighbours]
     union = Policy.union(policy, Policy.line(LINE))
     assert "0 edges" not in union.neighbours

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.blowfish import Publication
 from mechdesign.blowfish.pictures import answers_picture, cdf_picture, clusters_picture
 from mechdesign.errors import ExportError
@@ -72,7 +73,7 @@ class _Page(HTMLParser):
 @pytest.mark.parametrize("kind", RELEASES)
 def test_a_page_says_what_was_released_in_words(kind):
     found = published(kind)
-    page, described = _Page(found.report()), found.release.description
+    page, described = _Page(saving.html(found)), found.release.description
     assert page.pictures >= 1
     assert (page.scripts, page.fetched) == (0, [])
     for words in (
@@ -92,7 +93,7 @@ def test_a_page_says_what_was_released_in_words(kind):
 def test_what_is_published_is_a_function_of_the_answers():
     found = published("quantiles")
     again = Publication(replace(found.release), found.title, found.ranges, found.quantiles)
-    assert again.report() == found.report() == published("quantiles").report()
+    assert saving.html(again) == saving.html(found) == saving.html(published("quantiles"))
     # Other data with the same noisy answers give the same page: nothing but the release is kept.
     assert set(vars(found)) == {"release", "title", "ranges", "quantiles"}
 
@@ -100,35 +101,35 @@ def test_what_is_published_is_a_function_of_the_answers():
 def test_the_report_of_what_is_loaded_is_that_of_what_was_released(tmp_path):
     for kind in ("cdf", "k-means on one"):
         found = published(kind)
-        found.save(tmp_path / kind)
+        saving.save(found, tmp_path / kind)
         loaded = md.blowfish.load(tmp_path / kind)
-        assert Publication(loaded, found.title).report() == found.report()
-        assert (tmp_path / kind / "report.html").read_text(encoding="utf-8") == found.report()
+        assert saving.html(Publication(loaded, found.title)) == saving.html(found)
+        assert (tmp_path / kind / "report.html").read_text(encoding="utf-8") == saving.html(found)
 
 
 def test_a_release_that_counts_says_so():
-    page = _Page(published("histogram", rng=None).report())
+    page = _Page(saving.html(published("histogram", rng=None)))
     assert "A rehearsal" not in page.words
     assert "Released. ε = 1 was spent" in page.words
     assert "2.718 times as likely" in page.words
-    assert "α·1" in _Page(published("workload", rng=None).report()).words
+    assert "α·1" in _Page(saving.html(published("workload", rng=None))).words
 
 
 def test_exact_answers_say_so():
     more = AGE + 'policy = { kind = "partition", blocks = { width = 50 } }\n'
     found = parse(more + 'release = { kind = "histogram", epsilon = 1, partition = { width = 50 } }\n').release(data())
-    page = _Page(found.report())
+    page = _Page(saving.html(found))
     for words in ("Nothing was spent", "They are exact.", "leaves these answers exact", "0 to 49"):
         assert words in page.words
 
 
 def test_tables_hold_the_numbers():
     found = published("ranges")
-    page = _Page(found.report())
+    page = _Page(saving.html(found))
     for each in found.ranges:
         assert f"{each.first} to {each.last}" in page.words
         assert f"{each.estimate.value:,.0f}" in page.words or f"{each.estimate.value:.4g}" in page.words
-    rows = re.findall(r"<tr>", published("histogram").report())
+    rows = re.findall(r"<tr>", saving.html(published("histogram")))
     assert len(rows) < 20, "a hundred counts are left to the file"
 
 
@@ -155,9 +156,9 @@ def test_pictures():
 
 def test_folders(tmp_path):
     folder = tmp_path / "out"
-    published("ranges").save(folder)
+    saving.save(published("ranges"), folder)
     assert (folder / "ranges.csv").exists()
-    published("quantiles").save(folder, report=False)
+    published("quantiles").save(folder)
     assert sorted(path.name for path in folder.iterdir()) == ["answers.csv", "quantiles.csv", "release.json"]
     (folder / "mine.txt").write_text("mine")
     with pytest.raises(ExportError, match=r"mine\.txt"):

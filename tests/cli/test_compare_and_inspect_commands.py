@@ -8,7 +8,6 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign.attacks import attack
 from mechdesign.cli import main
-from mechdesign.export.sets import load
 
 
 @pytest.fixture(scope="module")
@@ -22,7 +21,7 @@ def folders(tmp_path_factory):
             [0.3, 0.1, 0.2, 0.1, 0.2, 0.1], distance, [md.MetricPrivacy(epsilon, distance)], secrets=line,
             observables=line, title=name,
         )  # fmt: skip
-        md.design(problem).save(folder / name, report=False)
+        md.design(problem).save(folder / name)
     labels = md.Domain.from_labels(["a", "b"])
     alike = md.distances.hamming(2)
     md.design(md.Problem([0.5, 0.5], alike, [md.MetricPrivacy(1, alike)], secrets=labels)).save(folder / "other")
@@ -41,7 +40,8 @@ def test_compare_shows_costs_and_adversaries_of_each(folders):
     assert found["differences"] == []
     low, high = (float(found["table"]["expected cost"][name].split()[0]) for name in ("low", "high"))
     assert low > high
-    problem, channel, _ = load(folders / "low")
+    design = md.Design.load(folders / "low")
+    problem, channel = design.problem, design.channel
     best = attack.optimal(channel, problem.prior, problem.cost).distortion
     assert found["table"]["error of the optimal attack"]["low"] == f"{best:.4g} km"
     assert "holds" in run("compare", folders / "low", folders / "high")
@@ -71,7 +71,7 @@ def design_on(domain, folder, likeliest=0, epsilon="1"):
     weights = [2.0 if index == likeliest else 1.0 for index in range(n)]
     distance = md.distances.hamming(n)
     problem = md.Problem(md.Prior.from_counts(weights), distance, [md.MetricPrivacy(epsilon, distance)], secrets=domain)
-    md.design(problem).save(folder, report=False)
+    md.design(problem).save(folder)
     return folder
 
 

@@ -18,7 +18,7 @@ from mechdesign.certify import second_verifier
 def bundle(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("made") / "d"
     distance = md.distances.euclidean([[0.0], [1.0]])
-    md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)])).save(folder, report=False)
+    md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)])).save(folder)
     return folder
 
 

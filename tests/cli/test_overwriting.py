@@ -76,11 +76,11 @@ def test_designs_of_a_schedule_are_not_replaced_by_those_of_another():
 def test_from_python_designs_are_replaced_unless_told_otherwise(tmp_path):
     distance = np.array([[0.0, 1.0], [1.0, 0.0]])
     made = md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], title="By hand"))
-    made.save("out", report=False)
-    made.save("out", report=False)
+    made.save("out")
+    made.save("out")
     with pytest.raises(ExportError, match="By hand, of unknown origin"):
-        made.save("out", report=False, overwrite=False)
-    made.save("elsewhere", report=False, overwrite=False)
+        made.save("out", overwrite=False)
+    made.save("elsewhere", overwrite=False)
     assert md.verify("elsewhere").holds
 
 
@@ -205,7 +205,7 @@ def test_a_damaged_ledger_is_refused():
 
 
 def test_files_that_belong_together_are_never_written_over(tmp_path):
-    md.read_spec("a.toml").design().save("d", report=False)
+    md.read_spec("a.toml").design().save("d")
     Path("B.csv").write_text("0.8,0.2\n0.1,0.9\n")
     for name in ("forward.csv", "chain-counts.json"):
         Path("chain").mkdir(exist_ok=True)

@@ -16,6 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.cli import main
 from mechdesign.errors import BudgetExceededError, HistoryWarning, InputError, SpecificationError, showing_values
 from mechdesign.release.released import ReleasedTrace
@@ -256,7 +257,7 @@ def test_nothing_is_charged_or_written_where_a_trace_is_refused() -> None:
 def test_public_channels_hold_no_prior_that_was_counted(mechanism: str) -> None:
     for prior, more in ((TIMED, ""), (TIMED, 'history = "others"'), (PUBLIC, "")):
         found = release(prior, more=f'mechanism = "{mechanism}"\n{more}', start=START + 10**6, states=[1, 2])
-        found.save("out", channels=True)
+        saving.save(found, "out", channels=True)
         for step, each in enumerate(found.releases):
             folder = Path(f"out/channels/step-{step}")
             assert md.verify(folder).holds

@@ -37,7 +37,7 @@ def old(tmp_path_factory):
     requirement = md.ThresholdPrivacy.from_stated([Stated.threshold(Fraction(1), distance, Fraction(1, 10))], 4)
     problem = md.Problem(md.Prior.uniform(4), distance, [requirement], secrets=domain, observables=domain)
     folder = tmp_path_factory.mktemp("old") / "old"
-    md.design(problem).save(folder, report=False)
+    md.design(problem).save(folder)
     return folder
 
 

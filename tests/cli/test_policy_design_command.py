@@ -11,7 +11,6 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign import policy, spec
 from mechdesign.cli import main
-from mechdesign.export.sets import load_problem
 from mechdesign.model.domain import Domain
 from mechdesign.policy.optimal import design as policy_design
 
@@ -120,13 +119,13 @@ def test_other_answers_than_the_secrets():
     # As many answers as secrets, but others: they keep their places.
     text = BLOCKS + '[observables]\ngrid = { columns = 4, rows = 6, width = 6, height = 4 }\n[policy]\nwithin = "map"\n'
     designed(text, "-o", "out")
-    assert load_problem("out").observables.cells.columns == 4
+    assert md.Design.load("out").problem.observables.cells.columns == 4
 
 
 def test_secrets_without_an_edge_may_be_told():
     found = designed(SPECIFICATION + '[policy]\nisolated = "release"\n')
     assert found["provenance"]["edges_added"] == 0
-    assert load_problem("s").requirements[-1].edges.tolist() == [[0, 1], [1, 2], [3, 4]]
+    assert md.Design.load("s").problem.requirements[-1].edges.tolist() == [[0, 1], [1, 2], [3, 4]]
     assert md.Channel.load("s").matrix[5].tolist() == [0, 0, 0, 0, 0, 1]
 
 
@@ -136,7 +135,7 @@ def test_a_repair_adds_the_edges_that_are_shown(method):
     shown = facts(text)["repair"]
     found = designed(text)
     assert found["provenance"]["edges_added"] == len(shown["added"]) > 0
-    assert load_problem("s").requirements[-1].edges.tolist() == shown["edges"]
+    assert md.Design.load("s").problem.requirements[-1].edges.tolist() == shown["edges"]
 
 
 def test_secrets_within_the_hull_are_joined():
@@ -144,7 +143,7 @@ def test_secrets_within_the_hull_are_joined():
     text = SPECIFICATION.replace("[9, 0]", "[5, 3]").replace('["b", "c"]', '["b", "c"], ["a", "d"]')
     assert facts(text)["exposed"] == {"component": [5], "graph": []}
     found = designed(text + '[policy]\nisolated = "hull"\n')
-    pairs = load_problem("s").requirements[-1].edges.tolist()
+    pairs = md.Design.load("s").problem.requirements[-1].edges.tolist()
     assert found["provenance"]["edges_added"] == len(pairs) - 4 > 0
     assert all(5 in pair for pair in pairs if pair not in [[0, 1], [1, 2], [0, 3], [3, 4]])
 
@@ -172,7 +171,7 @@ def test_possible_secrets_keep_their_labels_and_their_floor():
     assert [each["kind"] for each in found["requirements"]] == ["distortion", "graph"]
     assert found["requirements"][0]["nominal"] == "0.3"
     assert found["requirements"][0]["realised"] >= 0.3
-    problem = load_problem("s")
+    problem = md.Design.load("s").problem
     assert problem.secrets.labels == ("a", "b", "d", "e")
     assert problem.prior.tolist() == [0.25] * 4
     result = run("design", write(text.replace("0.3", "0.9")))

@@ -9,6 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.cli import main
 from mechdesign.errors import ReportError
 
@@ -38,16 +39,17 @@ def test_a_design_is_written_although_its_report_cannot_be_drawn(monkeypatch):
     monkeypatch.setattr("mechdesign.report.page.html", fail)
     done = run("design", "s.toml", "-o", "out")
     assert done.exit_code == 2
-    assert "the design is in out, and complete. Only report.html is missing (nothing can be drawn)" in done.stderr
+    assert "the design is in out, and complete. Only further files, such as a page, are missing" in done.stderr
+    assert "(nothing can be drawn)" in done.stderr
     assert "expected cost" in done.stdout
     assert md.verify("out").holds
     with pytest.raises(ReportError):
-        md.spec.parse(SPECIFICATION).design().save("python")
+        saving.save(md.spec.parse(SPECIFICATION).design(), "python")
     assert md.verify("python").holds
 
 
 def test_what_draws_is_loaded_before_anything_is_solved(monkeypatch):
-    monkeypatch.setitem(sys.modules, "mechdesign.report.page", None)
+    monkeypatch.setitem(sys.modules, "mechdesign.saving", None)
     monkeypatch.setattr("mechdesign.synthesis.design.synthesise", fail)
     done = run("design", "s.toml", "-o", "out")
     assert (done.exit_code, Path("out").exists()) == (2, False)
@@ -70,7 +72,7 @@ def test_a_sweep_keeps_its_rows_although_its_report_cannot_be_drawn(monkeypatch)
     ],
 )
 def test_what_was_computed_is_shown_although_its_page_cannot_be_drawn(monkeypatch, module, line, shown):
-    md.spec.parse(SPECIFICATION).design().save("made", report=False)
+    md.spec.parse(SPECIFICATION).design().save("made")
     monkeypatch.setattr(module, fail)
     done = run(*line)
     assert done.exit_code == 70

@@ -10,7 +10,7 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign import spec, sweep
+from mechdesign import saving, spec, sweep
 from mechdesign.certify import bundle
 from mechdesign.errors import InputError, RevealedWarning, SpecificationError
 
@@ -43,7 +43,7 @@ def write(text: str) -> str:
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("accepted")
     with pytest.warns(RevealedWarning, match=r"^2 of 5 secrets \(d, e\) have an answer that no other secret is given"):
-        spec.parse(ACCEPTED).design().save(folder / "made")
+        saving.save(spec.parse(ACCEPTED).design(), folder / "made")
     return folder / "made"
 
 
@@ -121,7 +121,7 @@ def test_verify_says_it_of_this_and_of_earlier_versions(made: Path) -> None:
 
 
 def test_verify_says_that_nobody_is_revealed() -> None:
-    spec.parse(THRESHOLD.replace("radius = 1", "radius = 30")).design().save("hidden", report=False)
+    spec.parse(THRESHOLD.replace("radius = 1", "radius = 30")).design().save("hidden")
     assert "- No secret is revealed for certain: each answer" in run("verify", "hidden").stdout
     assert json.loads(run("inspect", "hidden", "--json").stdout)["revealed for certain"] == "no secret"
 
@@ -134,14 +134,14 @@ def test_the_report_says_it_beside_the_verdict(made: Path) -> None:
 def test_a_report_of_a_requirement_without_pairs_does_not_praise_it(tmp_path: Path) -> None:
     text = THRESHOLD.replace("radius = 1", "radius = 0.5") + 'policy.isolated = "release"\n'
     with pytest.warns(RevealedWarning):
-        spec.parse(text).design().save(tmp_path / "all")
+        saving.save(spec.parse(text).design(), tmp_path / "all")
     page = (tmp_path / "all" / "report.html").read_text(encoding="utf-8")
     assert "The requirement bounds no pair of secrets" in page
     assert "room to spare" not in page
 
 
 def test_compare_counts_them(made: Path) -> None:
-    spec.parse(THRESHOLD.replace("radius = 1", "radius = 30")).design().save("hidden", report=False)
+    spec.parse(THRESHOLD.replace("radius = 1", "radius = 30")).design().save("hidden")
     line = next(each for each in run("compare", made, "hidden").stdout.splitlines() if "revealed for certain" in each)
     assert line.split()[-2:] == ["2", "0"]
 

@@ -42,7 +42,7 @@ def test_samples_of_unknown_secrets(made, secret):
 def test_samples_by_numbers_that_are_labels(tmp_path):
     distance = md.distances.hamming(2)
     domain = md.Domain.from_labels(["1", "2"])
-    md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], secrets=domain)).save("m", report=False)
+    md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], secrets=domain)).save("m")
     assert run("sample", "m", "--secret", "2").exit_code == 0
     result = run("sample", "m", "--secret", "0")
     assert result.exit_code == 2

@@ -26,7 +26,7 @@ privacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     (folder / "s.toml").write_text(SPECIFICATION, encoding="utf-8")
-    md.spec.parse(SPECIFICATION).design().save(folder / "out", report=False)
+    md.spec.parse(SPECIFICATION).design().save(folder / "out")
     return folder
 
 

@@ -14,6 +14,7 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.certify import bundle
 from mechdesign.cli import console
 from mechdesign.data.channels import read_labelled
@@ -58,7 +59,7 @@ def unchecked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
 def hostile(tmp_path: Path, unchecked: None) -> Path:
     """Return a bundle of somebody else, true in all that is proved."""
     origin = Origin(f"text{BAD}", f"prior{BAD}", {f"file{BAD}": BAD}, (f"note{BAD}",), BAD)
-    replace(made([f"home{BAD}", f"pub{BAD}", "'=x"], f"title{BAD}"), origin=origin).save(tmp_path / "city")
+    saving.save(replace(made([f"home{BAD}", f"pub{BAD}", "'=x"], f"title{BAD}"), origin=origin), tmp_path / "city")
     return tmp_path / "city"
 
 
@@ -108,7 +109,7 @@ def test_designs_and_bundles_are_not_made_with_them(tmp_path: Path) -> None:
     with pytest.raises(InputError, match=r"^title: holds U\+009B"):
         sets.encode(renamed, found.channel, found.certificate, found.evidence())
     # Joiners, accents and letters from right to left stand in ordinary names.
-    made(["\u05d0\u200d", "e\u0301"], "caf\u00e9 \u2066"[:-1]).save(tmp_path / "city")
+    saving.save(made(["\u05d0\u200d", "e\u0301"], "caf\u00e9 \u2066"[:-1]), tmp_path / "city")
     assert "\\u200d" in run("sample", tmp_path / "city", "--secret", "0", "-n", "50").stdout
 
 
@@ -173,7 +174,7 @@ class Page(HTMLParser):
 
 
 def test_modules_stand_in_pages(tmp_path: Path) -> None:
-    made([SCRIPT, "b", "<!--"], SCRIPT).save(tmp_path / "city")
+    saving.save(made([SCRIPT, "b", "<!--"], SCRIPT), tmp_path / "city")
     assert run("export", tmp_path / "city", "-o", tmp_path / "c.mjs").exit_code == 0
     module = (tmp_path / "c.mjs").read_text(encoding="utf-8")
     for text in (module, _block({"a": SCRIPT})):
@@ -193,7 +194,7 @@ NAMES = ["=1+1", "+5", "@x", "-a", "'s-Gravenhage", "'=1", "home", "-1,2", "\u05
 
 def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: Path) -> None:
     found = made(NAMES)
-    found.save(tmp_path / "city")
+    saving.save(found, tmp_path / "city")
     table = tmp_path / "city" / "channel.csv"
     with table.open(encoding="utf-8", newline="") as lines:
         first = [row[0] for row in csv.reader(lines)]
@@ -217,7 +218,7 @@ def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: P
 def test_releases_from_tables_keep_their_labels(tmp_path: Path) -> None:
     domain = md.blowfish.Domain({"=name": ["=1", "+2", "'a", "b"]})
     released = md.blowfish.release_histogram(["=1", "+2", "'a"], md.blowfish.Policy.full(domain), 1)
-    released.save(tmp_path)
+    saving.save(released, tmp_path)
     assert (tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()[1].startswith("'=1,")
     again = md.blowfish.load(tmp_path)
     assert {name: labels.tolist() for name, labels in again.labels.items()} == {"=name": ["=1", "+2", "'a", "b"]}

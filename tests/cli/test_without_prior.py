@@ -12,6 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.certify import second_verifier
 from mechdesign.cli import main
 from mechdesign.errors import ExportError, InputError
@@ -130,13 +131,13 @@ def test_two_priors_with_the_same_channel_give_the_same_folder(tmp_path: Path, o
         made = md.design(problem, tolerance=tolerance) if tolerance else md.design(problem)
         origin = Origin(f"# {name}", f"check-ins in c.csv, user {name} only", {"c.csv": "ab" * 32}, ("9 points",), name)
         made = replace(made, channel=found[0][0].channel if found else made.channel, origin=origin)
-        made.save(tmp_path / name, prior=False)
+        saving.save(made, tmp_path / name, prior=False)
         found.append((made, contents(tmp_path / name)))
     (first, one), (_, other) = found
     assert one == other
     assert sorted(one) == ["certificate.json", "channel.csv", "channel.npz", "report.html"]
     # The command writes what Python writes.
-    first.save(tmp_path / "whole")
+    saving.save(first, tmp_path / "whole")
     run("export", tmp_path / "whole", "--without-prior", "-o", tmp_path / "command")
     assert contents(tmp_path / "command") == one
     assert md.Channel.load(tmp_path / "command" / "channel.npz").numerators.shape == (4, 4)
@@ -146,7 +147,7 @@ def test_a_graph_made_from_steps_stays_and_the_export_says_so(tmp_path: Path) ->
     cost = 1.0 - np.eye(3)
     made = md.design(md.Problem(md.Prior.from_counts([5, 2, 1]), cost, [md.GraphPrivacy(1.0, nx.path_graph(3))]))
     for steps, says in (("[[privacy]]\ntransitions = { estimated = true }\n", True), ("", False)):
-        replace(made, origin=Origin(steps, "check-ins in c.csv")).save(tmp_path / "d", report=False)
+        replace(made, origin=Origin(steps, "check-ins in c.csv")).save(tmp_path / "d")
         said = run("export", tmp_path / "d", "--without-prior", "-o", tmp_path / "w")
         assert ("tell which steps were seen" in " ".join(said.split())) is says
 
@@ -156,7 +157,7 @@ def test_a_changed_channel_gives_another_folder(tmp_path: Path) -> None:
     for name, counts in (("a", [1, 2, 3]), ("b", [8, 1, 1])):
         cost = 1.0 - np.eye(3)
         made = md.design(md.Problem(md.Prior.from_counts(counts), cost, [md.MetricPrivacy(1.0, cost)]))
-        made.save(tmp_path / name, prior=False, report=False)
+        made.save(tmp_path / name, prior=False)
         found.append(contents(tmp_path / name)["channel.npz"])
     assert found[0] != found[1]
 
@@ -164,16 +165,16 @@ def test_a_changed_channel_gives_another_folder(tmp_path: Path) -> None:
 def test_nothing_of_an_older_folder_with_the_prior_stays(tmp_path: Path) -> None:
     cost = 1.0 - np.eye(3)
     made = md.design(md.Problem(md.Prior.from_counts([1, 2, 3]), cost, [md.MetricPrivacy(1.0, cost)]))
-    made.save(tmp_path / "d")
+    saving.save(made, tmp_path / "d")
     # Such a report would stay, since it is no longer the one that was written with the rest.
     (tmp_path / "d" / "report.html").write_text("0.1667 0.3333 0.5")
     with pytest.raises(ExportError, match="choose another folder"):
-        made.save(tmp_path / "d", prior=False, report=False)
+        made.save(tmp_path / "d", prior=False)
     (tmp_path / "e").mkdir()
     for _ in range(2):
-        made.save(tmp_path / "e", prior=False)
+        saving.save(made, tmp_path / "e", prior=False)
     # The other way round the prior was asked for.
-    made.save(tmp_path / "e")
+    saving.save(made, tmp_path / "e")
     assert md.verify(tmp_path / "e").lower_bound > 0
 
 
@@ -183,7 +184,7 @@ def test_what_is_stated_under_a_prior_is_refused(tmp_path: Path, own: list[float
     requirements = [md.MetricPrivacy(2.0, cost), md.DistortionPrivacy(0.1, cost, own)]
     made = md.design(md.Problem(md.Prior.uniform(3), cost, requirements))
     with pytest.raises(InputError, match=r"requirements\[1\]: is distortion privacy, .* under a prior"):
-        made.save(tmp_path / "d", prior=False)
+        saving.save(made, tmp_path / "d", prior=False)
     assert not (tmp_path / "d").exists()
 
 
@@ -251,7 +252,7 @@ def test_an_origin_knows_what_was_counted(origin: Origin, keys: tuple[str, ...])
 def test_a_prior_of_unknown_origin_is_said_to_be_one_that_may_be_private(tmp_path: Path) -> None:
     cost = 1.0 - np.eye(3)
     for prior, may_be in ((md.Prior.uniform(3), False), (md.Prior.from_counts([1, 2, 3]), True)):
-        md.design(md.Problem(prior, cost, [md.MetricPrivacy(1.0, cost)])).save(tmp_path / "d", report=False)
+        md.design(md.Problem(prior, cost, [md.MetricPrivacy(1.0, cost)])).save(tmp_path / "d")
         assert ("private" in run("inspect", tmp_path / "d")) is may_be
 
 

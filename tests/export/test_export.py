@@ -11,10 +11,11 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.atomic import write_file
 from mechdesign.certify import bundle
 from mechdesign.errors import CertificateError, ExportError, InputError, MissingDependencyError, UnknownNameError
-from mechdesign.export import sets, table
+from mechdesign.export import table
 from mechdesign.export.files import check_target
 from mechdesign.formats import FORMATS, Exported, format_of
 from mechdesign.formats.mps import mps
@@ -43,7 +44,7 @@ def design():
 
 @pytest.fixture
 def folder(design, tmp_path):
-    design.save(tmp_path / "made", report=False)
+    design.save(tmp_path / "made")
     return tmp_path / "made"
 
 
@@ -52,7 +53,8 @@ def folder(design, tmp_path):
 
 def test_everything_comes_back(design, folder):
     assert md.verify(folder).holds
-    problem, channel, certificate = sets.load(folder)
+    loaded = md.Design.load(folder)
+    problem, channel, certificate = loaded.problem, loaded.channel, loaded.certificate
     given = design.problem
     assert (problem.title, problem.objective) == ("Ein Täst", "worst")
     for name in ("prior", "cost"):
@@ -73,7 +75,7 @@ def test_everything_comes_back(design, folder):
     assert (channel.numerators == design.channel.numerators).all()
     assert (channel.secrets, channel.observables) == (given.secrets.labels, given.observables.labels)
     assert certificate.differences(design.certificate) == ()
-    assert sets.load_problem(folder).title == problem.title
+    assert md.Design.load(folder).problem.title == problem.title
     assert (md.Channel.load(folder).numerators == channel.numerators).all()
     loaded = md.Channel.load(folder)
     assert (loaded.secrets, loaded.observables) == (channel.secrets, channel.observables)
@@ -87,15 +89,16 @@ def test_a_bundle_says_which_distance_was_proved(folder):
 
 
 def test_what_was_loaded_can_be_designed_and_saved_again(folder, tmp_path):
-    again = md.design(sets.load_problem(folder))
-    again.save(tmp_path / "again", report=False)
+    again = md.design(md.Design.load(folder).problem)
+    again.save(tmp_path / "again")
     assert md.verify(tmp_path / "again").cost == pytest.approx(md.verify(folder).cost, rel=1e-9)
 
 
 def test_problems_without_domains(tmp_path):
     problem = md.Problem([0.5, 0.5], 1 - np.eye(2), [md.MetricPrivacy(1, 1 - np.eye(2))])
-    md.design(problem).save(tmp_path, report=False)
-    found, channel, _ = sets.load(tmp_path)
+    md.design(problem).save(tmp_path)
+    again = md.Design.load(tmp_path)
+    found, channel = again.problem, again.channel
     assert (found.secrets, found.observables, channel.secrets) == (None, None, ())
     assert (tmp_path / "channel.csv").read_text().startswith("secret,0,1\n0,0.73105")
 
@@ -104,18 +107,18 @@ def test_observables_that_are_the_secrets_stay_so(tmp_path):
     domain = md.Domain.from_labels(["a", "b"])
     distance = md.distances.hamming(domain)
     problem = md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], secrets=domain, observables=domain)
-    md.design(problem).save(tmp_path, report=False)
-    found = sets.load_problem(tmp_path)
+    md.design(problem).save(tmp_path)
+    found = md.Design.load(tmp_path).problem
     assert found.observables is found.secrets
     assert found.secrets.labels == ("a", "b")
 
 
 def test_the_report_is_part_of_the_set(design, tmp_path):
-    design.save(tmp_path)
+    saving.save(design, tmp_path)
     assert "<html" in (tmp_path / "report.html").read_text(encoding="utf-8")
     assert md.verify(tmp_path).holds
     # An older report does not survive beside a newer channel.
-    design.save(tmp_path, report=False)
+    design.save(tmp_path)
     assert sorted(os.listdir(tmp_path)) == ["certificate.json", "channel.csv", "channel.npz", "dual.npz"]
 
 
@@ -125,16 +128,16 @@ def test_labels_that_cannot_be_stored_are_refused(tmp_path):
         distance = md.distances.hamming(domain)
         problem = md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)], secrets=domain)
         with pytest.raises(InputError, match=r"secrets\.labels\[0\]"):
-            md.design(problem).save(tmp_path / "out", report=False)
+            md.design(problem).save(tmp_path / "out")
     assert not (tmp_path / "out").exists()
 
 
 def test_damaged_sets_are_not_loaded(design, folder):
     (folder / "channel.csv").write_text("secret,0\n")
     with pytest.raises(CertificateError, match=r"channel\.csv does not match its digest"):
-        sets.load(folder)
+        md.Design.load(folder)
     with pytest.raises(CertificateError, match="does not exist"):
-        sets.load(folder / "nowhere")
+        md.Design.load(folder / "nowhere")
 
 
 @pytest.mark.parametrize(
@@ -161,7 +164,7 @@ def test_descriptions_that_fit_no_domain_are_refused(design, tmp_path, metadata,
     bundle.write(tmp_path, bundle.encode(design.evidence(), design.certificate, metadata=metadata, arrays=arrays))
     assert md.verify(tmp_path).holds
     with pytest.raises(CertificateError, match=words):
-        sets.load(tmp_path)
+        md.Design.load(tmp_path)
 
 
 # --- formats -------------------------------------------------------------------------------------------------------
@@ -279,7 +282,7 @@ def test_targets(design, folder, tmp_path):
     (tmp_path / "killed" / ".channel.npz.partial").write_bytes(b"P")
     check_target(tmp_path / "killed")
     # An export beside which somebody keeps files of their own.
-    design.save(folder, report=False)
+    design.save(folder)
     (folder / "notes.txt").write_text("mine")
     check_target(folder)
 

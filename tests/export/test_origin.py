@@ -11,10 +11,10 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.certify import bundle
 from mechdesign.data.digest import file_digest
 from mechdesign.errors import CertificateError, InputError
-from mechdesign.export import sets
 from mechdesign.model.origin import Origin
 from mechdesign.report.proved import proved
 
@@ -51,12 +51,12 @@ def made(tmp_path, monkeypatch) -> Path:
     Path("c.csv").write_text(CHECKINS)
     Path("s.toml").write_text(SPECIFICATION)
     design = md.read_spec("s.toml").design()
-    design.save("made")
+    saving.save(design, "made")
     return tmp_path / "made"
 
 
 def test_the_specification_the_user_and_what_was_left_out_are_kept(made):
-    _, origin = sets.load_stated(made)
+    origin = md.Design.load(made).origin
     assert origin is not None
     assert origin.specification == SPECIFICATION
     assert origin.prior == "check-ins in c.csv, user u1 only, 0.5 added to each count"
@@ -90,19 +90,20 @@ def test_other_data_have_other_digests(made):
     again = md.read_spec("s.toml").design()
     assert again.origin is not None
     assert again.origin.files != first["files"]
-    assert np.array_equal(again.problem.prior, sets.load_problem(made).prior)
+    assert np.array_equal(again.problem.prior, md.Design.load(made).problem.prior)
 
 
 def test_what_is_not_said_is_said_to_be_unknown(tmp_path):
     distance = np.array([[0.0, 1.0], [1.0, 0.0]])
     design = md.design(md.Problem([0.5, 0.5], distance, [md.MetricPrivacy(1, distance)]))
-    design.save(tmp_path / "made")
-    assert sets.load_stated(tmp_path / "made")[1] is None
+    saving.save(design, tmp_path / "made")
+    assert md.Design.load(tmp_path / "made").origin is None
     assert "where they come from is not said" in run("verify", tmp_path / "made").stdout
 
 
 def test_a_claim_that_does_not_hold_is_not_among_the_proved(made):
-    problem, channel, certificate = sets.load(made)
+    design = md.Design.load(made)
+    problem, channel, certificate = design.problem, design.channel, design.certificate
     assert len(proved(problem, certificate)) == 3
     evidence = bundle.read(made).evidence
     revealing = np.zeros_like(channel.numerators)
@@ -122,7 +123,7 @@ def test_a_malformed_origin_is_refused(made, values):
     document["digest"] = bundle.document_digest(document)
     (made / "certificate.json").write_text(json.dumps(document))
     with pytest.raises(CertificateError, match="where the problem comes from"):
-        sets.load_stated(made)
+        md.Design.load(made)
 
 
 def test_the_digest_of_a_folder_sees_names_and_contents(tmp_path):

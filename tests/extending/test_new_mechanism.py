@@ -8,6 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.cli import main
 from mechdesign.mechanisms import FiniteMechanism, MechanismKind, register
 from mechdesign.mechanisms.finite import hops
@@ -93,7 +94,7 @@ def test_from_specification_to_verified_export(tmp_path):
     walk = md.MarkovChain(np.full((8, 8), 1 / 8))
     trace = md.release.Trace(city, md.graphs.blocks(city, 2), 1, walk, md.Prior.uniform(8), "permute-and-flip")
     (stage,) = trace.table(1)
-    stage.design.save(tmp_path / "step")
+    saving.save(stage.design, tmp_path / "step")
     assert md.verify(tmp_path / "step").epsilon[0] <= 1
 
 

@@ -22,7 +22,6 @@ from mechdesign.certify.stated import Stated
 from mechdesign.cli import main
 from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.errors import CertificateError, InputError, SpecificationError, UnknownNameError
-from mechdesign.export.sets import load, load_problem
 from mechdesign.model.requirement import Words
 from mechdesign.requirements.claimed import ClaimedPrivacy
 from mechdesign.requirements.kind import Reading, RequirementKind
@@ -236,7 +235,7 @@ def test_the_report_and_the_loaded_problem_speak_of_it(folder: Path) -> None:
     page = (folder / "report.html").read_text()
     assert "shift the odds between two listed secrets by a factor of at most 2" in page
     assert "belief of their own, but then expects to be off by at least 0.4" in page
-    ratio, suspicion = load_problem(folder).requirements
+    ratio, suspicion = md.Design.load(folder).problem.requirements
     assert isinstance(ratio, RatioPrivacy)
     assert ratio.pairs.tolist() == [[0, 1], [1, 2]]
     assert isinstance(suspicion, SuspicionPrivacy)
@@ -248,7 +247,8 @@ def test_who_has_never_heard_of_it_proves_and_loads_it_all_the_same(folder: Path
     KINDS.unregister("ratio")
     KINDS.unregister("suspicion")
     assert not md.verify(folder).differences(known)
-    problem, channel, certificate = load(folder)
+    loaded = md.Design.load(folder)
+    problem, channel, certificate = loaded.problem, loaded.channel, loaded.certificate
     assert [type(each) for each in problem.requirements] == [ClaimedPrivacy, ClaimedPrivacy]
     assert [each.kind for each in problem.requirements] == ["ratio", "suspicion"]
     assert md.design(problem).certificate.cost == pytest.approx(certificate.cost, rel=1e-8)

@@ -11,7 +11,6 @@ import pytest
 import mechdesign as md
 from mechdesign.data.traces import Trace, to_grid
 from mechdesign.errors import InputError, InterchangedWarning
-from mechdesign.export.sets import load
 from mechdesign.model.answers import sample_at
 from mechdesign.model.domain import BoundingBox, Domain
 from mechdesign.model.lattice import Lattice
@@ -98,8 +97,9 @@ def test_designs_across_180_degrees_show_degrees_within_180(tmp_path) -> None:
     distance = md.distances.haversine(domain)
     privacy = [md.MetricPrivacy(0.01, distance)]
     problem = md.Problem(md.Prior.uniform(8), distance, privacy, secrets=domain, observables=domain)
-    md.design(problem, tolerance=0.01).save(tmp_path / "d", report=False)
-    again, channel, _ = load(tmp_path / "d")
+    md.design(problem, tolerance=0.01).save(tmp_path / "d")
+    design = md.Design.load(tmp_path / "d")
+    again, channel = design.problem, design.channel
     assert again.secrets is not None
     assert again.secrets.geographic == domain.geographic
     places = sample_at(again, channel, -18.9, -179.9, size=50, rng=1).place

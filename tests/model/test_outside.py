@@ -106,7 +106,7 @@ def test_near_the_antimeridian_the_nearest_place_is_the_nearest_on_the_globe() -
 
 
 def test_some_cells_of_a_grid_are_known_again_from_files(tmp_path) -> None:
-    design(SOME).save(tmp_path, report=False)
+    design(SOME).save(tmp_path)
     found = read(tmp_path)
     domain = domain_of(found, "secrets", found.metadata["secrets"])
     assert domain is not None

@@ -292,7 +292,7 @@ def test_a_floor_within_the_largest_of_the_map_may_be_above_that_of_the_componen
 def test_the_saved_set_says_it_all(tmp_path):
     domain = grid(6, 3)
     made = md.policy.design(domain, md.policy.blocks(domain, 3), "0.8", title="Two blocks")
-    made.save(tmp_path, report=False)
+    made.save(tmp_path)
     found = md.verify(tmp_path)
     assert found.differences(made.certificate) == ()
     assert found.forbidden == 2 * 9 * 9

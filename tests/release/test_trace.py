@@ -539,7 +539,7 @@ def test_a_stage_is_exported_and_verified(tmp_path: Any) -> None:
     for mechanism in MECHANISMS:
         trace = Trace(strip(4), md.policy.line(4), 1, ring(4), np.full(4, 0.25), mechanism, delta=0.3)
         stage = trace.table(1)[0]
-        stage.design.save(tmp_path / mechanism, report=False)
+        stage.design.save(tmp_path / mechanism)
         certificate = md.verify(tmp_path / mechanism)
         assert certificate.differences(stage.certificate) == ()
 

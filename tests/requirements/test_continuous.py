@@ -16,6 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.certify import bundle
 from mechdesign.certify.certificate import certify
 from mechdesign.certify.dithering import Dithered
@@ -24,7 +25,6 @@ from mechdesign.certify.exact import exact
 from mechdesign.certify.stated import Stated
 from mechdesign.cli import main
 from mechdesign.errors import CertificateError, InputError, OutsideWarning, SpacingWarning
-from mechdesign.export.sets import load_problem
 from mechdesign.model import drawing
 from mechdesign.model.dithering import anchor_means
 from mechdesign.model.drawing import drawn_anchors
@@ -224,12 +224,12 @@ def test_factors_are_rounded_down_and_come_back_from_an_export(epsilon):
 
 def test_an_export_verifies_and_comes_back(tmp_path):
     design = designed()
-    design.save(tmp_path)
+    saving.save(design, tmp_path)
     found = md.verify(tmp_path)
     assert not found.differences(design.certificate)
     assert found.epsilon == design.certificate.epsilon
     assert [checked.number for checked in found.requirements] == ["epsilon", "factor", "factor"]
-    problem = load_problem(tmp_path)
+    problem = md.Design.load(tmp_path).problem
     (requirement,) = problem.requirements
     assert isinstance(requirement, md.ContinuousPrivacy)
     assert (requirement.epsilon, requirement.distance, requirement.size) == (Fraction("1.6"), "euclidean", 24)
@@ -242,11 +242,11 @@ def test_an_export_verifies_and_comes_back(tmp_path):
 
 def test_who_has_never_heard_of_the_kind_proves_it_all_the_same(tmp_path):
     design = designed()
-    design.save(tmp_path)
+    saving.save(design, tmp_path)
     KINDS.unregister("continuous")
     try:
         assert not md.verify(tmp_path).differences(design.certificate)
-        (requirement,) = load_problem(tmp_path).requirements
+        (requirement,) = md.Design.load(tmp_path).problem.requirements
         assert isinstance(requirement, ClaimedPrivacy)
     finally:
         register(md.ContinuousPrivacy)
@@ -270,7 +270,7 @@ def test_who_has_never_heard_of_the_kind_proves_it_all_the_same(tmp_path):
     ],
 )
 def test_tampered_claims_are_found(tmp_path, part, change, reason):
-    designed().save(tmp_path, report=False)
+    designed().save(tmp_path)
     path = tmp_path / bundle.CERTIFICATE
     document = json.loads(path.read_text())
     document["requirements"][part].update(change)
@@ -472,7 +472,7 @@ def test_sample_at_answers_for_raw_coordinates():
 
 
 def test_the_command_samples_at_coordinates(tmp_path):
-    designed().save(tmp_path / "set", report=False)
+    designed().save(tmp_path / "set")
     run = CliRunner().invoke
     found = run(main, ["sample", str(tmp_path / "set"), "--at", "3.21,2.56", "--size", "3", "--seed", "1"])
     assert found.exit_code == 0, found.output
@@ -505,9 +505,9 @@ def test_geographic_anchors_never_exceed_the_great_circle(tmp_path):
         problem = md.Problem.from_visits(points, answers, [md.ContinuousPrivacy("0.03", anchors)], cost)
         design = md.design(problem)
         assert 0.01 < design.certificate.epsilon[0] <= 0.03
-    design.save(tmp_path)
+    saving.save(design, tmp_path)
     assert not md.verify(tmp_path).differences(design.certificate)
-    assert load_problem(tmp_path).secrets.lattice == anchors.lattice
+    assert md.Design.load(tmp_path).problem.secrets.lattice == anchors.lattice
     assert 59 <= design.sample_at(59.5, 10.5, rng=1).place[0] <= 60
     with pytest.raises(InputError, match="north: has no plane"):
         md.Domain.geographic_anchors(4, 3, 80.0, 90.0, 10.0, 11.0)

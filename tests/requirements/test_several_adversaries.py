@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from scipy.optimize import linprog
 
 import mechdesign as md
-from mechdesign import spec
+from mechdesign import saving, spec
 from mechdesign.certify import bundle
 from mechdesign.cli import main
 from mechdesign.errors import (
@@ -22,7 +22,6 @@ from mechdesign.errors import (
     RevealedWarning,
     SpecificationError,
 )
-from mechdesign.export.sets import load_problem
 from mechdesign.model.problem import largest_distortion
 from mechdesign.report.adversaries import adversaries
 
@@ -113,7 +112,7 @@ def floors_of(tmp_path, **prior):
     true = md.Prior.from_counts([6, 5, 4, 3, 2, 1])
     required = [md.MetricPrivacy(2, error), md.DistortionPrivacy(0.5, error, **prior)]
     design = md.design(md.Problem(true, error, required, secrets=domain, observables=domain))
-    design.save(tmp_path / "set")
+    saving.save(design, tmp_path / "set")
     return design, tmp_path / "set"
 
 
@@ -123,7 +122,7 @@ def test_a_set_of_priors_is_one_requirement_and_survives_the_export(tmp_path):
     assert len(design.certificate.distortion) == 3
     assert min(design.certificate.distortion) >= 0.5
     assert not md.verify(folder).differences(design.certificate)
-    loaded = load_problem(folder).requirements[1]
+    loaded = md.Design.load(folder).problem.requirements[1]
     assert isinstance(loaded, md.DistortionPrivacy)
     assert [each.probabilities.tolist() for each in loaded.priors] == [each.probabilities.tolist() for each in priors]
     page = (folder / "report.html").read_text()

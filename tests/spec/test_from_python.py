@@ -12,6 +12,7 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.errors import InputError, SolverInterruptedError, SpecificationError
 from mechdesign.solvers import Status
 
@@ -132,7 +133,7 @@ def test_schedules():
     assert stages[0].stage.startswith("1 of 2: ")
     answer = json.loads(run("design", "s.toml", "-o", "out", "--no-report", "--json").stdout)
     assert [facts(each["certificate"]) for each in answer] == [facts(made.certificate) for made in designs.values()]
-    saved = list(given.save_designs("again", report=False))
+    saved = list(given.save_designs("again"))
     assert len(saved) == 2
     assert Path("again/schedule.csv").read_bytes() == Path("out/schedule.csv").read_bytes()
     assert md.verify("again/epsilon-0.25").holds
@@ -160,8 +161,8 @@ def test_traces():
     Path("t.csv").write_text("lat,lon\n40.05,-74.35\n40.15,-74.25\n40.25,-74.15\n")
     released = given.release("t.csv", seed=4)
     assert run("release", "s.toml", "t.csv", "--seed", 4, "-o", "out", "--channels", "--truth", "mine").exit_code == 0
-    released.save("again", channels=True)
-    released.save_truth("mine-again", given.states("t.csv"))
+    saving.save(released, "again", channels=True)
+    saving.save_truth(released, "mine-again", given.states("t.csv"))
     names = ["map.svg", "over-time.svg", "released.csv", "mine/true.csv"]
     for name in names:
         here, there = (Path(name.replace("mine", folder)) for folder in ("mine", "mine-again"))

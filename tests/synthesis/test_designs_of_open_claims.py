@@ -12,10 +12,10 @@ import pytest
 from scipy.optimize import linprog
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.certify.claims import Floor, PairBound
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import InfeasibleError, InputError, PriorWarning
-from mechdesign.export.sets import load_problem
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.claimed import ClaimedPrivacy
 
@@ -173,10 +173,10 @@ def test_one_requirement_may_make_several_claims(tmp_path: Path) -> None:
     assert problem.places == (0, 1, 1, 2)
     made = md.design(problem)
     assert made.certificate.cost == pytest.approx(least(problem), rel=1e-7)
-    made.save(tmp_path)
+    saving.save(made, tmp_path)
     assert [checked.kind for checked in md.verify(tmp_path).requirements] == ["metric", "guarded", "guarded", "doubt"]
     assert "guarded privacy" in (tmp_path / "report.html").read_text()
-    again = load_problem(tmp_path)
+    again = md.Design.load(tmp_path).problem
     assert [each.kind for each in again.requirements] == ["metric", "guarded", "doubt"]
     assert again.places == problem.places
 

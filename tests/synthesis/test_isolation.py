@@ -18,7 +18,6 @@ from mechdesign.certify import second_verifier
 from mechdesign.certify.claims import ExponentBound, Floor, RatioBound
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import InputError, RevealedWarning
-from mechdesign.export import sets
 from mechdesign.model.disclosure import disclosed
 from mechdesign.model.requirement import Requirement
 from mechdesign.model.ties import bounds_pairs, loose, untied
@@ -200,10 +199,11 @@ def test_other_ways_are_not_known(isolated: object) -> None:
 def test_a_problem_is_still_stated_and_read_back(tmp_path: Path) -> None:
     """Neither requirements nor problems are refused: bundles of earlier versions hold such designs."""
     made = quietly(problem(md.ThresholdPrivacy(1, DISTANCE, 0.5)))
-    made.save(tmp_path, report=False)
+    made.save(tmp_path)
     assert md.verify(tmp_path).revealed == (0, 1, 2, 5)
     assert second_verifier.prove(tmp_path)[-1].endswith("; revealed for certain: secrets [0, 1, 2, 5]")
-    stated, _, certificate = sets.load(tmp_path)
+    loaded = md.Design.load(tmp_path)
+    stated, certificate = loaded.problem, loaded.certificate
     assert certificate.revealed == (0, 1, 2, 5)
     assert stated.requirements[0].kind == "threshold"
     assert json.loads((tmp_path / "certificate.json").read_text())["certificate"]["revealed"] == [0, 1, 2, 5]

@@ -11,9 +11,9 @@ from hypothesis import strategies as st
 from oracle import least_cost
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.certify.certificate import certify
 from mechdesign.errors import CertificateError, InfeasibleError, InputError
-from mechdesign.export.sets import load_problem
 from mechdesign.formats.mps import mps
 from mechdesign.graphs.builders import blocks, from_edges
 from mechdesign.model.problem import largest_distortion
@@ -290,14 +290,14 @@ def test_a_set_with_forbidden_answers_verifies_and_fails_when_one_is_given(tmp_p
     problem = md.Problem(np.arange(1.0, 7) / 21, cost, [md.GraphPrivacy(1, graph)], secrets=domain, observables=domain)
     made = md.design(problem)
     assert made.certificate.forbidden == 18
-    made.save(tmp_path)
+    saving.save(made, tmp_path)
     found = md.verify(tmp_path)
     assert found.differences(made.certificate) == ()
     page = (tmp_path / "report.html").read_text()
     assert "18 of 36" in page
     assert "For each secret only 3 of them are permitted" in page
     assert "Euclidean distance from the truth" in page
-    assert np.array_equal(load_problem(tmp_path).cost, problem.cost)
+    assert np.array_equal(md.Design.load(tmp_path).problem.cost, problem.cost)
 
     moved = made.channel.numerators.copy()
     moved[0, 3] += 1

@@ -13,6 +13,7 @@ import pytest
 from oracle import least_cost
 
 import mechdesign as md
+from mechdesign import saving
 from mechdesign.certify import second_verifier
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import InfeasibleError, InputError, MetricWarning, TimeLimitError
@@ -185,7 +186,7 @@ def test_what_is_designed_is_verified_by_both_verifiers(tmp_path: Path) -> None:
     shared_in_part[2:, 1] = 1
     floor = md.DistortionPrivacy("0.3", 1 - np.eye(4))
     made = md.design(md.Problem([0.4, 0.3, 0.2, 0.1], shared_in_part, [GRAPH, floor], "worst"))
-    made.save(tmp_path)
+    saving.save(made, tmp_path)
     assert md.verify(tmp_path).differences(made.certificate) == ()
     assert second_verifier.prove(tmp_path)
 

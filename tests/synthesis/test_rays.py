@@ -92,7 +92,7 @@ def test_two_floors_of_which_one_has_a_prior_of_its_own() -> None:
 
 def test_the_second_verifier_proves_it(tmp_path: Path) -> None:
     problem = problems()["grid"]
-    md.design(problem, rows="rays", tolerance=5e-2).save(tmp_path / "rays", report=False)
+    md.design(problem, rows="rays", tolerance=5e-2).save(tmp_path / "rays")
     assert md.verify(tmp_path / "rays").holds
     assert second_verifier.prove(tmp_path / "rays")
 

@@ -1,0 +1,200 @@
+"""Pages are files that are handed to whatever writes a bundle; `saving` writes values with their pages."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import mechdesign as md
+from mechdesign import saving
+from mechdesign.blowfish import Publication
+from mechdesign.errors import ExportError, InputError, ReportError
+from mechdesign.model.origin import Origin
+from mechdesign.solvers.contract import Status
+from mechdesign.spec.blowfish.specification import parse as parse_table
+from mechdesign.synthesis.summary import SolveSummary
+
+WALK = """
+domain.grid = { columns = 3, rows = 1, width = 3, height = 1 }
+prior.uniform = true
+cost.distance = "euclidean"
+privacy = [{ kind = "graph", epsilon = 1, blocks = 3 }]
+release.transition = { neighbours = 4 }
+"""
+TABLE = """
+domain.attributes.age = { range = [0, 9] }
+policy.kind = "line"
+release = { kind = "histogram", epsilon = 1 }
+"""
+
+
+@pytest.fixture(scope="module")
+def design():
+    cost = 1 - np.eye(3)
+    problem = md.Problem(md.Prior.from_counts([3, 2, 1]), cost, [md.MetricPrivacy(1, cost)], title="Three")
+    return replace(md.design(problem), origin=Origin(prior="counted"))
+
+
+@pytest.fixture
+def trace(tmp_path):
+    (tmp_path / "t.csv").write_text("state\n0\n1\n")
+    return md.spec.parse(WALK).release(tmp_path / "t.csv", seed=1)
+
+
+@pytest.fixture(scope="module")
+def table():
+    return parse_table(TABLE).release({"age": [1, 2, 2]}, rng=1)
+
+
+def contents(folder):
+    return {path.name: path.read_bytes() for path in folder.iterdir()}
+
+
+def fails(value):
+    raise ValueError("nothing can be drawn")
+
+
+# --- designs -------------------------------------------------------------------------------------------------------
+
+
+def test_a_design_comes_back_to_the_last_byte(design, tmp_path):
+    design.save(tmp_path / "one", files={"note.txt": b"mine"})
+    loaded = md.Design.load(tmp_path / "one")
+    loaded.save(tmp_path / "two", files={"note.txt": b"mine"})
+    assert contents(tmp_path / "two") == contents(tmp_path / "one")
+    assert loaded.origin == design.origin
+    assert loaded.summary == replace(design.summary, message="", tried=loaded.summary.tried)
+    assert (loaded.multipliers is None) == (design.multipliers is None)
+
+
+def test_the_certificate_vouches_for_further_files(design, tmp_path):
+    design.save(tmp_path, files={"note.txt": b"mine"})
+    listed = json.loads((tmp_path / "certificate.json").read_text())["files"]
+    assert listed["note.txt"] == hashlib.sha256(b"mine").hexdigest()
+    assert md.verify(tmp_path).holds
+    # What the next one lacks goes.
+    design.save(tmp_path)
+    assert "note.txt" not in contents(tmp_path)
+
+
+def test_a_page_is_a_file_like_others(design, tmp_path):
+    saving.save(design, tmp_path / "one")
+    design.save(tmp_path / "two", files={"report.html": saving.html(design).encode()})
+    assert contents(tmp_path / "one") == contents(tmp_path / "two")
+
+
+def test_a_function_gets_the_design_that_is_written(design, tmp_path):
+    seen = []
+
+    def note(made):
+        seen.append(made)
+        return {"note.txt": b"mine"}
+
+    design.save(tmp_path / "with", files=note)
+    design.save(tmp_path / "without", files=note, prior=False)
+    assert seen[0] is design
+    assert seen[1].problem.prior.tolist() == [1 / 3] * 3
+    assert seen[1].multipliers is None
+    assert "note.txt" in contents(tmp_path / "without")
+    assert md.Design.load(tmp_path / "without").status is Status.STATED
+
+
+@pytest.mark.parametrize("name", ["certificate.json", "channel.npz", "Dual.npz", "channel.csv", "certificate.json."])
+def test_names_of_the_set_are_taken(design, tmp_path, name):
+    with pytest.raises(InputError, match="files: has a name that is taken"):
+        design.save(tmp_path / "out", files={name: b""})
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "/x", "a\\b", ".x", "", "x\n", 3])
+def test_names_that_are_no_plain_file_names_are_refused(design, table, trace, tmp_path, name):
+    for value in (design, table, trace):
+        with pytest.raises(InputError, match="no plain file name"):
+            value.save(tmp_path / "out", files={name: b""})
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("files", [{"x": "text"}, {"x": None}, {"x": bytearray()}, ["x"], None])
+def test_what_is_not_bytes_is_refused(design, table, trace, tmp_path, files):
+    for value in (design, table, trace):
+        with pytest.raises(InputError, match="files"):
+            value.save(tmp_path / "out", files=files)
+    assert not (tmp_path / "out").exists()
+
+
+@pytest.mark.parametrize("old", [{"report": True}, {"report": False}, {"force": True}])
+def test_what_save_no_longer_takes_is_said_with_what_does(design, table, tmp_path, old):
+    for value in (design, table) if "report" in old else (design,):
+        with pytest.raises(InputError, match=r"md\.report\.save\("):
+            value.save(tmp_path / "out", **old)
+
+
+def test_summaries_tell_what_provenance_tells():
+    summary = SolveSummary(Status.STALLED, "gone", plan="p", seconds=1, iterations=3, tried=("a", "b"))
+    again = SolveSummary.from_provenance(summary.provenance())
+    assert again == replace(summary, message="")
+    strange = {"solver": 3, "iterations": "many", "status": "well", "tried": 1, "numpy": "2"}
+    assert SolveSummary.from_provenance(strange) == SolveSummary(Status.STATED)
+
+
+# --- traces and tables ---------------------------------------------------------------------------------------------
+
+
+def test_a_trace_is_its_outputs_and_the_files_that_go_with_them(trace, tmp_path):
+    trace.save(tmp_path / "bare")
+    assert sorted(contents(tmp_path / "bare")) == ["release.json", "released.csv", "steps.json"]
+    trace.save(tmp_path / "more", files={"note.txt": b"mine"})
+    assert json.loads((tmp_path / "more" / "release.json").read_text()) == trace.manifest({"note.txt": b"mine"})
+    saving.save(trace, tmp_path / "page")
+    assert contents(tmp_path / "page").keys() == {*contents(tmp_path / "bare"), *saving.pages(trace)}
+    assert json.loads((tmp_path / "page" / "release.json").read_text()) == trace.manifest(saving.pages(trace))
+
+
+@pytest.mark.parametrize("name", ["released.csv", "release.json", "steps.json", "channels"])
+def test_names_of_a_trace_are_taken(trace, tmp_path, name):
+    with pytest.raises(InputError, match="taken"):
+        trace.save(tmp_path / "out", files={name: b""})
+
+
+def test_a_table_is_its_answers_and_the_files_that_go_with_them(table, tmp_path):
+    table.save(tmp_path / "bare")
+    assert sorted(contents(tmp_path / "bare")) == ["answers.csv", "release.json"]
+    with pytest.raises(InputError, match="taken"):
+        table.save(tmp_path / "out", files={"answers.csv": b""})
+    saving.save(table, tmp_path / "page")
+    assert contents(tmp_path / "page") == contents(tmp_path / "bare") | {"report.html": saving.html(table).encode()}
+    # A release without what was read from it is written alike.
+    saving.save(table.release, tmp_path / "again")
+    assert contents(tmp_path / "again") == contents(tmp_path / "bare") | saving.pages(Publication(table.release))
+
+
+def test_what_is_written_stands_although_a_page_fails(design, table, trace, tmp_path):
+    for number, (value, file) in enumerate(
+        [(design, "certificate.json"), (table, "release.json"), (trace, "released.csv")]
+    ):
+        with pytest.raises(ReportError, match=r"complete.* missing \(nothing can be drawn\)"):
+            value.save(tmp_path / str(number), files=fails)
+        assert file in contents(tmp_path / str(number))
+
+
+def test_folders_are_looked_at_before_anything_is_drawn(design, table, trace, tmp_path, monkeypatch):
+    (tmp_path / "file").write_text("")
+    for page in ("report.page", "release.page", "blowfish.report"):
+        monkeypatch.setattr(f"mechdesign.{page}.html", fails)
+    for value in (table, trace):
+        with pytest.raises(ExportError, match="is not a folder"):
+            saving.save(value, tmp_path / "file")
+    design.save(tmp_path / "set")
+    with pytest.raises(ExportError, match="another specification"):
+        saving.save(replace(design, origin=Origin("other")), tmp_path / "set", overwrite=False)
+
+
+@pytest.mark.parametrize("value", [None, "text", 3, np.eye(2)])
+def test_what_has_no_page_is_refused(tmp_path, value):
+    for call in (saving.html, saving.pages, lambda wrong: saving.save(wrong, tmp_path)):
+        with pytest.raises(InputError, match="value: has no page"):
+            call(value)
