@@ -364,7 +364,7 @@ def with_records() -> Iterator[Mistake]:
         "centroids outside": lambda: md.blowfish.kmeans([39], 1, full, 1, 1, initial=[[300]]), "ε for Gaussian noise": lambda: md.blowfish.strategy("ranges", line).release([39], epsilon=1),
         "a prior for one count too few": lambda: md.blowfish.optimal_count(4, 1, prior=[0.25] * 4), "counts for a prior": lambda: md.blowfish.optimal_count(4, 1, prior=[1, 1, 1, 1, 1]),
         "a refund": lambda: md.Ledger(epsilon=1).spend("a", "b", epsilon=-1), "a release from nowhere": lambda: md.blowfish.load("nowhere"),
-        "a table for a release": lambda: md.blowfish.read_spec("good.csv"), "a design for a release": lambda: md.blowfish.read_spec("s.toml"),
+        "a table for a release": lambda: md.spec.read("good.csv"), "a design for a release": lambda: md.spec.read("s.toml"),
     }.items():  # fmt: skip
         yield Mistake(name, call, "")
 

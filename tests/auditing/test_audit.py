@@ -402,7 +402,7 @@ def test_planar_laplace_asks_for_different_places_in_the_plane() -> None:
     # Secrets may share a place, and then share a row.
     twice = md.Domain.from_points([[0.3, 0.4]] * 2, unit="km")
     assert len(np.unique(md.mechanisms.PlanarLaplace(1, twice).matrix(square), axis=0)) == 1
-    with pytest.raises(InputError, match="epsilon: is not positive"):
+    with pytest.raises(InputError, match="epsilon: must be positive"):
         md.mechanisms.PlanarLaplace(0, md.Domain.grid(2, 2, 2.0, 2.0))
 
 

@@ -67,7 +67,7 @@ def test_nothing_is_better_than_the_optimum_and_the_picture_shows_all():
         assert each.geometric_remapped == pytest.approx(each.optimal, rel=1e-7)
         assert each.geometric_remapped <= each.geometric
         assert each.laplace_remapped <= each.laplace
-    figure = md.blowfish.comparison_picture(found, 6)
+    figure = md.figures.compare_counts(found, 6)
     assert len(figure.axes[0].lines) == 6
 
 

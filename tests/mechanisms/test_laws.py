@@ -69,7 +69,7 @@ def test_the_law_of_the_exponential_mechanism_is_that_of_its_answers():
 
 @pytest.mark.parametrize("rule", [md.mechanisms.PlanarLaplace, md.mechanisms.Exponential])
 def test_interchanged_arguments_are_named(rule):
-    with pytest.raises(InputError, match=r"epsilon: is not a number"):
+    with pytest.raises(InputError, match=r"epsilon: is of type Domain, not a number"):
         rule(FAR, 1.0)
 
 
