@@ -364,7 +364,7 @@ def with_records() -> Iterator[Mistake]:
         "centroids outside": lambda: md.blowfish.kmeans([39], 1, full, 1, 1, initial=[[300]]), "ε for Gaussian noise": lambda: md.blowfish.strategy("ranges", line).release([39], epsilon=1),
         "a prior for one count too few": lambda: md.blowfish.optimal_count(4, 1, prior=[0.25] * 4), "counts for a prior": lambda: md.blowfish.optimal_count(4, 1, prior=[1, 1, 1, 1, 1]),
         "a refund": lambda: md.Ledger(epsilon=1).spend("a", "b", epsilon=-1), "a release from nowhere": lambda: md.blowfish.load("nowhere"),
-        "a table for a release": lambda: md.blowfish.read_spec("good.csv"), "a design for a release": lambda: md.blowfish.read_spec("s.toml"),
+        "a table for a release": lambda: md.spec.read("good.csv"), "a design for a release": lambda: md.spec.read("s.toml"),
     }.items():  # fmt: skip
         yield Mistake(name, call, "")
 
@@ -386,7 +386,7 @@ def with_chains_and_traces() -> Iterator[Mistake]:
         "a share in per cent": lambda: md.traces.read_checkins("good.csv", missing=20), "a user as a number": lambda: md.traces.to_grid(visited, box).counts(6),
         "edges of a figure from 1 on": lambda: md.figures.policy(city, [(5, 6)]), "a longer true trace": lambda: md.figures.trace(city, [0, 1], [0, 1, 2]),
         "no answers": lambda: md.figures.answers(made, 0), "a design for a channel": lambda: md.attack.optimal(made, [0.25] * 4, np.ones((4, 4))),
-        "masses that do not sum to 1": lambda: md.rules.additive({0: 0.5}, 2), "a rule's arguments exchanged": lambda: md.rules.planar_laplace(1.0, city),
+        "masses that do not sum to 1": lambda: md.mechanisms.additive({0: 0.5}, 2), "a rule's arguments exchanged": lambda: md.mechanisms.PlanarLaplace(city, 1.0),
         "a value swept twice": lambda: md.sweep.run(md.sweep.parse(text + swept), "swept", jobs=1), "ε for a setting": lambda: md.spec.parse(text).design(epsilon=2), "a path for a text": lambda: md.spec.parse("s.toml"),
         "budgets from step 1 on": lambda: md.leakage.read_budgets(_bad("step,epsilon\n1,0.1\n")),
     }.items():  # fmt: skip

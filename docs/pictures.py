@@ -15,7 +15,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import mechdesign as md
-from mechdesign.leakage import plots
+from mechdesign.report import leakage_figures as plots
 from mechdesign.report import plot
 from mechdesign.report.maps import draw, panel_size, scale_bar
 from mechdesign.report.policy import Shown, policy_picture

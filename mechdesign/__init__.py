@@ -23,7 +23,6 @@ if TYPE_CHECKING:
     from . import sweep as sweep
     from .accounting.ledger import Ledger as Ledger
     from .attacks import attack as attack
-    from .auditing import rules as rules
     from .auditing.audit import Audit as Audit
     from .auditing.audit import audit as audit
     from .certify.certificate import Certificate as Certificate
@@ -60,7 +59,6 @@ _MODULES = {
     "mechanisms": ".mechanisms",
     "policy": ".policy",
     "release": ".release",
-    "rules": ".auditing.rules",
     "spec": ".spec",
     "sweep": ".sweep",
     "traces": ".data.traces",

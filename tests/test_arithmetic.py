@@ -60,10 +60,10 @@ def test_it_would_be_raised_without(strict):
 
 CASES = {
     "design with a large ε": lambda: md.design(problem(4.0), solver="block").certificate.cost,
-    "planar Laplace rule": lambda: md.rules.planar_laplace(LINE, 20.0).sum(),
-    "exponential rule": lambda: md.rules.exponential(DISTANCE, 30.0).sum(),
-    "geometric rule": lambda: md.rules.geometric(200, 8.0).sum(),
-    "audit": lambda: md.audit(md.rules.exponential(DISTANCE, 2.0), distance=DISTANCE).epsilon,
+    "planar Laplace rule": lambda: md.mechanisms.PlanarLaplace(20.0, LINE).matrix().sum(),
+    "exponential rule": lambda: md.mechanisms.Exponential(30.0, DISTANCE).matrix().sum(),
+    "geometric rule": lambda: md.mechanisms.Geometric(8.0, 200).matrix().sum(),
+    "audit": lambda: md.audit(md.mechanisms.Exponential(2.0, DISTANCE).matrix(), distance=DISTANCE).epsilon,
     "spread of noise": lambda: md.mechanisms.DiscreteGaussian(0.05).variance,
     "picture": lambda: md.figures.policy(LINE, [[0, 1]]).get_figwidth(),
     "leakage": lambda: md.leakage.temporal([0.1] * 3, [[0.9, 0.1], [0.2, 0.8]], None).sum(),

@@ -34,7 +34,6 @@ if TYPE_CHECKING:
     from .optimal_channels import optimal_count as optimal_count
     from .parallel import ParallelComposition as ParallelComposition
     from .parallel import parallel_composition as parallel_composition
-    from .pictures import comparison_picture as comparison_picture
     from .planning import Plan as Plan
     from .planning import plan_cumulative as plan_cumulative
     from .planning import plan_histogram as plan_histogram
@@ -76,14 +75,12 @@ _VALUES = {
     "Quantile": ".ranges",
     "RangePlan": ".range_planning",
     "Release": ".release",
-    "ReleaseSpecification": "mechdesign.spec.blowfish.specification",
     "Sensitivity": ".query_sensitivity",
     "Strategy": ".linear_strategy",
     "Workload": ".workload",
     "budget_split": ".range_planning",
     "cdf": ".ranges",
     "compare_counts": ".optimal_channels",
-    "comparison_picture": ".pictures",
     "constraint_sensitivity": ".known_counts",
     "hierarchical": ".cumulative",
     "kmeans": ".kmeans_release",
@@ -103,7 +100,6 @@ _VALUES = {
     "plan_workload": ".planning",
     "quantile": ".ranges",
     "range_query": ".ranges",
-    "read_spec": "mechdesign.spec.blowfish.specification",
     "release_cumulative": ".cumulative",
     "release_histogram": ".linear_release",
     "release_linear": ".linear_release",

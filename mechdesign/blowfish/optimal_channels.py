@@ -184,7 +184,7 @@ def compare_counts(
     found = []
     for epsilon in np.atleast_1d(as_array(epsilons, "epsilons")).tolist():
         made = optimal_count(records, epsilon, cost, prior, **solving)
-        geometric, laplace = Geometric(epsilon, size).probabilities(), _rounded_laplace(float(exact(epsilon)), size)
+        geometric, laplace = Geometric(epsilon, size).matrix(), _rounded_laplace(float(exact(epsilon)), size)
         found.append(
             CountCosts(
                 epsilon,

@@ -9,11 +9,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.blowfish import pictures
 from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.kmeans_release import ClusteringRelease
 from mechdesign.blowfish.published import Published
 from mechdesign.blowfish.release import Description, Release
+from mechdesign.report import table_figures as pictures
 from mechdesign.report.document import document, figure, section, table, text
 from mechdesign.report.scales import short
 from mechdesign.report.words import decimal

@@ -175,12 +175,12 @@ def plan(specification: Path | None, example: str | None) -> None:
 
 
 def _specified(path: Path | None, example: str | None) -> ReleaseSpecification:
-    from mechdesign.spec.blowfish.specification import parse, read_spec
+    from mechdesign.spec.blowfish.specification import parse, read
 
     if path is not None and example is not None:
         raise click.UsageError("give SPEC.toml or --example NAME, not both")
     if path is not None:
-        return read_spec(path)
+        return read(path)
     if example is None:
         raise click.UsageError("give SPEC.toml, or --example NAME; `mechdesign examples` lists them")
     return parse(example_for(example, "blowfish").text)

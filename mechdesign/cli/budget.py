@@ -127,11 +127,11 @@ def budget(
     else:
         _show_budgets(found)
     if plot is not None:
-        from mechdesign.leakage import plots
-        from mechdesign.report.figures import save_figure
+        from mechdesign.report import leakage_figures
+        from mechdesign.report.style import save_figure
 
         with silenced():
-            save_figure(plots.allocation(alpha, len(budgets), before, after), plot)
+            save_figure(leakage_figures.allocation(alpha, len(budgets), before, after), plot)
 
 
 def _show_budgets(found: Mapping[str, tuple[float, list[float]]]) -> None:
@@ -220,11 +220,11 @@ def _least_cost(
     else:
         _show_best(best, under_mixture)
     if plot is not None:
-        from mechdesign.leakage import plots
-        from mechdesign.report.figures import save_figure
+        from mechdesign.report import leakage_figures
+        from mechdesign.report.style import save_figure
 
         with silenced():
-            save_figure(plots.allocation(alpha, count, before, after, best.epsilons), plot)
+            save_figure(leakage_figures.allocation(alpha, count, before, after, best.epsilons), plot)
 
 
 def _count(*counts: int | None) -> int:

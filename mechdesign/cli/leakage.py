@@ -125,11 +125,11 @@ def leakage(
         if example is not None:
             show_next(_next(example))
     if plot is not None:
-        from mechdesign.leakage import plots
-        from mechdesign.report.figures import save_figure
+        from mechdesign.report import leakage_figures
+        from mechdesign.report.style import save_figure
 
         with silenced():
-            save_figure(plots.leakage(budgets, before, after), plot)
+            save_figure(leakage_figures.leakage(budgets, before, after), plot)
 
 
 def _print_facts(found: Mapping[str, Mapping[str, float]], width: int | None) -> None:

@@ -69,9 +69,9 @@ def policy(
         say_note(note)
     # Imported late: wrong input is refused at once.
     from mechdesign.policy.files import picture, write_overview
-    from mechdesign.report.figures import save_figure
     from mechdesign.report.policy import can_draw
     from mechdesign.report.private import STEPS, tells_steps
+    from mechdesign.report.style import save_figure
 
     if tells_steps(given.origin):
         say_note(STEPS)

@@ -5,7 +5,7 @@ Correlations (2019). `LossFunction` is exact for every α; `backward`, `forward`
 release, `supremum` what it tends to, `constant_budget`, `allocate_budget` and `best_budgets` the budgets that bound it,
 `window` and `guarantees` what several releases leak together, and `Accountant` keeps a running system within its
 promise. The algorithms of the paper are in `mechdesign.leakage.cao2019`, where they serve with `fractional` as
-independent checks. Figures are in `mechdesign.leakage.plots`.
+independent checks. Figures are in `mechdesign.figures`.
 """
 
 from __future__ import annotations
@@ -30,15 +30,6 @@ from mechdesign.model.open_chain import OpenChain
 
 if TYPE_CHECKING:
     from mechdesign.leakage import cao2019 as cao2019
-    from mechdesign.leakage import plots as plots
-    from mechdesign.leakage.cao2019 import algorithm1 as algorithm1
-    from mechdesign.leakage.cao2019 import algorithm2 as algorithm2
-    from mechdesign.leakage.cao2019 import algorithm3 as algorithm3
-    from mechdesign.leakage.cao2019 import algorithm4 as algorithm4
-    from mechdesign.leakage.cao2019 import algorithm5 as algorithm5
-    from mechdesign.leakage.cao2019 import algorithm6 as algorithm6
-    from mechdesign.leakage.cao2019 import algorithm7 as algorithm7
-    from mechdesign.leakage.cao2019 import algorithm8 as algorithm8
 
 __all__ = [
     "Accountant",
@@ -58,14 +49,6 @@ __all__ = [
     "User",
     "UsersLeakage",
     "Varying",
-    "algorithm1",
-    "algorithm2",
-    "algorithm3",
-    "algorithm4",
-    "algorithm5",
-    "algorithm6",
-    "algorithm7",
-    "algorithm8",
     "allocate_budget",
     "backward",
     "best_budgets",
@@ -75,7 +58,6 @@ __all__ = [
     "forward",
     "fractional",
     "guarantees",
-    "plots",
     "read_budgets",
     "row_pair_program",
     "smooth",
@@ -89,13 +71,8 @@ __all__ = [
 
 
 def __getattr__(name: str) -> object:
-    # Matplotlib takes a second to load; the paper's algorithms are for checks.
-    if name in ("cao2019", "plots"):
-        return importlib.import_module(f"mechdesign.leakage.{name}")
-    if name in __all__:
-        value: object = getattr(importlib.import_module("mechdesign.leakage.cao2019"), name)
-        globals()[name] = value
-        return value
+    if name == "cao2019":
+        return importlib.import_module("mechdesign.leakage.cao2019")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 

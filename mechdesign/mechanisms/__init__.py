@@ -15,11 +15,15 @@ if TYPE_CHECKING:
     from mechdesign.mechanisms.discrete import DiscreteLaplace as DiscreteLaplace
     from mechdesign.mechanisms.exponential import Exponential as Exponential
     from mechdesign.mechanisms.finite import FiniteMechanism as FiniteMechanism
+    from mechdesign.mechanisms.finite import additive as additive
+    from mechdesign.mechanisms.finite import hops as hops
+    from mechdesign.mechanisms.finite import snapping as snapping
     from mechdesign.mechanisms.geometric import Geometric as Geometric
     from mechdesign.mechanisms.knorm import KNormMechanism as KNormMechanism
     from mechdesign.mechanisms.laplace import Laplace as Laplace
     from mechdesign.mechanisms.mechanism import Mechanism as Mechanism
     from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic as PlanarIsotropic
+    from mechdesign.mechanisms.planar_laplace import PlanarLaplace as PlanarLaplace
     from mechdesign.mechanisms.randomised_response import RandomisedResponse as RandomisedResponse
     from mechdesign.mechanisms.registry import MechanismKind as MechanismKind
     from mechdesign.mechanisms.registry import available as available
@@ -37,10 +41,14 @@ _VALUES = {
     "Mechanism": "mechanism",
     "MechanismKind": "registry",
     "PlanarIsotropic": "planar_isotropic",
+    "PlanarLaplace": "planar_laplace",
     "RandomisedResponse": "randomised_response",
+    "additive": "finite",
     "available": "registry",
     "find": "registry",
+    "hops": "finite",
     "register": "registry",
+    "snapping": "finite",
 }
 
 __all__ = [*_VALUES]

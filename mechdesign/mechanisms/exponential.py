@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import networkx as nx
-import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.mechanisms.finite import FiniteMechanism, hops
+from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.errors import InputError
+from mechdesign.mechanisms.finite import FiniteMechanism, falling, hops
 from mechdesign.model import distances
 from mechdesign.requirements.numbers import Number
-from mechdesign.validation import Floats
+from mechdesign.validation import Floats, as_nonnegative
 
 __all__ = ["Exponential"]
 
@@ -23,7 +24,7 @@ class Exponential(FiniteMechanism):
 
     With a metric d it is ε·d-private: both the numerator and the normalising sum change by at most exp(ε d / 2).
 
-    >>> Exponential(2, [[0, 1], [1, 0]]).probabilities().round(4).tolist()
+    >>> Exponential(2, [[0, 1], [1, 0]]).matrix().round(4).tolist()
     [[0.7311, 0.2689], [0.2689, 0.7311]]
     """
 
@@ -36,6 +37,25 @@ class Exponential(FiniteMechanism):
         """Return the mechanism under a policy graph: d counts hops, and answers stay in the component."""
         return cls(epsilon, hops(graph), graph)
 
+    @in_own_arithmetic
+    def matrix(self, answers: ArrayLike | None = None) -> Floats:
+        """Return p(o|s) as floats, up to a few roundings: shape (n, n), or (n, m) for other answers than the secrets.
+
+        Args:
+            answers: d(s, o) >= 0 from the n secrets to m answers, (n, m), in the unit of the distance.
+
+        >>> Exponential(2, [[0, 1], [1, 0]]).matrix(answers=[[0], [3]]).tolist()
+        [[1.0], [1.0]]
+        """
+        rate = float(self.epsilon)
+        if answers is None:
+            return self._masses(rate)
+        apart = as_nonnegative(answers, "answers", 2)
+        if len(apart) != len(self.nodes) or not apart.size:
+            raise InputError(
+                "answers", "have another shape", value=apart.shape, bound=f"({len(self.nodes)}, m), m >= 1"
+            )
+        return falling(apart, rate / 2)
+
     def _masses(self, rate: float) -> Floats:
-        weights = np.exp(-rate / 2 * self.distance)
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return falling(self.distance, rate / 2)

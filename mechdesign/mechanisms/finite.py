@@ -1,9 +1,15 @@
-"""Mechanisms with finitely many answers, the secrets themselves: a law by masses, and its exact channel."""
+"""Mechanisms with finitely many answers, the secrets themselves: a law by masses, and its exact channel.
+
+`snapping` and `additive` are rules that people use, as matrices to audit; nothing about them is certified.
+"""
 
 from __future__ import annotations
 
+import math
 from abc import abstractmethod
+from collections.abc import Mapping
 from fractions import Fraction
+from typing import Any
 
 import networkx as nx
 import numpy as np
@@ -20,9 +26,20 @@ from mechdesign.mechanisms.mechanism import Mechanism, Within
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.requirements.numbers import Number, positive
-from mechdesign.validation import Floats, as_array, as_floats, as_generator, as_integer, read_only, require
+from mechdesign.validation import (
+    Floats,
+    as_array,
+    as_floats,
+    as_generator,
+    as_integer,
+    as_nonnegative,
+    as_number,
+    read_only,
+    require,
+    require_kind,
+)
 
-__all__ = ["FiniteMechanism", "hops"]
+__all__ = ["FiniteMechanism", "additive", "as_positive", "falling", "hops", "snapping"]
 
 
 def __dir__() -> list[str]:
@@ -36,7 +53,7 @@ class FiniteMechanism(Mechanism):
         epsilon: ε in nats per unit of distance, exact.
         distance: d, float64 (n, n), infinite where nothing is required and no answer is shared; read-only.
         graph: the secrets at a finite distance of each other are joined, frozen.
-        nodes: the numbers of the secrets, the rows and columns of `probabilities`.
+        nodes: the numbers of the secrets, the rows and columns of `matrix`.
     """
 
     distance: Floats
@@ -57,7 +74,8 @@ class FiniteMechanism(Mechanism):
         """The guarantee, as the verifier states it."""
         return PairBound.metric(self.epsilon, self.distance)
 
-    def probabilities(self) -> Floats:
+    @in_own_arithmetic
+    def matrix(self) -> Floats:
         """Return p(o|s) as floats, up to a few roundings: shape (n, n)."""
         return self._masses(float(self.epsilon))
 
@@ -125,3 +143,86 @@ def _metric(values: ArrayLike) -> Floats:
         raise InputError("distance", "is finite along a path but infinite between its ends", bound="a metric")
     read_only(matrix)
     return matrix
+
+
+# Beyond it floats are whole numbers, and next ones not told apart.
+_LARGEST_MULTIPLE = 2.0**52
+# Rows of more columns have no room.
+_LARGEST_NOISE = 10**7
+# Sums farther from 1 are no rounding: what an audit refuses, too.
+_FARTHEST_SUM = 0.001
+
+
+def snapping(domain: Domain, spacing: float) -> Floats:
+    """Return the rule "round every coordinate to a multiple of `spacing`": shape (n, places that occur).
+
+    >>> snapping(Domain.from_points([[0.0], [0.4], [0.6]]), 1.0).tolist()
+    [[1.0, 0.0], [1.0, 0.0], [0.0, 1.0]]
+    """
+    width = as_positive(spacing, "spacing")
+    require_kind(domain, Domain, "domain", "a Domain")
+    if not domain.points.shape[1]:
+        raise InputError("domain", "has no places", bound="a domain of points or cells")
+    with np.errstate(over="ignore", under="ignore"):
+        multiples = np.floor(domain.points / width + 0.5)
+    if (np.abs(multiples) > _LARGEST_MULTIPLE).any():
+        farthest = float(np.abs(domain.points).max())
+        bound = f"at least {farthest / _LARGEST_MULTIPLE:.3g} for coordinates up to {farthest:g}"
+        raise InputError("spacing", "is too small for multiples to be told apart", value=width, bound=bound)
+    _, place = np.unique(multiples, axis=0, return_inverse=True)
+    return np.eye(int(place.max()) + 1)[place.ravel()]
+
+
+@in_own_arithmetic
+def additive(masses: Mapping[int, float], n: int) -> Floats:
+    """Return a noise law on the integers added to 0..n−1, as it is: columns are the sums that occur.
+
+    Args:
+        masses: The probability of each value of the noise.
+        n: The number of secrets, 0 to n − 1.
+
+    Raises:
+        InputError: Values that are no integers, or probabilities whose sum is not within 0.001 of 1, as for an audit.
+
+    >>> additive({-1: 0.25, 0: 0.5, 1: 0.25}, 2).tolist()
+    [[0.25, 0.5, 0.25, 0.0], [0.0, 0.25, 0.5, 0.25]]
+    """
+    size = as_integer(n, "n", 1)
+    require_kind(masses, Mapping, "masses", "a mapping of integers to probabilities")
+    if not masses:
+        raise InputError("masses", "are empty", bound="a probability for each value of the noise")
+    values = np.array([_whole(value) for value in masses])
+    weights = as_nonnegative(list(masses.values()), "masses", 1)
+    total = math.fsum(weights)
+    if abs(total - 1) > _FARTHEST_SUM:
+        raise InputError("masses", "do not sum to 1", value=total, bound="1, to within 0.001")
+    start = int(values.min())
+    matrix = np.zeros((size, size + int(values.max()) - start))
+    for secret in range(size):
+        matrix[secret, secret + values - start] = weights
+    return matrix
+
+
+def _whole(value: Any) -> int:
+    """Return a value of the noise, an integer of either sign that a matrix has room for."""
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or not -_LARGEST_NOISE <= int(value) <= _LARGEST_NOISE:
+        bound = f"integers between -{_LARGEST_NOISE} and {_LARGEST_NOISE}"
+        raise InputError("masses", "are of values that are no such noise", value=value, bound=bound)
+    return int(value)
+
+
+def as_positive(value: object, path: str) -> float:
+    """Return a number above 0."""
+    number = as_number(value, path)
+    if number <= 0:
+        raise InputError(path, "is not positive", value=number, bound="a number > 0")
+    return number
+
+
+def falling(apart: Floats, rate: float) -> Floats:
+    """Return rows in proportion to exp(-rate · d): the least distance of each row has the weight 1, so no sum is 0."""
+    with np.errstate(over="ignore", under="ignore"):
+        weights = np.exp(-rate * (apart - apart.min(axis=1, keepdims=True)))
+    divided: Floats = weights / weights.sum(axis=1, keepdims=True)
+    return divided

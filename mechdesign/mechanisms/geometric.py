@@ -24,7 +24,7 @@ class Geometric(FiniteMechanism):
     range: an end gets α^k/(1 + α) from k steps away. Neighbours are ε-indistinguishable. Followed by the Bayes-optimal
     remap of its answers it is optimal for every cost that does not fall with the distance; as it is, it is not.
 
-    >>> Geometric(1, 3).probabilities().round(4).tolist()[0]
+    >>> Geometric(1, 3).matrix().round(4).tolist()[0]
     [0.7311, 0.17, 0.0989]
     """
 

@@ -63,7 +63,7 @@ class KNormMechanism(Mechanism):
         epsilon: ε in nats per edge, exact.
         points: the places f(s), float64 of shape (n, d), read-only.
         graph: the policy graph, frozen; its nodes are indices into `points`, of which a constrained graph lacks some.
-        nodes: the nodes, sorted, int64: the rows of `probabilities`, `likelihood` and `channel`.
+        nodes: the nodes, sorted, int64: the rows of `matrix`, `likelihood` and `channel`.
     """
 
     epsilon: Fraction
@@ -170,15 +170,17 @@ class KNormMechanism(Mechanism):
         least = np.where(logarithms > -np.inf, dimensions, np.inf).min(axis=-1, keepdims=True)
         return np.where(dimensions <= least, logarithms, -np.inf)
 
-    def probabilities(self, observables: Domain | ArrayLike) -> Floats:
+    def matrix(self, observables: Domain | ArrayLike | None = None) -> Floats:
         """Return Pr(o | s) when what is released is snapped to the nearest observable, as floats: shape (nodes, m).
 
-        `observables` is a domain with places or an array (m, d). Entries are the exact masses of the observables'
-        Voronoi cells up to a few roundings; ties go to the lowest index. Quick where observables form a grid; otherwise
-        the time grows with nodes × observables × sides of K. Raises InputError where K has more than two dimensions,
-        and for observables that are empty, coincide, or have another dimension than the points.
+        `observables` is a domain with places or an array (m, d); the points of the mechanism unless given.
+        Entries are the exact masses of the observables' Voronoi cells up to a few roundings; ties go to the
+        lowest index. Quick where observables form a grid; otherwise the time grows with nodes × observables ×
+        sides of K. Raises InputError where K has more than two dimensions, and for observables that are empty,
+        coincide, or have another dimension than the points.
         """
-        return self._masses(float(self.epsilon), _observables(observables, self.points.shape[1]))
+        sites = self.points if observables is None else observables
+        return self._masses(float(self.epsilon), _observables(sites, self.points.shape[1]))
 
     @in_own_arithmetic
     def channel(self, observables: Domain | ArrayLike, within: Within = "map") -> Channel:
@@ -187,9 +189,9 @@ class KNormMechanism(Mechanism):
         A row for each of `nodes`, a column for each observable, with the labels of the domains. With
         ``within="component"``, where `observables` are the places that the nodes index, outputs are snapped to the
         nearest node of the secret's own component, which the policy lets them tell. Entries differ from
-        `probabilities` by what rounding costs: the masses are those of an ε smaller by some 1e-12, and what cannot be
+        `matrix` by what rounding costs: the masses are those of an ε smaller by some 1e-12, and what cannot be
         told from 0 is raised to c / 2**62, c = 2 + 3 / (e^ε - 1). That N[s,o] <= e^ε N[t,o] for both directions of
-        every edge is proved in exact arithmetic. Raises what `probabilities` does, InputError for an ε below about
+        every edge is proved in exact arithmetic. Raises what `matrix` does, InputError for an ε below about
         1e-12 · m, and CertificateError if the proof fails.
         """
         sites = _observables(observables, self.points.shape[1])

@@ -8,6 +8,7 @@ truncated by remapping, which costs no privacy.
 from __future__ import annotations
 
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -15,10 +16,15 @@ from numpy.typing import NDArray
 from scipy.spatial import Voronoi
 
 from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
-from mechdesign.validation import Floats, Integers, as_floats, as_number
+from mechdesign.mechanisms.finite import falling
+from mechdesign.model.distances import euclidean
+from mechdesign.model.domain import Domain
+from mechdesign.requirements.numbers import Number, positive
+from mechdesign.validation import Floats, Integers, as_floats, as_number, require_kind
 
-__all__ = ["planar_laplace"]
+__all__ = ["PlanarLaplace", "planar_laplace"]
 
 
 def __dir__() -> list[str]:
@@ -65,6 +71,68 @@ def planar_laplace(epsilon: float, places: Floats, sites: Floats) -> Floats:
     masses = np.array([_masses(rate, edges, place) for place in true])
     normalised: Floats = masses / masses.sum(axis=1, keepdims=True)
     return normalised
+
+
+class PlanarLaplace:
+    """Planar Laplace noise about places in the plane (Andrés et al. 2013), which keeps ε·d.
+
+    `matrix` is the law of noise that is drawn and moved to the nearest observable; `density` is not.
+
+    Args:
+        epsilon: ε, in nats per unit of distance.
+        points: n places in the plane.
+
+    Raises:
+        InputError: The points are no places in the plane, or ε is not positive.
+
+    >>> square = Domain.grid(2, 1, 2.0, 1.0)
+    >>> PlanarLaplace(2, square).matrix().round(4).tolist()
+    [[0.7615, 0.2385], [0.2385, 0.7615]]
+    """
+
+    def __init__(self, epsilon: Number, points: Domain) -> None:
+        self.epsilon: Fraction = positive(epsilon, "epsilon")
+        self.points = require_plane(points, "points")
+
+    def __repr__(self) -> str:
+        return f"PlanarLaplace(epsilon={exact_text(self.epsilon)}, {self.points.size} places)"
+
+    @in_own_arithmetic
+    def matrix(self, observables: Domain | None = None) -> Floats:
+        """Return p(o|s) = Pr(o is the nearest observable to s + z), shape (n, m).
+
+        The noise z has the density ε²/(2π) exp(−ε‖z‖): its radius is drawn by the Lambert W function, branch −1.
+
+        Args:
+            observables: m places, all different; the points unless given.
+
+        Raises:
+            InputError: Places are not in one plane and one unit, or two observables share a place.
+        """
+        path = "points" if observables is None else "observables"
+        sites = self.points if observables is None else require_plane(observables, path)
+        euclidean(self.points, observables)  # refuses domains in two units, or in two planes
+        if len(np.unique(sites.points, axis=0)) < sites.size:
+            raise InputError(
+                path, "share a place", bound="distinct places", remedy="give each place once, observables="
+            )
+        return planar_laplace(float(self.epsilon), self.points.points, sites.points)
+
+    def density(self, observables: Domain | None = None) -> Floats:
+        """Return the density of the noise at the observables, p(o|s) ∝ exp(−ε‖s − o‖), each row divided by its sum.
+
+        This is not the law of noise that is drawn and snapped (`matrix`): where ε times the distance of neighbours is 1
+        or more, it is sharper. The sums differ from secret to secret, so that the guarantee is weaker than ε·d.
+        """
+        return falling(euclidean(self.points, observables), float(self.epsilon))
+
+
+def require_plane(places: Domain, path: str) -> Domain:
+    """Return a domain; raise `InputError` unless its members are places in the plane."""
+    require_kind(places, Domain, path, "a Domain")
+    if places.points.shape[1] != 2:
+        raise InputError(path, "are no places in the plane", value=places.points.shape, bound="of shape (k, 2)")
+    return places
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ class RandomisedResponse(FiniteMechanism):
     Any two values are ε-indistinguishable. Under the uniform prior and Hamming cost it is optimal for the complete
     graph, at the cost (k − 1)/(k − 1 + e^ε).
 
-    >>> RandomisedResponse("0.5", 2).probabilities().round(4).tolist()[0]
+    >>> RandomisedResponse("0.5", 2).matrix().round(4).tolist()[0]
     [0.6225, 0.3775]
     """
 

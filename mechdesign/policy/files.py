@@ -56,7 +56,7 @@ def write_overview(
         rows.append([domain.labels[i], domain.labels[j], "no" if found.graph.has_edge(i, j) else "yes"])
     write_file(directory / EDGES, [csv_text(rows).encode()])
     if drawn is not None:
-        from mechdesign.report.figures import save_figure
+        from mechdesign.report.style import save_figure
 
         save_figure(drawn, directory / PICTURE)
     write_file(directory / FACTS, [json.dumps(facts, indent=2).encode()])

@@ -17,7 +17,7 @@ from mechdesign.release.adversary import degrees_of
 from mechdesign.release.composition import Composition
 from mechdesign.release.outcome import Release
 from mechdesign.report import maps
-from mechdesign.report.figures import figure_bytes
+from mechdesign.report.style import figure_bytes
 from mechdesign.report.traces import over_time_picture, trace_picture
 from mechdesign.validation import Integers
 

@@ -14,19 +14,25 @@ maps can be asked (`mechdesign.Design.save`).
 
 from __future__ import annotations
 
-import io
-import os
-from pathlib import Path
 from typing import TYPE_CHECKING, Protocol
 
 import networkx as nx
 from numpy.typing import ArrayLike
 
 from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.errors import ExportError, InputError
+from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
-from mechdesign.outputs import write_output
-from mechdesign.validation import as_array, as_indices, as_integer, as_path, require_kind
+from mechdesign.report.leakage_figures import allocation as leakage_allocation
+from mechdesign.report.leakage_figures import correlation_strength as leakage_correlation_strength
+from mechdesign.report.leakage_figures import leakage
+from mechdesign.report.leakage_figures import loss as leakage_loss
+from mechdesign.report.leakage_figures import maximum_over_time as leakage_maximum_over_time
+from mechdesign.report.leakage_figures import runtime as leakage_runtime
+from mechdesign.report.leakage_figures import utility as leakage_utility
+from mechdesign.report.style import save_figure
+from mechdesign.report.table_figures import comparison_picture as compare_counts
+from mechdesign.report.table_figures import release_picture as release
+from mechdesign.validation import as_array, as_indices, as_integer, require_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -38,11 +44,19 @@ if TYPE_CHECKING:
 __all__ = [
     "Designed",
     "answers",
+    "compare_counts",
     "costs",
     "errors",
-    "figure_bytes",
+    "leakage",
+    "leakage_allocation",
+    "leakage_correlation_strength",
+    "leakage_loss",
+    "leakage_maximum_over_time",
+    "leakage_runtime",
+    "leakage_utility",
     "policy",
     "prior",
+    "release",
     "requirements",
     "save_figure",
     "trace",
@@ -69,12 +83,6 @@ def _require_design(design: object) -> None:
     if isinstance(design, type) or not all(hasattr(design, name) for name in ("problem", "channel", "certificate")):
         bound = "a Design, or what has its problem, channel and certificate"
         raise InputError("design", "is of another kind", value=type(design).__name__, bound=bound)
-
-
-def _require_figure(figure: object) -> None:
-    # Figures are drawn by Matplotlib, which is loaded late.
-    if isinstance(figure, type) or not hasattr(figure, "savefig"):
-        raise InputError("figure", "is of another kind", value=type(figure).__name__, bound="a Matplotlib figure")
 
 
 @in_own_arithmetic
@@ -166,28 +174,3 @@ def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None) -
     from mechdesign.report.traces import trace_picture
 
     return trace_picture(domain, released, truth)
-
-
-def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
-    """Write a figure in the format that the ending of `path` names; raise `ExportError` when that fails."""
-    path = as_path(path, "path")
-    _require_figure(figure)
-    file = Path(path)
-    form = file.suffix.lower().removeprefix(".")
-    known = figure.canvas.get_supported_filetypes()
-    if form not in known:
-        raise ExportError(f"{file} has no ending that names a format; choose one of {', '.join(sorted(known))}")
-    write_output(file, [figure_bytes(figure, form)])
-
-
-@in_own_arithmetic
-def figure_bytes(figure: Figure, form: str = "svg") -> bytes:
-    """Return a figure as the content of a file in the format `form`: the same bytes every time."""
-    _require_figure(figure)
-    from mechdesign.report.style import reproducible, saving
-
-    content = io.BytesIO()
-    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
-    with reproducible():
-        figure.savefig(content, format=form, dpi=150, metadata=undated, **saving())
-    return content.getvalue()

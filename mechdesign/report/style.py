@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import functools
+import io
+import os
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from pathlib import Path
 from typing import Any, ParamSpec
 
 import matplotlib
@@ -15,7 +18,11 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
+from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.errors import ExportError, InputError
+from mechdesign.outputs import write_output
 from mechdesign.process import Keyed, ignore_warnings
+from mechdesign.validation import as_path
 
 __all__ = [
     "ACCENT",
@@ -196,3 +203,32 @@ def headline(figure: Figure, text: str) -> None:
     figure.suptitle(
         textwrap.fill(text, characters), x=0.005, ha="left", size=_HEADLINE_SIZE, weight="bold", linespacing=1.25
     )
+
+
+def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
+    """Write a figure in the format that the ending of `path` names; raise `ExportError` when that fails."""
+    path = as_path(path, "path")
+    _require_figure(figure)
+    file = Path(path)
+    form = file.suffix.lower().removeprefix(".")
+    known = figure.canvas.get_supported_filetypes()
+    if form not in known:
+        raise ExportError(f"{file} has no ending that names a format; choose one of {', '.join(sorted(known))}")
+    write_output(file, [figure_bytes(figure, form)])
+
+
+@in_own_arithmetic
+def figure_bytes(figure: Figure, form: str = "svg") -> bytes:
+    """Return a figure as the content of a file in the format `form`: the same bytes every time."""
+    _require_figure(figure)
+    content = io.BytesIO()
+    undated = {"svg": {"Date": None}, "pdf": {"CreationDate": None}}.get(form)
+    with reproducible():
+        figure.savefig(content, format=form, dpi=150, metadata=undated, **saving())
+    return content.getvalue()
+
+
+def _require_figure(figure: object) -> None:
+    # Figures are drawn by Matplotlib, which is loaded late.
+    if isinstance(figure, type) or not hasattr(figure, "savefig"):
+        raise InputError("figure", "is of another kind", value=type(figure).__name__, bound="a Matplotlib figure")

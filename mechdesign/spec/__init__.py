@@ -9,14 +9,18 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mechdesign.spec.blowfish.specification import ReleaseSpecification as ReleaseSpecification
+    from mechdesign.spec.blowfish.specification import read as read
     from mechdesign.spec.grammar import schema as schema
     from mechdesign.spec.specification import Specification as Specification
     from mechdesign.spec.specification import parse as parse
     from mechdesign.spec.specification import read_spec as read_spec
 
 _VALUES = {
+    "ReleaseSpecification": "mechdesign.spec.blowfish.specification",
     "Specification": "mechdesign.spec.specification",
     "parse": "mechdesign.spec.specification",
+    "read": "mechdesign.spec.blowfish.specification",
     "read_spec": "mechdesign.spec.specification",
     "schema": "mechdesign.spec.grammar",
 }

@@ -134,7 +134,7 @@ def test_a_policy_graph_and_other_measures() -> None:
 
 
 def test_the_optimum_at_the_ε_it_really_has() -> None:
-    found = md.audit(md.rules.exponential(LINE, 1.0), LINE, cost=LINE)
+    found = md.audit(md.mechanisms.Exponential(1.0, LINE).matrix(), LINE, cost=LINE)
     assert found.cost is not None
     assert found.optimum is not None
     assert found.design is not None
@@ -145,7 +145,9 @@ def test_the_optimum_at_the_ε_it_really_has() -> None:
     assert constant.design is None
     open_ = md.audit(np.eye(4), LINE, cost=LINE)
     assert (open_.epsilon, open_.cost, open_.optimum) == (math.inf, 0.0, 0.0)
-    graph = md.audit(md.rules.exponential(LINE, 1.0), graph=nx.path_graph(4), cost=LINE, objective="worst")
+    graph = md.audit(
+        md.mechanisms.Exponential(1.0, LINE).matrix(), graph=nx.path_graph(4), cost=LINE, objective="worst"
+    )
     assert graph.optimum is not None
     assert graph.cost is not None
     assert graph.optimum <= graph.cost
@@ -165,7 +167,7 @@ def test_a_nearly_constant_channel_needs_no_design() -> None:
 
 
 def test_attacks_and_distortion() -> None:
-    found = md.audit(md.rules.geometric(4, 1.0), LINE)
+    found = md.audit(md.mechanisms.Geometric(1.0, 4).matrix(), LINE)
     errors = found.attacks()
     assert found.distortion == errors["optimal"] == md.attack.optimal(found.matrix, found.prior, LINE).distortion
     assert set(errors) == {"optimal", "bayes", "prior_free", "minimax", "pairwise_minimax"}
@@ -174,7 +176,7 @@ def test_attacks_and_distortion() -> None:
 
 
 def test_worst_pairs_are_sorted_and_stand_once() -> None:
-    found = md.audit(md.rules.exponential(LINE, 2.0), LINE)
+    found = md.audit(md.mechanisms.Exponential(2.0, LINE).matrix(), LINE)
     pairs = found.worst_pairs(100)
     assert len(pairs) == 6
     assert [pair.epsilon for pair in pairs] == sorted((pair.epsilon for pair in pairs), reverse=True)
@@ -227,21 +229,21 @@ def test_a_node_without_edges_is_released_as_it_is() -> None:
 def test_rules() -> None:
     domain = md.Domain.grid(5, 4, 5.0, 4.0)
     distance = md.distances.euclidean(domain)
-    snapped = md.audit(md.rules.snapping(domain, 2.0), distance)
+    snapped = md.audit(md.mechanisms.snapping(domain, 2.0), distance)
     assert snapped.epsilon == math.inf
     assert snapped.witness is not None
     # At the border of two cells of the rule.
     assert distance[snapped.witness.pair] == pytest.approx(1.0)
-    cut = md.audit(md.rules.planar_laplace_density(domain, 1.0), distance)
+    cut = md.audit(md.mechanisms.PlanarLaplace(1.0, domain).density(), distance)
     assert 1.0 < cut.epsilon < 2.0
-    assert md.audit(md.rules.exponential(distance, 1.0), distance).holds(1)
-    assert md.audit(md.rules.geometric(6, 0.5), np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))).holds(
-        "0.5000000001"
-    )
-    bounded = md.audit(md.rules.additive({-1: 0.25, 0: 0.5, 1: 0.25}, 3), LINE[:3, :3])
+    assert md.audit(md.mechanisms.Exponential(1.0, distance).matrix(), distance).holds(1)
+    assert md.audit(
+        md.mechanisms.Geometric(0.5, 6).matrix(), np.abs(np.subtract.outer(np.arange(6.0), np.arange(6.0)))
+    ).holds("0.5000000001")
+    bounded = md.audit(md.mechanisms.additive({-1: 0.25, 0: 0.5, 1: 0.25}, 3), LINE[:3, :3])
     assert bounded.epsilon == math.inf
     with pytest.raises(InputError, match="spacing: is not positive"):
-        md.rules.snapping(domain, 0)
+        md.mechanisms.snapping(domain, 0)
 
 
 # What is said of it.
@@ -250,13 +252,13 @@ def test_rules() -> None:
 def test_the_page_shows_the_pair_and_the_verdict() -> None:
     domain = md.Domain.grid(4, 3, 4.0, 3.0, unit="km")
     distance = md.distances.euclidean(domain)
-    cut = md.audit(md.rules.planar_laplace_density(domain, 1.0), distance, cost=distance, secrets=domain)
+    cut = md.audit(md.mechanisms.PlanarLaplace(1.0, domain).density(), distance, cost=distance, secrets=domain)
     shown = page(cut, "1", "Cut <off>")
     assert "ε = 1 does not hold" in shown
     assert "Cut &lt;off&gt;" in shown
     assert repr(cut.epsilon) in shown
     assert 'id="pairs"' in shown
-    snapped = md.audit(md.rules.snapping(domain, 2.0), distance, secrets=domain)
+    snapped = md.audit(md.mechanisms.snapping(domain, 2.0), distance, secrets=domain)
     assert "No ε holds" in page(snapped)
     assert pairs_picture(snapped).get_suptitle().startswith("An answer can tell")
     with pytest.raises(InputError, match="cannot be drawn"):
@@ -371,7 +373,7 @@ def test_a_rate_beyond_the_largest_float_rules_nothing_out(distance: float) -> N
 def test_planar_laplace_is_the_law_of_noise_that_is_drawn_and_snapped(epsilon: float, cost: float) -> None:
     domain = md.Domain.grid(5, 5, 5.0, 5.0)
     distance = md.distances.euclidean(domain)
-    law = md.rules.planar_laplace(domain, epsilon)
+    law = md.mechanisms.PlanarLaplace(epsilon, domain).matrix()
     assert float((law * distance).sum()) / 25 == pytest.approx(cost, abs=0.002)
     rng = np.random.default_rng(5)
     radius = rng.gamma(2.0, 1 / epsilon, 40_000)
@@ -381,27 +383,27 @@ def test_planar_laplace_is_the_law_of_noise_that_is_drawn_and_snapped(epsilon: f
     drawn = np.bincount(row * 5 + column, minlength=25) / radius.size
     assert np.abs(drawn - law[5]).max() < 0.01
     assert md.audit(law, distance).epsilon <= epsilon * (1 + 1e-9)
-    assert md.audit(md.rules.planar_laplace_density(domain, epsilon), distance).epsilon > epsilon
+    assert md.audit(md.mechanisms.PlanarLaplace(epsilon, domain).density(), distance).epsilon > epsilon
 
 
 def test_planar_laplace_asks_for_different_places_in_the_plane() -> None:
-    with pytest.raises(InputError, match="secrets: are no places in the plane"):
-        md.rules.planar_laplace(md.Domain.from_points([[0.0], [1.0]]), 1)
-    with pytest.raises(InputError, match="secrets: share a place"):
-        md.rules.planar_laplace(md.Domain.from_points([[0.0, 0.0], [0.0, 0.0]]), 1)
+    with pytest.raises(InputError, match="points: are no places in the plane"):
+        md.mechanisms.PlanarLaplace(1, md.Domain.from_points([[0.0], [1.0]]))
+    with pytest.raises(InputError, match="points: share a place"):
+        md.mechanisms.PlanarLaplace(1, md.Domain.from_points([[0.0, 0.0], [0.0, 0.0]])).matrix()
     square = md.Domain.grid(2, 2, 2.0, 2.0, unit="km")
     with pytest.raises(InputError, match="observables: share a place"):
-        md.rules.planar_laplace(square, 1, md.Domain.from_points([[0.0, 0.0]] * 2, unit="km"))
+        md.mechanisms.PlanarLaplace(1, square).matrix(md.Domain.from_points([[0.0, 0.0]] * 2, unit="km"))
     with pytest.raises(InputError, match="in another unit; found 'm'"):
-        md.rules.planar_laplace(square, 1, md.Domain.grid(2, 2, 2000.0, 2000.0, unit="m"))
+        md.mechanisms.PlanarLaplace(1, square).matrix(md.Domain.grid(2, 2, 2000.0, 2000.0, unit="m"))
     north, south = (md.Domain.geographic_grid(2, 2, low, low + 0.1, 139.7, 139.8) for low in (35.6, 34.6))
     with pytest.raises(InputError, match="another origin"):
-        md.rules.planar_laplace(north, 1, south)
+        md.mechanisms.PlanarLaplace(1, north).matrix(south)
     # Secrets may share a place, and then share a row.
     twice = md.Domain.from_points([[0.3, 0.4]] * 2, unit="km")
-    assert len(np.unique(md.rules.planar_laplace(twice, 1, square), axis=0)) == 1
-    with pytest.raises(InputError, match="epsilon: is not positive"):
-        md.rules.planar_laplace(md.Domain.grid(2, 2, 2.0, 2.0), 0)
+    assert len(np.unique(md.mechanisms.PlanarLaplace(1, twice).matrix(square), axis=0)) == 1
+    with pytest.raises(InputError, match="epsilon: must be positive"):
+        md.mechanisms.PlanarLaplace(0, md.Domain.grid(2, 2, 2.0, 2.0))
 
 
 @pytest.mark.parametrize(

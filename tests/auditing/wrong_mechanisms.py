@@ -15,7 +15,7 @@ def cluster_sums(epsilon: float, values: int = 10, border: int = 5) -> np.ndarra
     Under the line policy a value that moves from 4 to 5 changes cluster: it leaves one sum and enters the other, which
     change by 4 + 5 = 9. Sums are clipped to 0..9, which only helps.
     """
-    noise = md.rules.geometric(values, epsilon / 2)
+    noise = md.mechanisms.Geometric(epsilon / 2, values).matrix()
     sums = [(value, 0) if value < border else (0, value) for value in range(values)]
     return np.array([np.outer(noise[first], noise[second]).ravel() for first, second in sums])
 

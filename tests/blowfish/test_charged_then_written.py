@@ -67,7 +67,7 @@ def test_an_epsilon_whose_power_is_no_float_has_answers_and_a_report(kind, epsil
     assert md.blowfish.load("out").epsilon == md.blowfish.Budget.of(epsilon).epsilon
     # The room that was tried before is enough.
     written = sum(path.stat().st_size for path in Path("out").iterdir())
-    given = md.blowfish.read_spec("s.toml")
+    given = md.spec.read("s.toml")
     assert written <= given.output_size()
     assert written - Path("out/report.html").stat().st_size <= given.output_size(report=False)
     if kind in ("histogram", "cdf", "sum"):

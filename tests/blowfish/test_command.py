@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.errors import ExportError
-from mechdesign.spec.blowfish.specification import read_spec
+from mechdesign.spec.blowfish.specification import read
 
 AGES = 'domain.attributes.age = { range = [0, 9] }\npolicy.kind = "line"\n'
 TABLE = "name,age\n" + "".join(f"someone,{age}\n" for age in [0, 1, 1, 3, 3, 3, 9, 9] * 40)
@@ -108,7 +108,7 @@ def test_an_unfinished_release_counts_and_a_rehearsal_does_not():
 
 def test_from_python_releases_are_replaced_unless_told_otherwise():
     write()
-    found = read_spec("s.toml").release("t.csv")
+    found = read("s.toml").release("t.csv")
     found.save("here", overwrite=False)
     found.save("here")
     with pytest.raises(ExportError, match="holds a release, and both releases add up"):
@@ -343,9 +343,9 @@ def test_the_example_runs():
 def test_ranges_that_share_an_end_and_columns_of_counts_are_told_of(tmp_path):
     (tmp_path / "s.toml").write_text(AGES + KINDS["ranges"].replace("[3, 9]", "[2, 9]"))
     (tmp_path / "t.csv").write_text("age,count\n1,12\n3,4\n")
-    remarks = read_spec(tmp_path / "s.toml").remarks(tmp_path / "t.csv")
+    remarks = read(tmp_path / "s.toml").remarks(tmp_path / "t.csv")
     assert "both count 2: both ends are included" in remarks[0]
     assert "the column count is not read" in remarks[1]
     (tmp_path / "s.toml").write_text(AGES + KINDS["ranges"])
     (tmp_path / "t.csv").write_text("name,age\na,1\n")
-    assert read_spec(tmp_path / "s.toml").remarks(tmp_path / "t.csv") == ()
+    assert read(tmp_path / "s.toml").remarks(tmp_path / "t.csv") == ()

@@ -54,7 +54,7 @@ def test_the_remapped_geometric_mechanism_lies_in_the_bracket(alpha, size):
     made = optimal_count(size - 1, -np.log(float(alpha)))
     assert made.certificate.lower_bound <= float(wanted) * (1 + 1e-12)
     assert made.certificate.expected_cost == pytest.approx(float(wanted), rel=1e-7)
-    floats = Geometric(-np.log(float(alpha)), size).probabilities()
+    floats = Geometric(-np.log(float(alpha)), size).matrix()
     distance = np.abs(np.subtract.outer(np.arange(size), np.arange(size)))
     assert remapped_cost(floats, np.full(size, 1 / size), distance) == pytest.approx(float(wanted), rel=1e-12)
 
@@ -67,7 +67,7 @@ def test_nothing_is_better_than_the_optimum_and_the_picture_shows_all():
         assert each.geometric_remapped == pytest.approx(each.optimal, rel=1e-7)
         assert each.geometric_remapped <= each.geometric
         assert each.laplace_remapped <= each.laplace
-    figure = md.blowfish.comparison_picture(found, 6)
+    figure = md.figures.compare_counts(found, 6)
     assert len(figure.axes[0].lines) == 6
 
 

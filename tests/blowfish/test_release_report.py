@@ -12,8 +12,8 @@ import pytest
 import mechdesign as md
 from mechdesign import saving
 from mechdesign.blowfish import Publication
-from mechdesign.blowfish.pictures import answers_picture, cdf_picture, clusters_picture
 from mechdesign.errors import ExportError
+from mechdesign.report.table_figures import answers_picture, cdf_picture, clusters_picture
 from mechdesign.spec.blowfish.specification import parse
 
 AGE = "domain.attributes.age = { range = [0, 99] }\n"

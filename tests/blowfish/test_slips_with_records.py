@@ -63,6 +63,6 @@ def test_files_that_are_none_are_named(tmp_path):
     wrong = tmp_path / "ages.csv"
     wrong.write_text("age,name\n3,x\n")
     with pytest.raises(SpecificationError, match=r"ages.csv: is not valid TOML.*key = value"):
-        md.blowfish.read_spec(wrong)
+        md.spec.read(wrong)
     with pytest.raises(InputError, match="a folder that a release was saved in"):
         md.blowfish.load(tmp_path)

@@ -16,7 +16,7 @@ from mechdesign.cli import main
 
 DOMAIN = md.Domain.grid(3, 2, 3.0, 2.0)
 DISTANCE = md.distances.euclidean(DOMAIN)
-LAPLACE = md.rules.planar_laplace_density(DOMAIN, 1.0)
+LAPLACE = md.mechanisms.PlanarLaplace(1.0, DOMAIN).density()
 SPEC = """
 domain.grid = { columns = 3, rows = 2, width = 3.0, height = 2.0 }
 prior.uniform = true

@@ -30,7 +30,7 @@ def test_leakages_are_bounds_that_need_not_be_reached():
 def test_the_geometric_mechanism_is_optimal_where_costs_never_fall_with_the_distance(cost, reached):
     apart = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
     costs = {"distance": apart, "square": apart**2, "parity": apart % 2}[cost]
-    remapped = (md.rules.geometric(4, 1.0).T @ costs / 4).min(axis=1).sum()
+    remapped = (md.mechanisms.Geometric(1.0, 4).matrix().T @ costs / 4).min(axis=1).sum()
     made = md.design(md.Problem(md.Prior.uniform(4), costs, [md.MetricPrivacy(1, apart)]), tolerance=1e-9)
     least = made.certificate.expected_cost
     assert (remapped <= least * (1 + 1e-6)) == reached

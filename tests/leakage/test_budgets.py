@@ -41,10 +41,10 @@ def test_reference_budgets(entry: dict) -> None:
     np.testing.assert_allclose(budgets, expected, rtol=1e-12)
     assert constant == pytest.approx(middle, rel=1e-12)
     if middle:
-        np.testing.assert_allclose(leakage.algorithm8(alpha, 4, before, after), expected, rtol=1e-12)
-        assert leakage.algorithm7(alpha, before, after) == pytest.approx(middle, rel=1e-12)
+        np.testing.assert_allclose(leakage.cao2019.algorithm8(alpha, 4, before, after), expected, rtol=1e-12)
+        assert leakage.cao2019.algorithm7(alpha, before, after) == pytest.approx(middle, rel=1e-12)
     else:
-        assert leakage.algorithm7(alpha, before, after) == 0.0
+        assert leakage.cao2019.algorithm7(alpha, before, after) == 0.0
 
 
 @settings(max_examples=40)
@@ -75,7 +75,7 @@ def test_strong_correlations_keep_their_digits() -> None:
     assert 0 < constant < 1e-8
     assert leakage.supremum(constant, strong, strong) == pytest.approx(1.0, rel=1e-12)
     assert leakage.constant_budget(1e-6, strong, None) == pytest.approx(
-        leakage.algorithm7(1e-6, strong, np.full((3, 3), 1 / 3))
+        leakage.cao2019.algorithm7(1e-6, strong, np.full((3, 3), 1 / 3))
     )
 
 

@@ -295,7 +295,7 @@ OPEN = leakage.OpenChain(ZEROS, "any")
         (lambda: np.asarray(OPEN), "is no Markov chain"),
         (lambda: MarkovChain(OPEN), "is no Markov chain"),
         (lambda: VaryingChain.of([np.eye(2), OPEN]), r"chains\[1\]: is no Markov chain"),
-        (lambda: leakage.algorithm1(OPEN, 1.0), "P: is no Markov chain"),
+        (lambda: leakage.cao2019.algorithm1(OPEN, 1.0), "P: is no Markov chain"),
         (lambda: builders.transitions(OPEN), "is no Markov chain"),
         (lambda: tracing.Adversary(OPEN, [0.5, 0.5]), 'transition: is no Markov chain.*ends = "stay", which puts a 1'),
         (

@@ -13,6 +13,7 @@ from mechdesign.errors import CorrelationWarning, InputError
 from mechdesign.leakage import Candidates, LossFunction, Varying, best_budgets
 from mechdesign.leakage.budget_program import Grid, Program, solve
 from mechdesign.leakage.cost_curves import as_curves
+from mechdesign.report import figures
 
 pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
 
@@ -187,7 +188,7 @@ def test_a_budget_that_buys_nothing_is_not_spent() -> None:
 
 def test_a_plot_shows_them() -> None:
     best = best_budgets(1.0, [FALLING] * 5, MILD)
-    figure = leakage.plots.allocation(1.0, 5, MILD, None, best.epsilons)
+    figure = figures.leakage_allocation(1.0, 5, MILD, None, best.epsilons)
     assert [line.get_label() for line in figure.axes[0].lines][-1] == "least cost"
 
 

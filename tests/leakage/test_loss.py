@@ -14,8 +14,9 @@ from leakage_brute import best_of, close, limit_of, prefix_points, subset_points
 
 from mechdesign import leakage
 from mechdesign.errors import InputError
-from mechdesign.leakage import LossFunction, algorithm1, algorithm2, algorithm3, algorithm4, algorithm5, algorithm6
+from mechdesign.leakage import LossFunction
 from mechdesign.leakage import loss as loss_module
+from mechdesign.leakage.cao2019 import algorithm1, algorithm2, algorithm3, algorithm4, algorithm5, algorithm6
 from mechdesign.leakage.lines import Line
 from mechdesign.model.markov import MarkovChain
 

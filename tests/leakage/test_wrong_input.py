@@ -9,14 +9,14 @@ import pytest
 
 from mechdesign import leakage
 from mechdesign.errors import InputError
-from mechdesign.leakage import LossFunction
+from mechdesign.leakage import LossFunction, cao2019
 
 MILD = [[0.8, 0.2], [0.2, 0.8]]
 
 
 @pytest.mark.parametrize("alpha", [-1.0, -1e-300, math.nan, None, "1", ["1"], 1j, [0.5, "b"], [[1], [1, 2]], [1, -2]])
 @pytest.mark.parametrize("route", [LossFunction(MILD), *(
-    lambda alpha, run=run: run(MILD, alpha) for run in (leakage.algorithm1, leakage.algorithm3, leakage.algorithm5)
+    lambda alpha, run=run: run(MILD, alpha) for run in (cao2019.algorithm1, cao2019.algorithm3, cao2019.algorithm5)
 )])  # fmt: skip
 def test_alphas_that_are_none(route: Callable[[object], object], alpha: object) -> None:
     with pytest.raises(InputError, match=r"^alpha: is not"):
@@ -39,13 +39,13 @@ def test_arrays_keep_their_shape(shape: tuple[int, ...]) -> None:
 @pytest.mark.parametrize(
     ("call", "message"),
     [
-        (lambda: leakage.algorithm4(MILD, -1.0), "largest: is negative; found -1.0"),
-        (lambda: leakage.algorithm4(MILD, math.nan), "largest: is not finite"),
-        (lambda: leakage.algorithm6(MILD, -1.0), "epsilon: is negative; found -1.0"),
-        (lambda: leakage.algorithm6(MILD, math.nan), "epsilon: is not finite"),
-        (lambda: leakage.algorithm7(0.0, MILD, MILD), "alpha: leaves no budget; found 0.0"),
-        (lambda: leakage.algorithm8(-1.0, 3, MILD, MILD), "alpha: leaves no budget; found -1.0"),
-        (lambda: leakage.algorithm8(1.0, 0, MILD, MILD), "steps: is too small; found 0"),
+        (lambda: leakage.cao2019.algorithm4(MILD, -1.0), "largest: is negative; found -1.0"),
+        (lambda: leakage.cao2019.algorithm4(MILD, math.nan), "largest: is not finite"),
+        (lambda: leakage.cao2019.algorithm6(MILD, -1.0), "epsilon: is negative; found -1.0"),
+        (lambda: leakage.cao2019.algorithm6(MILD, math.nan), "epsilon: is not finite"),
+        (lambda: leakage.cao2019.algorithm7(0.0, MILD, MILD), "alpha: leaves no budget; found 0.0"),
+        (lambda: leakage.cao2019.algorithm8(-1.0, 3, MILD, MILD), "alpha: leaves no budget; found -1.0"),
+        (lambda: leakage.cao2019.algorithm8(1.0, 0, MILD, MILD), "steps: is too small; found 0"),
         (lambda: leakage.Varying(3), "steps: are not several matrices; found 3"),  # type: ignore[arg-type]
         (lambda: leakage.Candidates(3), "candidates: are not several; found 3"),  # type: ignore[arg-type]
         (lambda: leakage.Candidates("ab"), "candidates: are not several; found 'ab'"),

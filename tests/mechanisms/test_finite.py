@@ -33,7 +33,7 @@ def mechanisms(epsilon: object = 1) -> list[md.mechanisms.FiniteMechanism]:
 def test_channels_keep_the_guarantee_and_are_close_to_the_law(which, epsilon):
     mechanism = mechanisms(epsilon)[which]
     channel = mechanism.channel()
-    law = mechanism.probabilities()
+    law = mechanism.matrix()
     np.testing.assert_allclose(law.sum(axis=1), 1, atol=1e-14)
     np.testing.assert_allclose(channel.matrix, law, atol=1e-8)
     assert check(channel.numerators, 62, mechanism.bound) is None
@@ -60,12 +60,12 @@ def test_the_check_can_fail(which):
 
 def test_closed_forms():
     a = math.exp(-0.5)
-    geometric = md.mechanisms.Geometric(0.5, 4).probabilities()
+    geometric = md.mechanisms.Geometric(0.5, 4).matrix()
     assert geometric[1, 0] == pytest.approx(a / (1 + a))
     assert geometric[1, 2] == pytest.approx((1 - a) / (1 + a) * a)
-    response = md.mechanisms.RandomisedResponse(2, 7).probabilities()
+    response = md.mechanisms.RandomisedResponse(2, 7).matrix()
     assert 1 - response[0, 0] == pytest.approx(6 / (6 + math.exp(2)))
-    exponential = md.mechanisms.Exponential(3, [[0, 2], [2, 0]]).probabilities()
+    exponential = md.mechanisms.Exponential(3, [[0, 2], [2, 0]]).matrix()
     assert exponential[0, 1] / exponential[0, 0] == pytest.approx(math.exp(-3))
     assert md.mechanisms.Geometric(1, 1).channel().numerators.tolist() == [[2**62]]
 

@@ -264,13 +264,13 @@ def test_channels_are_private_exactly_and_spend_what_they_may(kind: Kinds, epsil
     assert spent <= nominal
     # At ε = 30 masses below 2**-62 cannot be held: far cells are then more alike than they need be.
     assert spent >= min(nominal * (1 - 1e-9), 25)
-    assert channel.matrix == pytest.approx(mechanism.probabilities(domain), abs=1e-11)
+    assert channel.matrix == pytest.approx(mechanism.matrix(domain), abs=1e-11)
 
 
 def test_small_masses_are_kept_relatively() -> None:
     domain = md.Domain.grid(columns=20, rows=1, width=20.0, height=1.0)
     mechanism = md.policy.PlanarIsotropic(1, domain, md.policy.line(20))
-    channel, masses = mechanism.channel(domain), mechanism.probabilities(domain)
+    channel, masses = mechanism.channel(domain), mechanism.matrix(domain)
     assert masses.min() < 1e-8
     assert channel.matrix == pytest.approx(masses, rel=1e-9)
 
@@ -353,7 +353,7 @@ def test_neither_the_unit_nor_the_origin_matters(unit: float, origin: float) -> 
         still = kind(1, domain, md.policy.blocks(domain, 3))
         channel = moved.channel(observables)
         assert holds(moved, channel)
-        plain = still.probabilities((observables - origin) / unit)
+        plain = still.matrix((observables - origin) / unit)
         assert channel.matrix == pytest.approx(plain, abs=1e-7)
 
 
@@ -473,7 +473,7 @@ def test_wrong_mechanisms_are_refused(kind: Kinds, changes: dict[str, object], m
 )
 def test_wrong_observables_are_refused(observables: ArrayLike, message: str) -> None:
     mechanism = md.policy.PlanarIsotropic(1, TRIANGLE, md.policy.complete(3))
-    for method in (mechanism.channel, mechanism.probabilities):
+    for method in (mechanism.channel, mechanism.matrix):
         with pytest.raises(InputError, match=message):
             method(observables)
 

@@ -9,7 +9,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.errors import InputError, SpecificationError
-from mechdesign.spec.blowfish.specification import parse, read_spec
+from mechdesign.spec.blowfish.specification import parse, read
 
 AGE = "domain.attributes.age = { range = [0, 9] }\n"
 BOTH = 'domain.attributes = { age = { range = [0, 3] }, sex = { values = ["f", "m"] } }\n'
@@ -301,14 +301,14 @@ def test_releases_that_do_not_fit_are_refused_before_any_data(policy, release, p
 
 def test_names_in_the_package(tmp_path):
     (tmp_path / "s.toml").write_text(AGE + FULL + HISTOGRAM)
-    given = md.blowfish.read_spec(tmp_path / "s.toml")
-    assert isinstance(given, md.blowfish.ReleaseSpecification)
+    given = md.spec.read(tmp_path / "s.toml")
+    assert isinstance(given, md.spec.ReleaseSpecification)
     assert isinstance(given.plan(), md.blowfish.Plan)
     published = given.release({"age": [1, 2, 3]}, rng=1, ledger=(ledger := md.Ledger(epsilon=1)))
     assert isinstance(published, md.blowfish.Publication)
     assert ledger.spent.epsilon == 1
     with pytest.raises(SpecificationError, match="cannot be opened"):
-        read_spec(tmp_path / "none.toml")
+        read(tmp_path / "none.toml")
     (tmp_path / "bytes.toml").write_bytes(b"\xff\xfe\x00")
     with pytest.raises(SpecificationError, match="UTF-8"):
-        read_spec(tmp_path / "bytes.toml")
+        read(tmp_path / "bytes.toml")

@@ -72,7 +72,7 @@ if TYPE_CHECKING:
     from mechdesign.blowfish.linear_strategy import Strategy
     from mechdesign.blowfish.release import Release
 
-__all__ = ["VERSION", "LedgerTable", "ReleaseDocument", "ReleaseSpecification", "parse", "read_spec"]
+__all__ = ["VERSION", "LedgerTable", "ReleaseDocument", "ReleaseSpecification", "parse", "read"]
 
 
 def __dir__() -> list[str]:
@@ -360,7 +360,7 @@ def _length(value: object) -> int:
     return len(str(value).encode())
 
 
-def read_spec(path: str | os.PathLike[str]) -> ReleaseSpecification:
+def read(path: str | os.PathLike[str]) -> ReleaseSpecification:
     """Read a specification of a release from a file.
 
     Raises:

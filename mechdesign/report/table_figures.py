@@ -23,7 +23,14 @@ from mechdesign.report.style import ACCENT, INK, MUTED, abreast, drawn, headline
 from mechdesign.report.words import clip
 from mechdesign.validation import as_list, require_kind
 
-__all__ = ["answers_picture", "cdf_picture", "clusters_picture", "comparison_picture", "ranges_picture"]
+__all__ = [
+    "answers_picture",
+    "cdf_picture",
+    "clusters_picture",
+    "comparison_picture",
+    "ranges_picture",
+    "release_picture",
+]
 
 Floats = NDArray[np.float64]
 
@@ -39,6 +46,14 @@ _POINTS = 2000
 _PAIRS = 6
 # Steps of more values could not be seen.
 _STEPS = 400
+
+
+def release_picture(release: Release) -> Figure:
+    """Show a release from a table: its clusters, its distribution function, or its answers with their intervals."""
+    require_kind(release, Release, "release", "a release from a table")
+    if isinstance(release, ClusteringRelease):
+        return clusters_picture(release)
+    return cdf_picture(release) if isinstance(release, CumulativeRelease) else answers_picture(release)
 
 
 @drawn
