@@ -24,16 +24,9 @@ from rich.console import Console
 from rich.table import Table
 
 from leakage_matrices import random_matrix
-from mechdesign.leakage import (
-    LossFunction,
-    algorithm1,
-    algorithm2,
-    algorithm3,
-    algorithm4,
-    algorithm5,
-    fractional,
-    plots,
-)
+from mechdesign.leakage import LossFunction, fractional
+from mechdesign.leakage.cao2019 import algorithm1, algorithm2, algorithm3, algorithm4, algorithm5
+from mechdesign.report import leakage_figures
 
 EPSILON = 0.1
 REPEATS = 7
@@ -145,10 +138,10 @@ def main() -> None:
     by_alpha = over_alpha(n, [0.01, 0.1, 1.0, 10.0, 20.0], console)
     if arguments.output:
         arguments.output.mkdir(parents=True, exist_ok=True)
-        plots.runtime(by_time, "number of releases T", title=f"BPL of T releases, n = {n}").savefig(
+        leakage_figures.runtime(by_time, "number of releases T", title=f"BPL of T releases, n = {n}").savefig(
             arguments.output / "runtime_T.png", dpi=150
         )
-        plots.runtime(by_alpha, "α", title=f"one evaluation, n = {n}").savefig(
+        leakage_figures.runtime(by_alpha, "α", title=f"one evaluation, n = {n}").savefig(
             arguments.output / "runtime_alpha.png", dpi=150
         )
 

@@ -84,7 +84,7 @@ def loss(*, largest: float, count: int) -> Iterator[Row]:
     """
     matrix = np.array(EXAMPLE_4)
     whole = leakage.LossFunction(matrix, cache=False)
-    tables = leakage.algorithm2(matrix)
+    tables = leakage.cao2019.algorithm2(matrix)
     # Algorithm 2 goes through the rows d, and for each through the others q.
     names = [f"({q + 1}, {d + 1})" for d, q in permutations(range(len(matrix)), 2)]
 

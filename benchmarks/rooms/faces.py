@@ -77,7 +77,8 @@ for module, (text, names) in FACES.items():
 errs = []
 tree = ast.parse((pack/"base/_errors.py").read_text())
 listed = next((s for s in tree.body if isinstance(s, ast.Assign) and "__all__" in set(defined(s))), None)
-names = [e.value for e in listed.value.elts] if listed else sorted(n for s in tree.body for n in defined(s) if not n.startswith("_"))
+names = sorted({e.value for e in listed.value.elts} if listed else set()) 
+names = sorted({*names, *(s.name for s in tree.body if isinstance(s, ast.ClassDef) and not s.name.startswith("_"))})
 (pack/"errors.py").write_text((Path(__file__).parent/"new/errors.py").read_text())
 (pack/"errors.pyi").write_text("from mechdesign.base._errors import " + ", ".join(f"{n} as {n}" for n in names) + "\n")
 p = pack/"base/_errors.py"; t = p.read_text()

@@ -15,7 +15,6 @@ def FIGURES(root):
     have = {n for n in design}
     src = (report/"_design_figures.py").read_text()
     own = {n for s in ast.parse(src).body for n in defined(s)}
-    extra = {"_style.py": [n for n in ("save_figure",) if f"def {n}" in (report/"_style.py").read_text()]}
     shown = sorted(n for n in design if n in own)
     out.append("from ._design_figures import " + ", ".join(f"{n} as {n}" for n in shown))
     passed = [n for n in design if n not in own]
@@ -25,5 +24,4 @@ def FIGURES(root):
             for a in node.names:
                 b = a.asname or a.name
                 if b in passed: out.append(f"from {node.module} import {a.name} as {b}")
-    if extra["_style.py"] and not any("save_figure" in o for o in out): out.append("from ._style import save_figure as save_figure")
     return out

@@ -12,3 +12,6 @@ def ed(path, *pairs):
     p.write_text(t)
 ed("mechdesign/cli/chain.py", ("_FILE = click.Path(path_type=Path)\n", ""), ("import click\n", "import click\n\nfrom mechdesign.cli.leakage import _FILE\n"))
 ed("mechdesign/bench/report.py", ("Results = Sequence[Mapping[str, Any]]\n", ""), ("from mechdesign.bench", "from mechdesign.bench.pictures import Results\nfrom mechdesign.bench"))
+
+# figures that others draw are named in the stub of the face
+p = root/"mechdesign/report/figures.py"; t = p.read_text()

@@ -22,7 +22,7 @@ def attach(face: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
     package = module.__spec__.parent if module.__spec__ else face
     stub = pkgutil.get_data(face, PurePath(str(module.__file__)).with_suffix(".pyi").name) or b""
     homes = {
-        alias.name: importlib.util.resolve_name("." * node.level + (node.module or ""), package)
+        alias.asname or alias.name: (importlib.util.resolve_name("." * node.level + (node.module or ""), package), alias.name)
         for node in ast.parse(stub).body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names
@@ -31,8 +31,11 @@ def attach(face: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
     def load(name: str) -> Any:
         if name not in homes:
             raise AttributeError(f"module {face!r} has no attribute {name!r}")
-        home = homes[name]
-        value = importlib.import_module(f"{home}.{name}") if home == face else getattr(importlib.import_module(home), name)
+        home, there = homes[name]
+        if home == face:
+            value = importlib.import_module(f"{home}.{there}")
+        else:
+            value = getattr(importlib.import_module(home), there)
         setattr(module, name, value)
         return value
 
