@@ -18,6 +18,8 @@ git add -A
 $py $here/fix.py .
 git add -A
 $py $here/texts.py .
+cp $here/new/architecture.md docs/architecture.md
+cp $here/new/test_architecture.py tests/test_architecture.py
 $py $here/contracts.py . _lazy _errors _arrays _atomic _check _arithmetic _machine _warnings
 /tmp/base/bin/ruff check -q --fix --select F401,I001,UP mechdesign tests benchmarks notebooks docs || true
 /tmp/base/bin/ruff format -q .
