@@ -119,8 +119,8 @@ def threshold(
 ) -> nx.Graph:
     """Join every two secrets at a distance of at most a radius (DPHMM, G_util).
 
-    `threshold(domain, radius)` measures Euclidean distances between places; `threshold(distance=matrix, radius=r)`
-    takes distances as they are. The edges are the pairs that `ThresholdPrivacy` bounds: what is longer than the radius by
+    `threshold(domain, r)` measures Euclidean distances between places; `threshold(distance=matrix, radius=r)` takes
+    distances as they are. The edges are the pairs that `ThresholdPrivacy` bounds: what is longer than the radius by
     rounding alone is within it, see `distances.reach`. A graph of several secrets without an edge warns.
 
     Args:

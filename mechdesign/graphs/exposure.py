@@ -49,8 +49,9 @@ def degree_of_protection(
     """Count the nodes that the mechanism cannot tell from a node, itself included (DPHMM, Definition 5.2).
 
     Only nodes of `graph` count, that is those of the constrained domain. `points` holds the answers f: a domain with
-    places or an array (n, d). `hull` is the one that the mechanism uses; see this module. Returns a number for one
-    `node`, or a dictionary for all of them in ascending order. Raises `InputError` for a node that the graph does not have.
+    places or an array (n, d). `hull` is the one that the mechanism uses; see this module. Returns a number for
+    one `node`, or a dictionary for all of them in ascending order. Raises `InputError` for a node that the graph does
+    not have.
     """
     places = as_points(points)
     groups = _groups(places, graph, hull)

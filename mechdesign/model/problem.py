@@ -67,7 +67,7 @@ class Problem:
     secrets: Domain | None = None
     observables: Domain | None = None
     title: str = ""
-    facts: Mapping[str, str | int] = field(default=ReadOnlyMapping({}), kw_only=True)
+    facts: Mapping[str, str | int] = field(kw_only=True)
 
     def __init__(
         self,
