@@ -100,10 +100,10 @@ def grid(n: int, side: Decimal, norm: str, requirement: bool) -> Counter[str]:
         if requirement:
             found["requirement"] = bounded(own, side * radius)
             found["matrix of floats"] = bounded(floats, at)
-            found["graph by distance"] = joined(md.policy.threshold(distance=own, radius=side * radius))
+            found["graph by distance"] = joined(md.graphs.threshold(distance=own, radius=side * radius))
             if norm == "euclidean":
                 domain = md.Domain.grid(columns=n, rows=n, width=float(side * n), height=float(side * n))
-                found["graph by places"] = joined(md.policy.threshold(domain, side * radius))
+                found["graph by places"] = joined(md.graphs.threshold(domain, side * radius))
         for name, pairs in found.items():
             count[f"{name}: pairs owed"] += int(owed.sum())
             count[f"{name}: missed"] += int((owed & ~pairs).sum())
@@ -142,7 +142,7 @@ def far(rng: np.random.Generator) -> Counter[str]:
             owed = steps_within(6, norm, radius)
             found = {name: bounded(getattr(md.distances, norm)(domain), side * radius, margin)}
             if norm == "euclidean":
-                found[f"{name}, graph"] = joined(md.policy.threshold(domain, side * radius))
+                found[f"{name}, graph"] = joined(md.graphs.threshold(domain, side * radius))
             for each, pairs in found.items():
                 count[f"{each}: pairs owed"] += int(owed.sum())
                 count[f"{each}: missed"] += int((owed & ~pairs).sum())
@@ -165,7 +165,7 @@ def margins(rng: np.random.Generator) -> Counter[str]:
                 ends = [shift, float(Fraction(shift) + radius + beyond)]
                 exact = abs(Fraction(repr(ends[1])) - Fraction(repr(ends[0])))
                 found = joined(
-                    md.policy.threshold([[end, 0.0] for end in [*ends, ends[1] + 9 * float(radius)]], radius)
+                    md.graphs.threshold([[end, 0.0] for end in [*ends, ends[1] + 9 * float(radius)]], radius)
                 )
                 measured = exact - radius
             else:

@@ -162,13 +162,16 @@ def random_instances() -> Iterator[tuple[str, Case]]:
 def policies() -> Iterator[tuple[str, Case]]:
     """Yield optimal channels under policy graphs."""
     domain = grid(6, 3)
-    blocks = md.policy.blocks(domain, 3)
+    blocks = md.graphs.blocks(domain, 3)
     floor = md.DistortionPrivacy("0.9", md.distances.euclidean(domain))
-    left = md.policy.constrain(blocks, [0, 1, 3, 7, 10, 17])
-    design = functools.partial(md.policy.design, domain, tolerance=TOLERANCE, threads=1)
-    yield "policy, whole map", functools.partial(design, blocks, "0.5", peaked(18), within="map")
-    yield "policy, floor", functools.partial(design, blocks, 2, uneven(18), requirements=[floor])
-    yield "policy, repair", functools.partial(design, left, 1, isolated="repair")
+    left = md.graphs.constrain(blocks, [0, 1, 3, 7, 10, 17])
+    asked = {
+        "whole map": {"graph": blocks, "epsilon": "0.5", "prior": peaked(18), "within": "map"},
+        "floor": {"graph": blocks, "epsilon": 2, "prior": uneven(18), "requirements": [floor]},
+        "repair": {"graph": left, "epsilon": 1, "isolated": "repair"},
+    }
+    for name, stated in asked.items():
+        yield f"policy, {name}", solve(md.graphs.problem(domain, **stated))
 
 
 def compiled() -> Iterator[tuple[str, Case]]:

@@ -376,8 +376,8 @@ def with_chains_and_traces() -> Iterator[Mistake]:
     visited = md.traces.read_checkins("good.csv")
     text, swept = Path("s.toml").read_text(), 'sweep = { "privacy.0.epsilon" = [1, 2, 1] }'
     for name, call in {
-        "distances for places": lambda: md.policy.threshold(md.distances.euclidean(city), 1), "edges from 1 on": lambda: md.policy.from_edges(6, [(5, 6)]),
-        "a mask for places": lambda: md.policy.constrain(md.policy.line(3), [True, False, True]), "δ in per cent": lambda: md.policy.delta_set([0.5, 0.5], 5),
+        "distances for places": lambda: md.graphs.threshold(md.distances.euclidean(city), 1), "edges from 1 on": lambda: md.graphs.from_edges(6, [(5, 6)]),
+        "a mask for places": lambda: md.graphs.constrain(md.graphs.line(3), [True, False, True]), "δ in per cent": lambda: md.graphs.delta_set([0.5, 0.5], 5),
         "one trace and no list": lambda: md.MarkovChain.from_traces([0, 1, 0], n=2), "states from 1 on": lambda: md.MarkovChain.from_traces([[1, 2]], n=2),
         "one ε for a list": lambda: md.leakage.temporal(0.1, chain, chain), "steps and α exchanged": lambda: md.leakage.allocate_budget(30, 0.5, chain, chain),
         "a window from 1 on": lambda: md.leakage.window([0.1] * 3, 1, 4, chain, chain),

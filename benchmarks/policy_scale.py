@@ -26,7 +26,7 @@ COLUMNS = "{:<6}{:<9}{:<7}{:>6}{:>10}{:>11}{:>9}{:>10}{:>12}{:>10}{:>9}"
 def measure(side: int, k: int, prior: str, kind: str) -> str:
     clock, cpu = time.perf_counter(), time.process_time()
     domain = md.Domain.grid(columns=side, rows=side, width=float(side), height=float(side))
-    graph = md.policy.blocks(domain, k)
+    graph = md.graphs.blocks(domain, k)
     n = domain.size
     weights = np.full(n, 1 / n) if prior == "uniform" else np.random.default_rng(0).dirichlet(np.ones(n))
     extra = {"within": "map" if kind == "map" else "component", "isolated": "hull"}
@@ -34,7 +34,7 @@ def measure(side: int, k: int, prior: str, kind: str) -> str:
         error = md.distances.euclidean(domain)
         extra |= {"cost": error**2, "requirements": [half_way(domain, graph, weights, error)]}
         clock, cpu = time.perf_counter(), time.process_time()
-    made = md.policy.design(domain, graph, 1, weights, **extra)
+    made = md.design(md.graphs.problem(domain, graph=graph, epsilon=1, prior=weights, **extra))
     seconds, used = time.perf_counter() - clock, time.process_time() - cpu
     facts, found = made.certificate.provenance, made.certificate
     return COLUMNS.format(
@@ -53,10 +53,10 @@ def measure(side: int, k: int, prior: str, kind: str) -> str:
 
 
 def half_way(domain: md.Domain, graph, prior: np.ndarray, error: np.ndarray) -> md.DistortionPrivacy:
-    free = md.policy.design(domain, graph, 1, prior, error**2, isolated="hull")
+    free = md.design(md.graphs.problem(domain, graph=graph, epsilon=1, prior=prior, cost=error**2, isolated="hull"))
     joined = free.problem.requirements[-1].graph
     blocks = np.zeros(domain.size, dtype=np.int64)
-    for number, nodes in enumerate(md.policy.components(joined)):
+    for number, nodes in enumerate(md.graphs.components(joined)):
         blocks[nodes] = number
     least = md.attack.optimal(free.channel, prior, error).distortion
     return md.DistortionPrivacy(round((least + float(largest_distortion(prior, error, blocks))) / 2, 6), error)

@@ -151,25 +151,25 @@ def measure(
 def dphmm(here: Scene, epsilon: float = 1.0, radius: float | None = None) -> dict[str, Measured]:
     """Measure the policies of DPHMM; of G_util only, where a radius is given."""
     rules = {"hull": "graph", "repair": "nearest"}
-    util = measure(here, md.policy.threshold(here.domain, radius or here.radius), epsilon, **rules)
+    util = measure(here, md.graphs.threshold(here.domain, radius or here.radius), epsilon, **rules)
     if radius is not None:
         return {"G_util": util}
     return {
-        "G_trs": measure(here, md.policy.transitions(here.chain), epsilon, **rules),
+        "G_trs": measure(here, md.graphs.transitions(here.chain), epsilon, **rules),
         "G_util": util,
-        "DPLS": measure(here, md.policy.complete(here.domain.size), epsilon, delta=DELTA, **rules),
+        "DPLS": measure(here, md.graphs.complete(here.domain.size), epsilon, delta=DELTA, **rules),
     }
 
 
 def repaired(here: Scene, k: int, draws: int = 20) -> dict[str, list[tuple[float, float]]]:
     """Return E_eu (km) and the time of repair (ms) under G_k, by method, for constrained domains of each size."""
-    graph = md.policy.categories(here.regions[k])
+    graph = md.graphs.categories(here.regions[k])
     found: dict[str, list[tuple[float, float]]] = {"area": [], "nearest": []}
     for size in SIZES:
         rng = np.random.default_rng(size)
         domains = [_within_a_square(here.domain, size, rng) for _ in range(draws)]
         for method, values in found.items():
-            pairs = [_repair(here.domain, md.policy.constrain(graph, members), method) for members in domains]
+            pairs = [_repair(here.domain, md.graphs.constrain(graph, members), method) for members in domains]
             values.append(tuple(np.mean(pairs, axis=0).tolist()))
     return found
 
@@ -185,9 +185,9 @@ def _within_a_square(domain: md.Domain, size: int, rng: np.random.Generator) -> 
 
 def _repair(domain: md.Domain, graph: nx.Graph, method: str, size: int = 200) -> tuple[float, float]:
     clock = time.process_time()
-    after = md.policy.repair(domain, graph, method)
+    after = md.graphs.repair(domain, graph, method)
     spent = time.process_time() - clock
-    mechanism = md.policy.PlanarIsotropic(1, domain, after.graph, hull="graph")
+    mechanism = md.mechanisms.PlanarIsotropic(1, domain, after.graph, hull="graph")
     # One hull for all: the noise does not depend on the node.
     node = int(mechanism.nodes[0])
     noise = mechanism.sample(node, size, rng=0) - domain.points[node]
@@ -237,7 +237,7 @@ def show_pglp(scenes: Sequence[Scene], output: Path) -> None:
     for here in scenes:
         by_policy[here.name] = {
             f"G_k{k * k}": {
-                name: measure(here, md.policy.categories(here.regions[k]), mechanism=mechanism)
+                name: measure(here, md.graphs.categories(here.regions[k]), mechanism=mechanism)
                 for name, mechanism in MECHANISMS.items()
             }
             for k in BLOCKS

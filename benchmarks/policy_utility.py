@@ -54,8 +54,8 @@ def categories(folder: Path, domain: md.Domain) -> list[str]:
 def within_components(domain: md.Domain, graph: nx.Graph, epsilon: float) -> NDArray[np.float64]:
     """Return the matrix of P-PIM with outputs snapped to the nearest cell of the secret's own component."""
     matrix = np.zeros((domain.size, domain.size))
-    for component in md.policy.components(graph):
-        mechanism = md.policy.PlanarIsotropic(epsilon, domain, graph.subgraph(component))
+    for component in md.graphs.components(graph):
+        mechanism = md.mechanisms.PlanarIsotropic(epsilon, domain, graph.subgraph(component))
         matrix[np.ix_(component, component)] = mechanism.channel(domain.points[component]).matrix
     return matrix
 
@@ -64,16 +64,16 @@ def channels(
     domain: md.Domain, graph: nx.Graph, epsilon: float, prior: md.Prior
 ) -> dict[str, md.Channel | NDArray[np.float64]]:
     """Return the channel of each mechanism, rows and columns the cells of the map."""
-    shared = {"prior": prior, "isolated": "release", "tolerance": 1e-6}
+    shared = {"graph": graph, "epsilon": epsilon, "prior": prior, "isolated": "release"}
     # Random graphs leave cells alone, as in the paper, and these are revealed.
     with warnings.catch_warnings(action="ignore", category=md.errors.RevealedWarning):
         optimal = {
-            name: md.policy.design(domain, graph, epsilon, within=within, **shared).channel
+            name: md.design(md.graphs.problem(domain, within=within, **shared), tolerance=1e-6).channel
             for name, within in (("LP", "map"), ("LP, block", "component"))
         }
     return {
-        "P-LM": md.policy.Laplace(epsilon, domain, graph).channel(domain),
-        "P-PIM": md.policy.PlanarIsotropic(epsilon, domain, graph).channel(domain),
+        "P-LM": md.mechanisms.Laplace(epsilon, domain, graph).channel(domain),
+        "P-PIM": md.mechanisms.PlanarIsotropic(epsilon, domain, graph).channel(domain),
         "P-PIM, block": within_components(domain, graph, epsilon),
         **optimal,
     }
@@ -156,8 +156,8 @@ def main() -> None:
     counts = md.traces.to_grid(traces, domain).counts()
     prior = md.Prior.from_counts(counts, smoothing=1.0)
     labels = categories(folder, domain)
-    policies = {f"G_k{k * k}": md.policy.blocks(domain, k) for k in (3, 4, 5)}
-    policies["G_poi"] = md.policy.categories(labels, metrics.regions(domain, 6).tolist())
+    policies = {f"G_k{k * k}": md.graphs.blocks(domain, k) for k in (3, 4, 5)}
+    policies["G_poi"] = md.graphs.categories(labels, metrics.regions(domain, 6).tolist())
     print(f"{int(counts.sum())} check-ins in {domain.size} cells")
     found = measure(domain, labels, prior, policies)
     show(found, policies)

@@ -88,14 +88,14 @@ def policy() -> Figure:
     """Show a constrained policy graph, who is exposed, and the edge that repairs it."""
     city = md.Domain.grid(columns=6, rows=6, width=6.0, height=6.0, unit="km")
     members = [0, 1, 2, 6, 7, 8, 12, 13, 14, 18, 19, 24, 25, 27, 28, 33, 34, 11]
-    graph = md.policy.blocks(city, 3)
-    kept = md.policy.constrain(graph, members)
-    repaired = md.policy.repair(city, kept)
-    hulls = [md.policy.sensitivity_hull(city, graph) for graph in (kept, repaired.graph)]
+    graph = md.graphs.blocks(city, 3)
+    kept = md.graphs.constrain(graph, members)
+    repaired = md.graphs.repair(city, kept)
+    hulls = [md.graphs.sensitivity_hull(city, graph) for graph in (kept, repaired.graph)]
     shown = Shown(
-        excluded=md.policy.excluded(graph, members).tolist(),
-        alone=md.policy.isolated(kept).tolist(),
-        exposed=md.policy.exposed(city, kept).tolist(),
+        excluded=md.graphs.excluded(graph, members).tolist(),
+        alone=md.graphs.isolated(kept).tolist(),
+        exposed=md.graphs.exposed(city, kept).tolist(),
         added=repaired.added,
         hull=hulls[0].vertices,
         hull_after=hulls[1].vertices,
@@ -109,7 +109,7 @@ def trace() -> Figure:
     truth = [20, 21, 30, 31, 40, 41, 50, 51, 52, 43, 34, 33]
     walk = md.MarkovChain.from_traces([truth, truth[::-1]], n=81, smoothing=0.05)
     release = md.release.Trace(
-        city, md.policy.blocks(city, 3), 1.0, walk, md.Prior.uniform(81), mechanism="lp", tolerance=1e-6, rng=7
+        city, md.graphs.blocks(city, 3), 1.0, walk, md.Prior.uniform(81), mechanism="lp", tolerance=1e-6, rng=7
     )
     outputs = [release.step(cell).output for cell in truth]
     return trace_picture(city, outputs, truth)

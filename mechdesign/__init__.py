@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from . import graphs as graphs
     from . import leakage as leakage
     from . import mechanisms as mechanisms
-    from . import policy as policy
     from . import release as release
     from . import spec as spec
     from . import sweep as sweep
@@ -57,7 +56,6 @@ _MODULES = {
     "graphs": ".graphs",
     "leakage": ".leakage",
     "mechanisms": ".mechanisms",
-    "policy": ".policy",
     "release": ".release",
     "spec": ".spec",
     "sweep": ".sweep",

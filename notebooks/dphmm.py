@@ -27,7 +27,7 @@ from figures import experiment, figure, say
 # %%
 domain = md.Domain.grid(4, 1, 4.0, 1.0)
 walk = np.array([[0.75, 0.25, 0, 0], [0.25, 0.5, 0.25, 0], [0, 0.25, 0.5, 0.25], [0, 0, 0.25, 0.75]])
-trace = md.release.Trace(domain, md.policy.line(4), 1, walk, np.full(4, 0.25), rng=1)
+trace = md.release.Trace(domain, md.graphs.line(4), 1, walk, np.full(4, 0.25), rng=1)
 for state in (0, 1, 1, 2):
     release = trace.step(state)
     raised = md.release.adversarial_level(release.stage, release.prior)

@@ -26,15 +26,15 @@ from mechdesign.policy import metrics
 
 # %%
 domain = md.Domain.grid(6, 6, 6.0, 6.0)
-graph = md.policy.blocks(domain, 3)
+graph = md.graphs.blocks(domain, 3)
 uniform = np.full(domain.size, 1 / domain.size)
 
 channels = {
-    "P-LM": md.policy.Laplace(1, domain, graph).channel(domain),
-    "P-PIM": md.policy.PlanarIsotropic(1, domain, graph).channel(domain),
-    "P-PIM, block": md.policy.PlanarIsotropic(1, domain, graph).channel(domain, within="component"),
-    "LP, block": md.policy.design(domain, graph, 1, prior=uniform).channel,
-    "LP": md.policy.design(domain, graph, 1, prior=uniform, within="map").channel,
+    "P-LM": md.mechanisms.Laplace(1, domain, graph).channel(domain),
+    "P-PIM": md.mechanisms.PlanarIsotropic(1, domain, graph).channel(domain),
+    "P-PIM, block": md.mechanisms.PlanarIsotropic(1, domain, graph).channel(domain, within="component"),
+    "LP, block": md.design(md.graphs.problem(domain, graph=graph, epsilon=1, prior=uniform)).channel,
+    "LP": md.design(md.graphs.problem(domain, graph=graph, epsilon=1, prior=uniform, within="map")).channel,
 }
 errors = {name: metrics.euclidean_error(channel, uniform, domain) for name, channel in channels.items()}
 for name, error in errors.items():

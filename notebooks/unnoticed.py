@@ -32,9 +32,9 @@ for name in ("noise", "bounds", "hull", "points", "errata"):
 
 # %%
 block = md.Domain.grid(columns=3, rows=3, width=3.0, height=3.0)
-graph = md.policy.complete(9)
+graph = md.graphs.complete(9)
 distance = md.distances.euclidean(block)
-snapped = md.policy.PlanarIsotropic(1, block, graph).channel(block).matrix
+snapped = md.mechanisms.PlanarIsotropic(1, block, graph).channel(block).matrix
 best = md.design(md.Problem(md.Prior.uniform(9), distance, [md.GraphPrivacy(1, graph)])).certificate
 say(
     f"On 3 × 3 cells with ε = 1 snapped noise errs by **{(snapped * distance).sum(axis=1).mean():.3f}** cells, the "

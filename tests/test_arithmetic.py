@@ -74,7 +74,7 @@ CASES = {
     "what a trace told": lambda: smooth([0.5, 0.5], np.eye(2), [[0.0, -1000.0], [0.0, -1.0]]).sum(),
     "strategy of counts": lambda: blowfish.strategy("identity", POLICY, noise="gaussian").lower_bound(rho=1),
     "plan of counts": lambda: blowfish.plan_histogram(POLICY, epsilon=1).options[0].error,
-    "hull of one point": lambda: md.policy.sensitivity_hull(SAME, md.policy.from_edges(3, [[0, 1]])).norm([1e-300, 0]),
+    "hull of one point": lambda: md.graphs.sensitivity_hull(SAME, md.graphs.from_edges(3, [[0, 1]])).norm([1e-300, 0]),
     "simulated people": lambda: md.spec.parse(FAR_CENTRES).problem().prior.sum(),
 }
 

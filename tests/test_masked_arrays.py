@@ -30,7 +30,7 @@ policy = Policy.full(Domain({"a": range(3)}))
 
 
 def trace() -> md.release.Trace:
-    return md.release.Trace(cells, md.policy.complete(3), 1.0, chain, prior, mechanism="lp")
+    return md.release.Trace(cells, md.graphs.complete(3), 1.0, chain, prior, mechanism="lp")
 
 
 def histogram(table: Any) -> object:
@@ -58,8 +58,8 @@ TAKEN: dict[str, tuple[str, Callable[[], object]]] = {
     "budgets": ("epsilons", lambda: md.leakage.temporal(weights, None, chain)),
     "correlation": ("forward", lambda: md.leakage.constant_budget(1.0, None, square)),
     "one budget": ("epsilon", lambda: md.leakage.Accountant(1.0, None, chain).release(masked)),
-    "transition": ("transition", lambda: md.release.Trace(cells, md.policy.complete(3), 1.0, square, prior)),
-    "initial of a trace": ("initial", lambda: md.release.Trace(cells, md.policy.complete(3), 1.0, chain, weights)),
+    "transition": ("transition", lambda: md.release.Trace(cells, md.graphs.complete(3), 1.0, square, prior)),
+    "initial of a trace": ("initial", lambda: md.release.Trace(cells, md.graphs.complete(3), 1.0, chain, weights)),
     "likelihood": ("log_likelihood", lambda: trace().observe(weights)),
     "column": ("data['a']", lambda: histogram({"a": numbers})),
     "listed column": ("data['a']", lambda: histogram({"a": [0, masked]})),
@@ -73,7 +73,7 @@ TAKEN: dict[str, tuple[str, Callable[[], object]]] = {
     "blocks": ("labels", lambda: Policy.partition(Domain({"a": range(3)}), numbers)),
     "known counts": ("counts", lambda: policy.check_counts(numbers)),
     "edges": ("edges", lambda: md.graphs.from_edges(3, np.ma.array([[0, 1]]))),
-    "support": ("support", lambda: md.graphs.constrain(md.policy.complete(3), numbers)),
+    "support": ("support", lambda: md.graphs.constrain(md.graphs.complete(3), numbers)),
     "delta": ("prior", lambda: md.graphs.delta_set(weights, 0.1)),
     "latitude": ("latitude", lambda: md.traces.Trace("a", weights, [0.0, 0.0, 0.0])),
     "time": ("time", lambda: md.traces.Trace("a", [0.0], [0.0], np.ma.array(np.array(["2020"], "M8[s]")))),

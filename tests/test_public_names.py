@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
 import inspect
+import pkgutil
 import tomllib
 from inspect import Parameter
 from pathlib import Path
@@ -32,7 +32,7 @@ SOLVERS = (
 
 
 def find(name: str) -> Any:
-    return functools.reduce(getattr, name.split("."), md)
+    return pkgutil.resolve_name(f"mechdesign.{name}")
 
 
 def lacking(promised: str, function: Any) -> str:

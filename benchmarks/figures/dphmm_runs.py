@@ -34,9 +34,9 @@ def scene_of(folder: Path, name: str, trajectories: int, steps: int) -> Scene:
 def policies(here: Scene, factor: float = 1.0) -> dict[str, tuple[nx.Graph, dict[str, object]]]:
     """Return graph and rules of each policy; `factor` times the usual radius for G_util."""
     return {
-        "G_util": (md.policy.threshold(here.domain, here.radius * factor), RULES),
-        "G_trs": (md.policy.transitions(here.chain), RULES),
-        "DPLS": (md.policy.complete(here.domain.size), RULES | {"delta": DELTA}),
+        "G_util": (md.graphs.threshold(here.domain, here.radius * factor), RULES),
+        "G_trs": (md.graphs.transitions(here.chain), RULES),
+        "DPLS": (md.graphs.complete(here.domain.size), RULES | {"delta": DELTA}),
     }
 
 

@@ -84,7 +84,7 @@ def fixed_point() -> Found:
 
 def snapped() -> Found:
     """PGLP, section 5: Bayes' rule with densities where answers are snapped to two nodes, ε = 1."""
-    mechanism = md.policy.PlanarIsotropic(1, [[0.0, 0.0], [1.0, 0.0]], md.policy.complete(2))
+    mechanism = md.mechanisms.PlanarIsotropic(1, [[0.0, 0.0], [1.0, 0.0]], md.graphs.complete(2))
     matrix = mechanism.channel(mechanism.points).matrix
     density = mechanism.likelihood([0.0, 0.0])
     return float(density[0] / density.sum()), float(matrix[0, 0] / matrix[:, 0].sum())
@@ -93,12 +93,12 @@ def snapped() -> Found:
 def repair() -> Found:
     """PGLP, Figure 8: repair by least area is always better. Mean error (snapped, cells) of nearest and least area."""
     domain = md.Domain.grid(columns=6, rows=6, width=6.0, height=6.0)
-    graph = md.policy.constrain(md.policy.blocks(domain, 3), [2, 18, 22, 29])
+    graph = md.graphs.constrain(md.graphs.blocks(domain, 3), [2, 18, 22, 29])
     members = sorted(graph)
     errors = []
     for way in ("nearest", "area"):
-        repaired = md.policy.repair(domain, graph, way).graph
-        matrix = md.policy.PlanarIsotropic(1, domain, repaired, hull="graph").channel(domain).matrix
+        repaired = md.graphs.repair(domain, graph, way).graph
+        matrix = md.mechanisms.PlanarIsotropic(1, domain, repaired, hull="graph").channel(domain).matrix
         rows = matrix if len(matrix) == len(members) else matrix[members]
         errors.append(float((rows * md.distances.euclidean(domain)[members]).sum(axis=1).mean()))
     return errors[0], errors[1]

@@ -46,14 +46,14 @@ def single(folder: Path, *, side: int, epsilons: list[float], policies: list[str
                     "E_eu": metrics.euclidean_error(channel, prior, domain),
                     "E_r": metrics.mismatch_error(channel, prior, regions),
                     "E_poi": metrics.mismatch_error(channel, prior, labels),
-                    "largest": max(map(len, md.policy.components(graph))),
+                    "largest": max(map(len, md.graphs.components(graph))),
                 }
 
 
 def _policy(name: str, domain: md.Domain, labels: list[str]) -> nx.Graph:
     if name == "G_poi":
-        return md.policy.categories(labels, metrics.regions(domain, 6).tolist())
-    return md.policy.blocks(domain, {"G_k9": 3, "G_k16": 4, "G_k25": 5}[name])
+        return md.graphs.categories(labels, metrics.regions(domain, 6).tolist())
+    return md.graphs.blocks(domain, {"G_k9": 3, "G_k16": 4, "G_k25": 5}[name])
 
 
 def repairs(
@@ -65,13 +65,13 @@ def repairs(
     """
     here = scene_of(folder, "GeoLife", 1, 2)
     for block in blocks:
-        graph = md.policy.categories(here.regions[block])
+        graph = md.graphs.categories(here.regions[block])
         for size in sizes:
             rng = np.random.default_rng(size)
             domains = [_within(here.domain, size, square, rng) for _ in range(draws)]
             for number, members in enumerate(domains, 1):
                 row: Row = {"policy": f"G_k{block * block}", "size": size, "draw": number}
-                yield row | _repaired(here.domain, md.policy.constrain(graph, members), samples)
+                yield row | _repaired(here.domain, md.graphs.constrain(graph, members), samples)
 
 
 def _within(domain: md.Domain, size: int, square: float, rng: np.random.Generator) -> NDArray[np.int64]:
@@ -87,9 +87,9 @@ def _repaired(domain: md.Domain, graph: nx.Graph, samples: int) -> Row:
     row: Row = {}
     for method in ("area", "nearest"):
         clock = time.process_time()
-        after = md.policy.repair(domain, graph, method)
+        after = md.graphs.repair(domain, graph, method)
         seconds = time.process_time() - clock
-        mechanism = md.policy.PlanarIsotropic(1, domain, after.graph, hull="graph")
+        mechanism = md.mechanisms.PlanarIsotropic(1, domain, after.graph, hull="graph")
         # One hull for all: the noise does not depend on the node.
         node = int(mechanism.nodes[0])
         noise = mechanism.sample(node, samples, rng=0) - domain.points[node]
@@ -100,10 +100,10 @@ def _repaired(domain: md.Domain, graph: nx.Graph, samples: int) -> Row:
 def repair_example(*, side: int, block: int, members: list[int], epsilon: float, samples: int) -> Iterator[Row]:
     """Repair one small constrained domain in both ways; errors of snapped outputs are exact, of drawn ones sampled."""
     domain = md.Domain.grid(side, side, float(side), float(side))
-    graph = md.policy.constrain(md.policy.blocks(domain, block), members)
+    graph = md.graphs.constrain(md.graphs.blocks(domain, block), members)
     for method in ("area", "nearest"):
-        after = md.policy.repair(domain, graph, method)
-        mechanism = md.policy.PlanarIsotropic(epsilon, domain, after.graph, hull="graph")
+        after = md.graphs.repair(domain, graph, method)
+        mechanism = md.mechanisms.PlanarIsotropic(epsilon, domain, after.graph, hull="graph")
         channel = mechanism.channel(domain)
         uniform = np.full(len(mechanism.nodes), 1 / len(mechanism.nodes))
         node = int(mechanism.nodes[0])
@@ -124,7 +124,7 @@ def traces(
     for name in data:
         here = scene_of(folder, name, trajectories, steps)
         for block in blocks:
-            graph = md.policy.categories(here.regions[block])
+            graph = md.graphs.categories(here.regions[block])
             for mechanism, kind in MECHANISMS.items():
                 found = measure(here, graph, epsilon, kind)
                 own: Row = {"data": name, "policy": f"G_k{block * block}", "mechanism": mechanism, "epsilon": epsilon}

@@ -32,12 +32,12 @@ def noise(*, sides: list[int], epsilons: list[float]) -> Iterator[Row]:
     """
     for side in sides:
         domain = md.Domain.grid(columns=side, rows=side, width=float(side), height=float(side))
-        graph = md.policy.complete(domain.size)
+        graph = md.graphs.complete(domain.size)
         distance = md.distances.euclidean(domain)
         for epsilon in epsilons:
             same = {"side": side, "epsilon": epsilon}
             yield same | {"mechanism": "noise as drawn", "error": 3 / epsilon * (side - 1) * _SQUARE}
-            clipped = md.policy.PlanarIsotropic(epsilon, domain, graph).channel(domain).matrix
+            clipped = md.mechanisms.PlanarIsotropic(epsilon, domain, graph).channel(domain).matrix
             yield same | {
                 "mechanism": "noise snapped to the block",
                 "error": float((clipped * distance).sum(axis=1).mean()),

@@ -126,7 +126,7 @@ class Policy:
     def graph(
         cls,
         domain: Domain,
-        g: nx.Graph | Iterable[tuple[int | None, int | None]],
+        graph: nx.Graph | Iterable[tuple[int | None, int | None]],
         *,
         constraints: ConstraintsLike = (),
         unbounded: bool = False,
@@ -135,12 +135,12 @@ class Policy:
 
         Args:
             domain: the values.
-            g: an undirected networkx graph on the numbers of the values, or a list of edges; with ``unbounded`` None
-                stands for the null node.
+            graph: an undirected networkx graph on the numbers of the values, or a list of edges. With ``unbounded``
+                None stands for the null node.
             constraints: publicly known counts.
             unbounded: whether a person may be added or removed.
         """
-        return cls._built(domain, _explicit(_checked(domain), g, unbounded), constraints, unbounded)
+        return cls._built(domain, _explicit(_checked(domain), graph, unbounded), constraints, unbounded)
 
     @classmethod
     def union(cls, *policies: Policy) -> Policy:
@@ -341,26 +341,28 @@ def _common_unit(units: list[Fraction]) -> Fraction:
     return Fraction(1, math.lcm(*(unit.denominator for unit in units)))
 
 
-def _explicit(domain: Domain, g: object, unbounded: bool) -> SecretGraph:
-    if isinstance(g, nx.Graph):
-        if g.is_directed():
-            raise InputError("g", "is directed", bound="an undirected graph")
-        _check_nodes(g.nodes, domain.size, unbounded, "g")
-        pairs: list[Any] = list(g.edges())
-    elif isinstance(g, np.ndarray):
-        pairs = g.tolist()
+def _explicit(domain: Domain, graph: object, unbounded: bool) -> SecretGraph:
+    if isinstance(graph, nx.Graph):
+        if graph.is_directed():
+            raise InputError("graph", "is directed", bound="an undirected graph")
+        _check_nodes(graph.nodes, domain.size, unbounded, "graph")
+        pairs: list[Any] = list(graph.edges())
+    elif isinstance(graph, np.ndarray):
+        pairs = graph.tolist()
     else:
         try:
-            pairs = list(g)  # type: ignore[call-overload]
+            pairs = list(graph)  # type: ignore[call-overload]
         except TypeError as error:
-            raise InputError("g", "is not a graph", value=g, bound="a networkx graph or a list of edges") from error
+            raise InputError(
+                "graph", "is not a graph", value=graph, bound="a networkx graph or a list of edges"
+            ) from error
     edges = np.zeros((len(pairs), 2), dtype=np.int64)
     for index, pair in enumerate(pairs):
         if not isinstance(pair, tuple | list) or len(pair) != 2:
-            raise InputError(f"g[{index}]", "is not an edge", value=pair, bound="a pair of numbers of values")
-        _check_nodes(pair, domain.size, unbounded, f"g[{index}]")
+            raise InputError(f"graph[{index}]", "is not an edge", value=pair, bound="a pair of numbers of values")
+        _check_nodes(pair, domain.size, unbounded, f"graph[{index}]")
         if pair[0] == pair[1]:
-            raise InputError(f"g[{index}]", "joins a value to itself", value=pair, bound="two different values")
+            raise InputError(f"graph[{index}]", "joins a value to itself", value=pair, bound="two different values")
         edges[index] = [domain.size if node is None else int(node) for node in pair]
     listed = np.unique(np.sort(edges, axis=1), axis=0)
     read_only(listed)

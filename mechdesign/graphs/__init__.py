@@ -2,15 +2,18 @@
 
 Builders return plain networkx graphs on the numbers of the secrets; `constrain` keeps what is left when only some are
 possible; `sensitivity_hull` is the body that K-norm noise is fitted to; `exposed` tells who is left unprotected, and
-`repair` adds the edges that are missing.
+`repair` adds the edges that are missing. `problem` states what `mechdesign.design` solves: the channel of least cost
+under a graph. After PGLP (Cao et al. 2020) and DPHMM (Xiao et al. 2017).
 """
 
 from __future__ import annotations
 
 import importlib
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from mechdesign.geometry.hull import SensitivityHull as SensitivityHull
     from mechdesign.graphs.builders import attribute as attribute
     from mechdesign.graphs.builders import blocks as blocks
     from mechdesign.graphs.builders import categories as categories
@@ -36,16 +39,23 @@ if TYPE_CHECKING:
     from mechdesign.graphs.hulls import sensitivity_hull as sensitivity_hull
     from mechdesign.graphs.repairs import Repair as Repair
     from mechdesign.graphs.repairs import repair as repair
+    from mechdesign.model.problem import Problem
+
+    problem: Callable[..., Problem]
 
 _VALUES = {
-    "builders": (
+    "geometry.hull": ("SensitivityHull",),
+    "graphs.builders": (
         "attribute", "blocks", "categories", "complete", "from_edges", "line", "neighbours8", "threshold",
         "transitions", "union",
     ),
-    "constraint": ("components", "constrain", "delta_set", "disconnected", "excluded", "hop_distance", "isolated"),
-    "exposure": ("degree_of_protection", "exposed", "protectable", "protected_pairs"),
-    "hulls": ("component_hulls", "sensitivity_hull"),
-    "repairs": ("Repair", "repair"),
+    "graphs.constraint": (
+        "components", "constrain", "delta_set", "disconnected", "excluded", "hop_distance", "isolated",
+    ),
+    "graphs.exposure": ("degree_of_protection", "exposed", "protectable", "protected_pairs"),
+    "graphs.hulls": ("component_hulls", "sensitivity_hull"),
+    "graphs.repairs": ("Repair", "repair"),
+    "policy.optimal": ("problem",),
 }  # fmt: skip
 _MODULES = {name: module for module, names in _VALUES.items() for name in names}
 
@@ -55,7 +65,7 @@ __all__ = [*_MODULES]
 def __getattr__(name: str) -> object:
     if name not in _MODULES:
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
-    value: object = getattr(importlib.import_module(f"{__name__}.{_MODULES[name]}"), name)
+    value: object = getattr(importlib.import_module(f"mechdesign.{_MODULES[name]}"), name)
     globals()[name] = value
     return value
 

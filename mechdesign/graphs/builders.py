@@ -112,10 +112,9 @@ def categories(labels: Iterable[Hashable], regions: Iterable[Hashable] | None = 
 
 def threshold(
     domain: Domain | ArrayLike | None = None,
-    r: Number | None = None,
+    radius: Number | None = None,
     *,
     distance: ArrayLike | None = None,
-    radius: Number | None = None,
     margin: float = 0.0,
 ) -> nx.Graph:
     """Join every two secrets at a distance of at most a radius (DPHMM, G_util).
@@ -126,16 +125,14 @@ def threshold(
 
     Args:
         domain: A domain with places, or points of shape (n, d).
-        r: The radius in the unit of the domain, > 0, exact.
+        radius: The radius in the unit of the domain or of the distances, > 0, exact.
         distance: In place of `domain`: distances between the secrets, shape (n, n), infinite where nothing is required.
-        radius: The radius in the unit of the distances; another name of `r`.
         margin: By how much, beside 1e-9 of the radius, rounding may have lengthened `distance`; `distances.margin` of
             a domain, where it comes from one.
 
     Raises:
-        InputError: Neither or both of `domain` and `distance`, or of `r` and `radius`; a square array with a zero
-            diagonal as `domain`, which holds distances; a radius that is not positive; a distance or a `margin` that is
-            negative.
+        InputError: Neither or both of `domain` and `distance`; a square array with a zero diagonal as `domain`, which
+            holds distances; no radius, or one that is not positive; a distance or a `margin` that is negative.
 
     >>> street = [[0.0], [0.1], [0.2], [0.30000000000000004]]
     >>> threshold(street, 0.1).number_of_edges()
@@ -144,22 +141,21 @@ def threshold(
     >>> threshold(distance=euclidean(street), radius=0.1).number_of_edges()
     3
     """
-    if (r is None) == (radius is None):
-        raise InputError("r", "is given twice" if r is not None else "is missing", bound="one radius")
+    if radius is None:
+        raise InputError("radius", "is missing", bound="> 0 and finite")
     if (domain is None) == (distance is None):
         problem = "is given beside distance" if domain is not None else "is missing"
         raise InputError("domain", problem, bound="either places, or distance=, a matrix of distances")
-    name, given = ("r", r) if r is not None else ("radius", radius)
-    limit = exact(given, name)
+    limit = exact(radius, "radius")
     if not 0 < nearest(limit) < math.inf:
-        raise InputError(name, "is out of range", value=given, bound="> 0 and finite")
+        raise InputError("radius", "is out of range", value=radius, bound="> 0 and finite")
     if domain is not None:
         distances.refuse_distances(
             domain, "domain", f"give them as threshold(distance=matrix, radius={exact_text(limit)})"
         )
         pairs = distances.pairs_within(domain, limit)
         places = domain.points if isinstance(domain, Domain) else as_array(domain, "domain")
-        distances.warn_of_radius(limit, float(np.hypot.reduce(np.ptp(places, axis=0))) if places.size else 0.0, name)
+        distances.warn_of_radius(limit, float(np.hypot.reduce(np.ptp(places, axis=0))) if places.size else 0.0)
         graph = from_edges(domain.size if isinstance(domain, Domain) else len(as_array(domain, "domain")), pairs)
     else:
         try:
@@ -168,7 +164,7 @@ def threshold(
             raise renamed(error, "distance", "distances") from error
         if lengths.shape[0] != lengths.shape[1]:
             raise InputError("distance", "is not square", value=lengths.shape, bound="of shape (n, n)")
-        distances.warn_of_radius(limit, float(lengths[np.isfinite(lengths)].max(initial=0.0)), name)
+        distances.warn_of_radius(limit, float(lengths[np.isfinite(lengths)].max(initial=0.0)))
         within = lengths <= distances.reach(limit, margin)
         np.fill_diagonal(within, False)
         graph = from_edges(len(lengths), np.argwhere(within))

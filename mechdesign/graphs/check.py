@@ -12,7 +12,7 @@ from mechdesign.validation import Integers
 __all__ = ["check_graph", "edge_array"]
 
 
-def check_graph(graph: nx.Graph, size: int | None = None, path: str = "g") -> None:
+def check_graph(graph: nx.Graph, size: int | None = None, path: str = "graph") -> None:
     """Raise `InputError` unless `graph` is a policy graph: undirected, not empty, without self-loops.
 
     Its nodes must be whole numbers from 0 on, below `size` where that is given; a constrained graph lacks some.

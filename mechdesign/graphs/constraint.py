@@ -29,19 +29,19 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def constrain(g: nx.Graph, support: Iterable[int] | ArrayLike) -> nx.Graph:
+def constrain(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> nx.Graph:
     """Return the part of a policy graph on the nodes in `support`, with all edges between them (PGLP, Definition 12).
 
-    `support` holds node numbers, in any order; they are kept. Raises `InputError` for a node that g does not have, and
-    for an empty support.
+    `support` holds node numbers, in any order; they are kept. Raises `InputError` for a node that the graph does not
+    have, and for an empty support.
     """
-    check_graph(g)
-    kept = _support(g, support)
+    check_graph(graph)
+    kept = _support(graph, support)
     result = nx.Graph()
     result.add_nodes_from(kept.tolist())
     inside = set(kept.tolist())
-    # Faster than the edges of g.subgraph, which asks a filter about each of them.
-    result.add_edges_from((s, t) for s in kept.tolist() for t in inside.intersection(g.adj[s]) if s < t)
+    # Faster than the edges of graph.subgraph, which asks a filter about each of them.
+    result.add_edges_from((s, t) for s in kept.tolist() for t in inside.intersection(graph.adj[s]) if s < t)
     return result
 
 
@@ -69,37 +69,37 @@ def delta_set(prior: Prior | ArrayLike, delta: Number) -> Integers:
     raise AssertionError("the sum of all probabilities is at least any share of itself")
 
 
-def excluded(g: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
+def excluded(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
     """Return the nodes that the support leaves out, sorted (PGLP, Definition 10): nothing can protect them."""
-    check_graph(g)
-    return np.setdiff1d(_nodes(g), _support(g, support))
+    check_graph(graph)
+    return np.setdiff1d(_nodes(graph), _support(graph, support))
 
 
-def disconnected(g: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
-    """Return the nodes of the support that have neighbours in g, all of them left out, sorted (PGLP, Definition 11).
+def disconnected(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
+    """Return the nodes of the support that have neighbours, all of them left out, sorted (PGLP, Definition 11).
 
     Whether such a node is *exposed* depends on the mechanism: see `exposed`.
     """
-    check_graph(g)
-    alone = isolated(constrain(g, support))
-    return alone[[g.degree(node) > 0 for node in alone.tolist()]] if alone.size else alone
+    check_graph(graph)
+    alone = isolated(constrain(graph, support))
+    return alone[[graph.degree(node) > 0 for node in alone.tolist()]] if alone.size else alone
 
 
-def isolated(g: nx.Graph) -> Integers:
-    """Return the nodes without any edge, sorted: g requires nothing of them.
+def isolated(graph: nx.Graph) -> Integers:
+    """Return the nodes without any edge, sorted: the graph requires nothing of them.
 
     This is the word of graph theory. What PGLP calls an isolated node (Definition 13), a node that the mechanism
     protects with no other, is `exposed` here, as in DPHMM.
     """
-    check_graph(g)
-    return np.array(sorted(node for node, degree in g.degree() if degree == 0), dtype=np.int64)
+    check_graph(graph)
+    return np.array(sorted(node for node, degree in graph.degree() if degree == 0), dtype=np.int64)
 
 
-def components(g: nx.Graph) -> list[Integers]:
-    """Return the connected components of g, each sorted, in the order of their first nodes."""
-    check_graph(g)
-    nodes = np.array(sorted(g), dtype=np.int64)
-    pairs = np.searchsorted(nodes, np.array(list(g.edges), dtype=np.int64).reshape(-1, 2))
+def components(graph: nx.Graph) -> list[Integers]:
+    """Return the connected components of a graph, each sorted, in the order of their first nodes."""
+    check_graph(graph)
+    nodes = np.array(sorted(graph), dtype=np.int64)
+    pairs = np.searchsorted(nodes, np.array(list(graph.edges), dtype=np.int64).reshape(-1, 2))
     return [nodes[part] for part in members(connected(len(nodes), pairs))] if nodes.size else []
 
 
@@ -111,36 +111,36 @@ def membership(parts: Sequence[Integers], n: int) -> Integers:
     return member
 
 
-def hop_distance(g: nx.Graph, i: int, j: int | None = None) -> float | dict[int, float]:
+def hop_distance(graph: nx.Graph, i: int, j: int | None = None) -> float | dict[int, float]:
     """Return the number of edges on the shortest path from i to j, inf where there is none (PGLP, Definition 4).
 
-    Without j, return these numbers for all nodes of g as a dictionary in ascending order of the nodes. Secrets that are
-    k hops apart are kε-indistinguishable. Raises `InputError` for nodes that g does not have.
+    Without j, return these numbers for all nodes of the graph as a dictionary in ascending order of the nodes. Secrets
+    that are k hops apart are kε-indistinguishable. Raises `InputError` for nodes that the graph does not have.
     """
-    check_graph(g)
-    start = _node(g, i, "i")
+    check_graph(graph)
+    start = _node(graph, i, "i")
     if j is not None:
-        end = _node(g, j, "j")
+        end = _node(graph, j, "j")
         try:
-            return float(nx.shortest_path_length(g, start, end))
+            return float(nx.shortest_path_length(graph, start, end))
         except nx.NetworkXNoPath:
             return math.inf
-    reached = nx.single_source_shortest_path_length(g, start)
-    return {int(node): float(reached.get(node, math.inf)) for node in sorted(g)}
+    reached = nx.single_source_shortest_path_length(graph, start)
+    return {int(node): float(reached.get(node, math.inf)) for node in sorted(graph)}
 
 
-def _nodes(g: nx.Graph) -> Integers:
-    return np.array(sorted(g), dtype=np.int64)
+def _nodes(graph: nx.Graph) -> Integers:
+    return np.array(sorted(graph), dtype=np.int64)
 
 
-def _node(g: nx.Graph, node: int, path: str) -> int:
+def _node(graph: nx.Graph, node: int, path: str) -> int:
     number = as_integer(node, path, 0)
-    if number not in g:
-        raise InputError(path, "is not a node of the graph", value=number, bound=f"one of its {len(g)} nodes")
+    if number not in graph:
+        raise InputError(path, "is not a node of the graph", value=number, bound=f"one of its {len(graph)} nodes")
     return number
 
 
-def _support(g: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
+def _support(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
     """Return the nodes of the support, sorted and without repetition."""
     bound = "at least one node, of shape (k,)"
     # Sets, generators and the like are no sequences, and NumPy would take each for a single object.
@@ -157,8 +157,8 @@ def _support(g: nx.Graph, support: Iterable[int] | ArrayLike) -> Integers:
         remedy = "use numpy.flatnonzero on a mask" if found.dtype.kind == "b" else ""
         raise InputError("support", f"holds {found.dtype}", bound="node numbers", remedy=remedy)
     for index, node in enumerate(found.tolist()):
-        if node not in g:
+        if node not in graph:
             raise InputError(
-                f"support[{index}]", "is not a node of the graph", value=node, bound=f"one of its {len(g)} nodes"
+                f"support[{index}]", "is not a node of the graph", value=node, bound=f"one of its {len(graph)} nodes"
             )
     return np.unique(found).astype(np.int64)

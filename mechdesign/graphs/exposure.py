@@ -44,71 +44,72 @@ _Group = tuple[Integers, SensitivityHull]
 
 
 def degree_of_protection(
-    points: Domain | ArrayLike, g: nx.Graph, node: int | None = None, hull: Hull = "graph"
+    points: Domain | ArrayLike, graph: nx.Graph, node: int | None = None, *, hull: Hull = "graph"
 ) -> int | dict[int, int]:
     """Count the nodes that the mechanism cannot tell from a node, itself included (DPHMM, Definition 5.2).
 
-    Only nodes of `g` count, that is those of the constrained domain. `points` holds the answers f: a domain with places
-    or an array (n, d). `hull` is the one that the mechanism uses; see this module. Returns a number for one `node`, or
-    a dictionary for all of them in ascending order. Raises `InputError` for a node that g does not have.
+    Only nodes of `graph` count, that is those of the constrained domain. `points` holds the answers f: a domain with
+    places or an array (n, d). `hull` is the one that the mechanism uses; see this module. Returns a number for
+    one `node`, or a dictionary for all of them in ascending order. Raises `InputError` for a node that the graph does
+    not have.
     """
     places = as_points(points)
-    groups = _groups(places, g, hull)
+    groups = _groups(places, graph, hull)
     if node is not None:
         chosen = as_integer(node, "node", 0)
-        if chosen not in g:
-            raise InputError("node", "is not a node of the graph", value=chosen, bound=f"one of its {len(g)} nodes")
+        if chosen not in graph:
+            raise InputError("node", "is not a node of the graph", value=chosen, bound=f"one of its {len(graph)} nodes")
         return _partners(places, groups, chosen) + 1
-    counts = {int(one): 1 for one in sorted(g)}
+    counts = {int(one): 1 for one in sorted(graph)}
     for pairs in _pairs(places, groups):
         for one, times in zip(*np.unique(pairs, return_counts=True), strict=True):
             counts[int(one)] += int(times)
     return counts
 
 
-def exposed(points: Domain | ArrayLike, g: nx.Graph, hull: Hull = "graph") -> Integers:
+def exposed(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -> Integers:
     """Return the nodes with a degree of protection of 1, sorted: nothing hides them (DPHMM, section 5.2).
 
     PGLP calls them isolated (Definition 13). A node with an edge is never among them: its neighbours protect it. A
     graph of a single node exposes it.
     """
     places = as_points(points)
-    groups = _groups(places, g, hull)
-    alone = isolated(g)
+    groups = _groups(places, graph, hull)
+    alone = isolated(graph)
     return alone[[_partners(places, groups, int(node)) == 0 for node in alone]] if alone.size else alone
 
 
-def protectable(points: Domain | ArrayLike, g: nx.Graph, hull: Hull = "graph") -> bool:
+def protectable(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -> bool:
     """Tell whether no node is exposed (DPHMM, Definition 5.3)."""
-    return exposed(points, g, hull).size == 0
+    return exposed(points, graph, hull).size == 0
 
 
-def protected_pairs(points: Domain | ArrayLike, g: nx.Graph, hull: Hull = "graph") -> Integers:
+def protected_pairs(points: Domain | ArrayLike, graph: nx.Graph, hull: Hull = "graph") -> Integers:
     """Return the pairs (i, j), i < j, that the mechanism makes ε-indistinguishable: int64 of shape (k, 2), sorted.
 
-    They contain the edges of `g`, unless a `SensitivityHull` is given that does not fit. A mechanism that has no hull,
-    such as an optimal channel, protects the same pairs when they are edges of its policy graph.
+    They contain the edges of `graph`, unless a `SensitivityHull` is given that does not fit. A mechanism without a
+    hull, such as an optimal channel, protects the same pairs when they are edges of its policy graph.
     """
     places = as_points(points)
-    found = np.concatenate(list(_pairs(places, _groups(places, g, hull))))
+    found = np.concatenate(list(_pairs(places, _groups(places, graph, hull))))
     return found[np.lexsort((found[:, 1], found[:, 0]))]
 
 
-def _groups(places: Floats, g: nx.Graph, hull: Hull) -> list[_Group]:
+def _groups(places: Floats, graph: nx.Graph, hull: Hull) -> list[_Group]:
     """Return the nodes that share a hull, with that hull."""
-    check_graph(g, len(places))
-    everyone = np.array(sorted(g), dtype=np.int64)
+    check_graph(graph, len(places))
+    everyone = np.array(sorted(graph), dtype=np.int64)
     if isinstance(hull, SensitivityHull):
         if hull.basis.shape[1] != places.shape[1]:
             raise InputError("hull", "is of another space", value=hull, bound=f"a hull in R^{places.shape[1]}")
         return [(everyone, hull)]
     if hull == "graph":
-        return [(everyone, hull_between(places, g))]
+        return [(everyone, hull_between(places, graph))]
     if hull != "component":
         raise InputError("hull", "is unknown", value=hull, bound='"graph", "component" or a SensitivityHull')
     groups: list[tuple[list[Integers], SensitivityHull]] = []
     known: dict[int, int] = {}
-    for nodes, body in zip(components(g), hulls_between(places, g), strict=True):
+    for nodes, body in zip(components(graph), hulls_between(places, graph), strict=True):
         if id(body) not in known:
             same = (index for index, (_, other) in enumerate(groups) if _equal(body, other))
             known[id(body)] = next(same, len(groups))

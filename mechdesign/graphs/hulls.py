@@ -24,34 +24,34 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-def sensitivity_hull(points: Domain | ArrayLike, g: nx.Graph) -> SensitivityHull:
+def sensitivity_hull(points: Domain | ArrayLike, graph: nx.Graph) -> SensitivityHull:
     """Return the sensitivity hull of a whole policy graph (DPHMM, Definition 5.1).
 
-    `points` are the answers f(s): a domain with places, or an array of shape (n, d); the nodes of `g` are indices into
-    them. For PGLP's hull of each component see `component_hulls`. A graph without edges gives K = {0}.
+    `points` are the answers f(s): a domain with places, or an array of shape (n, d); the nodes of `graph` are indices
+    into them. For PGLP's hull of each component see `component_hulls`. A graph without edges gives K = {0}.
     """
-    return hull_between(as_points(points), g)
+    return hull_between(as_points(points), graph)
 
 
-def hull_between(places: Floats, g: nx.Graph) -> SensitivityHull:
+def hull_between(places: Floats, graph: nx.Graph) -> SensitivityHull:
     """Return the sensitivity hull of a graph on places that are checked already, shape (n, d)."""
-    check_graph(g, len(places))
-    edges = edge_array(g)
+    check_graph(graph, len(places))
+    edges = edge_array(graph)
     return hull_of(places[edges[:, 0]] - places[edges[:, 1]])
 
 
-def component_hulls(points: Domain | ArrayLike, g: nx.Graph) -> list[SensitivityHull]:
-    """Return the sensitivity hull of each connected component (PGLP, Definition 8), in the order of `components(g)`.
+def component_hulls(points: Domain | ArrayLike, graph: nx.Graph) -> list[SensitivityHull]:
+    """Return the sensitivity hull of each connected component (PGLP, Definition 8), in the order of `components`.
 
     Components whose differences are the same to the bit share one object; nodes without edges share K = {0}.
     """
-    return hulls_between(as_points(points), g)
+    return hulls_between(as_points(points), graph)
 
 
-def hulls_between(places: Floats, g: nx.Graph) -> list[SensitivityHull]:
+def hulls_between(places: Floats, graph: nx.Graph) -> list[SensitivityHull]:
     """Return the sensitivity hull of each component of a graph on places that are checked already, shape (n, d)."""
-    check_graph(g, len(places))
-    parts, edges = components(g), edge_array(g)
+    check_graph(graph, len(places))
+    parts, edges = components(graph), edge_array(graph)
     owner = membership(parts, len(places))[edges[:, 0]]
     order = np.argsort(owner, kind="stable")
     starts = np.searchsorted(owner[order], np.arange(len(parts) + 1))
@@ -68,7 +68,7 @@ def hulls_between(places: Floats, g: nx.Graph) -> list[SensitivityHull]:
 
 
 def hull_level(
-    points: Domain | ArrayLike, hull: SensitivityHull, epsilon: Number, support: ArrayLike | None = None
+    points: Domain | ArrayLike, hull: SensitivityHull, epsilon: Number, *, support: ArrayLike | None = None
 ) -> float:
     """Return ε max ‖f(s_j) − f(s_k)‖_K over the states in `support`, all unless given (DPHMM, Theorems 5.3 and 6.3).
 

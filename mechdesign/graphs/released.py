@@ -97,13 +97,13 @@ class Released:
         return others, np.delete(costs, d, axis=1)
 
 
-def released(places: Floats, g: nx.Graph, nodes: Integers, hull: str, bystander: NDArray[np.bool_]) -> Released:
+def released(places: Floats, graph: nx.Graph, nodes: Integers, hull: str, bystander: NDArray[np.bool_]) -> Released:
     """Return the hulls of a graph with the sorted `nodes`, one for all ("graph") or one for each component."""
     count = len(nodes)
     if hull == "graph":
-        body = hull_between(places, g)
+        body = hull_between(places, graph)
         return Released(places[nodes], np.zeros(count, dtype=np.int64), np.array([count]), (body,), False, bystander)
-    parts = components(g)
+    parts = components(graph)
     member = membership(parts, len(places))[nodes]
     sizes = np.bincount(member, minlength=len(parts))
-    return Released(places[nodes], member, sizes, tuple(hulls_between(places, g)), True, bystander)
+    return Released(places[nodes], member, sizes, tuple(hulls_between(places, graph)), True, bystander)

@@ -66,8 +66,9 @@ class Repair:
 
 def repair(
     points: Domain | ArrayLike,
-    g: nx.Graph,
+    graph: nx.Graph,
     method: Method = "area",
+    *,
     hull: Literal["graph", "component"] = "graph",
     order: Sequence[int] | None = None,
     nodes: Sequence[int] | Integers | None = None,
@@ -98,15 +99,15 @@ def repair(
     `order` that do not fit the graph.
     """
     places = as_points(points)
-    check_graph(g, len(places))
+    check_graph(graph, len(places))
     if method not in get_args(Method):
         raise InputError("method", "is unknown", value=method, bound=f"one of {', '.join(get_args(Method))}")
     if hull not in ("graph", "component"):
         raise InputError("hull", "is unknown", value=hull, bound='"graph" or "component"')
-    everyone = np.array(sorted(g), dtype=np.int64)
+    everyone = np.array(sorted(graph), dtype=np.int64)
     if len(everyone) == 1:
         raise InputError(
-            "g",
+            "graph",
             "has a single node, which no edge can protect",
             value=int(everyone[0]),
             bound="at least two nodes",
@@ -114,7 +115,7 @@ def repair(
         )
     aside = np.zeros(len(everyone), dtype=np.bool_)
     aside[_chosen(everyone, bystanders, "bystanders")] = True
-    before = released(places, g, everyone, hull, aside)
+    before = released(places, graph, everyone, hull, aside)
     chosen = set(range(len(everyone)) if nodes is None else _chosen(everyone, nodes, "nodes"))
     exposed = [index for index in sorted(chosen) if before.exposed(index)]
     visits = exposed if order is None else _visits(everyone, exposed, order)
@@ -129,16 +130,16 @@ def repair(
         edges, visits = _greedy(before, candidates, method)
     visits = list(dict.fromkeys([*visits, *(i for i, _ in edges)]))
     added = tuple((int(everyone[i]), int(everyone[j])) for i, j in edges)
-    graph = nx.Graph()
-    graph.add_nodes_from(everyone.tolist())
-    graph.add_edges_from(g.edges())
-    graph.add_edges_from(added)
+    repaired = nx.Graph()
+    repaired.add_nodes_from(everyone.tolist())
+    repaired.add_edges_from(graph.edges())
+    repaired.add_edges_from(added)
     return Repair(
-        graph=nx.freeze(graph),
+        graph=nx.freeze(repaired),
         added=added,
         order=tuple(int(everyone[i]) for i in visits),
-        hull_before=hull_between(places, g),
-        hull_after=hull_between(places, graph),
+        hull_before=hull_between(places, graph),
+        hull_after=hull_between(places, repaired),
         method=method,
         hull=hull,
     )

@@ -78,16 +78,16 @@ class KNormMechanism(Mechanism):
     _labels: tuple[str, ...]
 
     def __init__(
-        self, epsilon: Number, points: Domain | ArrayLike, g: nx.Graph, hull: HullChoice = "component"
+        self, epsilon: Number, points: Domain | ArrayLike, graph: nx.Graph, hull: HullChoice = "component"
     ) -> None:
         value = exact(epsilon, "epsilon")
         if not _SMALLEST <= value <= _LARGEST:
             raise InputError("epsilon", "is out of range", value=epsilon, bound="positive, from 1e-100 to 1e100")
         places = as_points(points)
-        check_graph(g, len(places))
+        check_graph(graph, len(places))
         if hull not in ("component", "graph"):
             raise InputError("hull", "is not known", value=hull, bound='"component" or "graph"')
-        nodes = np.array(sorted(g), dtype=np.int64)
+        nodes = np.array(sorted(graph), dtype=np.int64)
         if isinstance(points, Domain):
             labels = tuple(points.labels[node] for node in nodes.tolist())
         else:
@@ -95,10 +95,10 @@ class KNormMechanism(Mechanism):
         values = {
             "epsilon": value,
             "points": places,
-            "graph": _own(g),
+            "graph": _own(graph),
             "nodes": nodes,
-            "_hulls": tuple(self._bodies(places, g, hull)),
-            "_member": membership(components(g), len(places))[nodes],
+            "_hulls": tuple(self._bodies(places, graph, hull)),
+            "_member": membership(components(graph), len(places))[nodes],
             "_labels": labels,
         }
         for name, attribute in values.items():
@@ -106,8 +106,8 @@ class KNormMechanism(Mechanism):
 
     @staticmethod
     @abstractmethod
-    def _bodies(places: Floats, g: nx.Graph, hull: HullChoice) -> list[SensitivityHull]:
-        """Return the body K of each component of g, in the order of `components`."""
+    def _bodies(places: Floats, graph: nx.Graph, hull: HullChoice) -> list[SensitivityHull]:
+        """Return the body K of each component of the graph, in the order of `components`."""
 
     def __repr__(self) -> str:
         """Say what it is, without the arrays."""
@@ -233,7 +233,7 @@ class KNormMechanism(Mechanism):
         body = self._hulls[0]
         if any(other is not body for other in self._hulls):
             return math.inf
-        return hull_level(self.points, body, self.epsilon, self.nodes)
+        return hull_level(self.points, body, self.epsilon, support=self.nodes)
 
     def _laws(self) -> tuple[Integers, Integers]:
         """Return the first row of each law, and for each row its law: rows of one place and one body are equal."""
@@ -315,10 +315,10 @@ class KNormMechanism(Mechanism):
         return coordinates
 
 
-def _own(g: nx.Graph) -> nx.Graph:
+def _own(graph: nx.Graph) -> nx.Graph:
     """Return a frozen graph that nobody can change: a copy, unless it is one already."""
     # Views are frozen, too, and change with the graph behind them.
-    return g if nx.is_frozen(g) and not hasattr(g, "_graph") else nx.freeze(nx.Graph(g))
+    return graph if nx.is_frozen(graph) and not hasattr(graph, "_graph") else nx.freeze(nx.Graph(graph))
 
 
 def _observables(observables: Domain | ArrayLike, d: int) -> Floats:

@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 class Laplace(KNormMechanism):
     """The policy-based Laplace mechanism, P-LM (PGLP, Cao et al. 2020, Algorithm 1).
 
-    `Laplace(epsilon, points, g, hull="component")`: arguments as for `PlanarIsotropic`. Each coordinate gets
+    `Laplace(epsilon, points, graph, hull="component")`: arguments as for `PlanarIsotropic`. Each coordinate gets
     independent Laplace noise of scale S/ε, with S the largest ‖f(s) - f(s')‖₁ over the *edges* of the node's component,
     or of the graph (Definition 7 says all pairs of the component; edges suffice, as losses add up along a path). That
     is the K-norm mechanism of the cross-polytope S·B₁, which contains the sensitivity hull.
@@ -34,8 +34,8 @@ class Laplace(KNormMechanism):
     """
 
     @staticmethod
-    def _bodies(places: Floats, g: nx.Graph, hull: HullChoice) -> list[SensitivityHull]:
-        edges, parts = edge_array(g), components(g)
+    def _bodies(places: Floats, graph: nx.Graph, hull: HullChoice) -> list[SensitivityHull]:
+        edges, parts = edge_array(graph), components(graph)
         owner = membership(parts, len(places))[edges[:, 0]]
         lengths = np.abs(places[edges[:, 0]] - places[edges[:, 1]]).sum(axis=1)
         largest = np.zeros(len(parts))

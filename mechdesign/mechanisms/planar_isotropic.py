@@ -22,10 +22,10 @@ def __dir__() -> list[str]:
 class PlanarIsotropic(KNormMechanism):
     """The policy-based planar isotropic mechanism, P-PIM (PGLP, Cao et al. 2020, Algorithm 2).
 
-    `PlanarIsotropic(epsilon, points, g, hull="component")`: `epsilon` is in nats per edge; `points` are the places
-    f(s), a domain or an array (n, d) with any d ≥ 1; the nodes of `g` are indices into them. The output has the density
-    ε^k / (k! vol K) exp(-ε ‖z - f(s)‖_K), with K the sensitivity hull and k its *affine* dimension: two nodes get noise
-    on the line through them, of mean K-norm 1/ε.
+    `PlanarIsotropic(epsilon, points, graph, hull="component")`: `epsilon` is in nats per edge; `points` are the places
+    f(s), a domain or an array (n, d) with any d ≥ 1; the nodes of `graph` are indices into them. The output has the
+    density ε^k / (k! vol K) exp(-ε ‖z - f(s)‖_K), with K the sensitivity hull and k its *affine* dimension: two nodes
+    get noise on the line through them, of mean K-norm 1/ε.
 
     With ``hull="component"`` K comes from the edges of the node's own connected component. A node without edges then
     gets **no noise**: its place is released as it is. With ``hull="graph"`` K comes from all edges (DPHMM, Xiao et al.
@@ -34,10 +34,10 @@ class PlanarIsotropic(KNormMechanism):
     """
 
     @staticmethod
-    def _bodies(places: NDArray[np.float64], g: nx.Graph, hull: HullChoice) -> list[SensitivityHull]:
+    def _bodies(places: NDArray[np.float64], graph: nx.Graph, hull: HullChoice) -> list[SensitivityHull]:
         if hull == "component":
-            return component_hulls(places, g)
-        return [sensitivity_hull(places, g)] * len(components(g))
+            return component_hulls(places, graph)
+        return [sensitivity_hull(places, graph)] * len(components(graph))
 
     def degrees(self) -> dict[int, int]:
         """Return, for every node, how many nodes are released with an equal hull and lie within it, itself included."""

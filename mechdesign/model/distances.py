@@ -210,11 +210,11 @@ def reach(radius: _Number, margin: float = 0.0) -> float:
     return _at_most(exactly * (1 + _RADIUS_MARGIN) + Fraction(more))
 
 
-def warn_of_radius(radius: _Number, largest: float, path: str = "radius", stacklevel: int = 3) -> None:
+def warn_of_radius(radius: _Number, largest: float, stacklevel: int = 3) -> None:
     """Warn where a radius is more than a hundred times the largest distance: its unit may be another one."""
-    if 0 < largest < math.inf and nearest(exact(radius, path)) > _UNLIKELY * largest:
+    if 0 < largest < math.inf and nearest(exact(radius, "radius")) > _UNLIKELY * largest:
         found = "the largest distance" if values_are_withheld() else f"the largest distance, {largest:.6g}"
-        warn(f"{path} is more than {_UNLIKELY} times {found}: check its unit", MetricWarning, stacklevel=stacklevel)
+        warn(f"radius is more than {_UNLIKELY} times {found}: check its unit", MetricWarning, stacklevel=stacklevel)
 
 
 def down_to(distance: Floats, radius: _Number, margin: float = 0.0) -> Floats:

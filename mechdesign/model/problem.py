@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
@@ -16,6 +16,7 @@ from mechdesign.certify.exact import nearest
 from mechdesign.certify.stated import Stated
 from mechdesign.computed import cached_property
 from mechdesign.errors import InfeasibleError, InputError, PriorWarning
+from mechdesign.mappings import ReadOnlyMapping
 from mechdesign.model import distances
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.dithering import anchor_means, between
@@ -37,6 +38,7 @@ def __dir__() -> list[str]:
 _CLOSE = 1e-9
 
 OBJECTIVES = ("expected", "worst")
+_FACTS = ("edges_added", "isolated", "within")
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -49,6 +51,9 @@ class Problem:
     distortion privacy. `objective` is "expected", Σ_s π_s Σ_o p(o|s) c(s, o) (Privacy Games, equation 11), or "worst",
     max_s Σ_o p(o|s) c(s, o) (equation 12).
     `secrets` and `observables` are the domains behind rows and columns, for labels and maps; both may be left out.
+    `facts` say how the problem was stated, where a function such as `mechdesign.graphs.problem` did it: "within",
+    "isolated" and "edges_added", as in `SolveSummary`. They change no channel, and the certificate of a design shows
+    them.
 
     Raises InputError for input of the wrong shape, sign or sum, and InfeasibleError when a secret is left without any
     answer, or for a distortion floor above what the prior and the permitted answers allow, naming the largest possible
@@ -62,6 +67,7 @@ class Problem:
     secrets: Domain | None = None
     observables: Domain | None = None
     title: str = ""
+    facts: Mapping[str, str | int] = field(kw_only=True)
 
     def __init__(
         self,
@@ -72,6 +78,8 @@ class Problem:
         secrets: Domain | None = None,
         observables: Domain | None = None,
         title: str = "",
+        *,
+        facts: Mapping[str, str | int] = ReadOnlyMapping({}),
     ) -> None:
         _check_labels(prior, cost, secrets, observables)
         given = prior if isinstance(prior, Prior) else Prior(as_floats(prior, "prior", "(n,)"))
@@ -102,8 +110,12 @@ class Problem:
                 raise InputError(name, "is not a Domain", value=domain, bound="a Domain, or None")
             if domain is not None and domain.size != size:
                 raise InputError(name, "has another size", value=domain.size, bound=str(size))
-        values = (probabilities, costs, tuple(requirements), objective, secrets, observables, str(title))
-        names = ("prior", "cost", "requirements", "objective", "secrets", "observables", "title")
+        for name in facts:
+            if name not in _FACTS:
+                raise InputError("facts", "hold what is not known", value=name, bound=" or ".join(_FACTS))
+        stated = ReadOnlyMapping(facts)
+        values = (probabilities, costs, tuple(requirements), objective, secrets, observables, str(title), stated)
+        names = ("prior", "cost", "requirements", "objective", "secrets", "observables", "title", "facts")
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "cost", spread(costs, self.claims))

@@ -7,7 +7,7 @@ Expectations under a channel p(o|s), of shape (n, m), and a prior π, of shape (
 - E_r = Σ_s π_s Σ_o p(o|s) [R(s) ≠ R(o)], R the region, 5 × 5 cells in PGLP;
 - E_poi, the same with categories for regions.
 
-The degree of protection is `mechdesign.policy.degree_of_protection`. `distances` and `differs` give the same errors of
+The degree of protection is `mechdesign.graphs.degree_of_protection`. `distances` and `differs` give the same errors of
 released outputs, one by one.
 """
 

@@ -7,8 +7,7 @@ answers that are permitted here, costs less on average.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
 from typing import Literal
 
 import networkx as nx
@@ -28,13 +27,9 @@ from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.kinds import GraphPrivacy
 from mechdesign.requirements.numbers import Number
-from mechdesign.solvers import ProgressCallback
-from mechdesign.synthesis.design import Design, synthesise
-from mechdesign.synthesis.isolation import warn_revealed
-from mechdesign.synthesis.settings import TOLERANCE, Rows, SolveSettings, renamed_progress
 from mechdesign.validation import Floats, Integers, as_floats
 
-__all__ = ["Isolated", "PolicyProblem", "Within", "design", "policy_problem"]
+__all__ = ["Isolated", "Within", "problem"]
 
 
 def __dir__() -> list[str]:
@@ -45,95 +40,20 @@ Within = Literal["component", "map"]
 Isolated = Literal["refuse", "hull", "repair", "release"]
 
 
-def design(
+def problem(
     domain: Domain | ArrayLike,
-    g: nx.Graph,
+    *,
+    graph: nx.Graph,
     epsilon: Number,
     prior: Prior | ArrayLike | None = None,
     cost: ArrayLike | None = None,
     within: Within = "component",
-    *,
-    requirements: Sequence[Requirement] = (),
     isolated: Isolated = "refuse",
-    objective: str = "expected",
-    observables: Domain | None = None,
-    solver: str = "auto",
-    tolerance: float = TOLERANCE,
-    time_limit: float | None = None,
-    rows: Rows = "auto",
-    options: Mapping[str, object] | None = None,
-    threads: int | None = None,
-    progress: ProgressCallback | None = None,
-    report: ProgressCallback | None = None,
-    title: str = "",
-) -> Design:
-    """Design the least-cost channel under a policy graph, and certify it.
-
-    The first arguments are those of `policy_problem`, which says what they mean; the others, from `solver` on, those of
-    `mechdesign.design`, which solves equal components once.
-
-    Returns:
-        The design; its summary says `within`, `isolated` and how many `edges_added`, which are those of the graph in
-        ``problem.requirements[-1]``.
-
-    Raises:
-        InputError: Arguments do not fit together.
-        InfeasibleError: No channel reaches a floor; the largest possible is named.
-        SolverError: See `mechdesign.design`.
-
-    Warns:
-        RevealedWarning: See `mechdesign.design`.
-    """
-    settings = SolveSettings(
-        solver, tolerance, time_limit, rows, threads, options or {}, renamed_progress(progress, report)
-    )
-    asked = policy_problem(
-        domain,
-        g,
-        epsilon,
-        prior,
-        cost,
-        within,
-        requirements=requirements,
-        isolated=isolated,
-        objective=objective,
-        observables=observables,
-        title=title,
-    )
-    made = asked.design(settings)
-    warn_revealed(made)
-    return made
-
-
-@dataclass(frozen=True, eq=False)
-class PolicyProblem:
-    """The problem of the least-cost channel under a policy graph, and how it was stated; see `policy_problem`."""
-
-    problem: Problem
-    within: Within
-    isolated: Isolated
-    edges_added: int
-
-    def design(self, settings: SolveSettings) -> Design:
-        """Design the channel and certify it; see `mechdesign.design` for what is raised. It does not warn."""
-        made = synthesise(self.problem, settings)
-        return made.noted(within=self.within, isolated=self.isolated, edges_added=self.edges_added)
-
-
-def policy_problem(
-    domain: Domain | ArrayLike,
-    g: nx.Graph,
-    epsilon: Number,
-    prior: Prior | ArrayLike | None = None,
-    cost: ArrayLike | None = None,
-    within: Within = "component",
-    *,
     requirements: Sequence[Requirement] = (),
-    isolated: Isolated = "refuse",
     objective: str = "expected",
     observables: Domain | None = None,
     title: str = "",
-) -> PolicyProblem:
+) -> Problem:
     """State the problem of the least-cost channel under a policy graph.
 
     A node without an edge is released exactly by the best channel, even where a mechanism with a sensitivity hull K
@@ -142,7 +62,7 @@ def policy_problem(
 
     Args:
         domain: A domain with n members, or their places as an array (n, d).
-        g: The policy graph. Its nodes are indices into the domain, and the rows of the channel are these nodes in
+        graph: The policy graph. Its nodes are indices into the domain, and the rows of the channel are these nodes in
             ascending order: a constrained graph lacks some.
         epsilon: Nats per edge.
         prior: Probabilities (n,), uniform unless given; of a constrained graph, those of its nodes count relative to
@@ -163,16 +83,20 @@ def policy_problem(
         observables: The domain of other answers than the nodes, for ``within="map"``.
         title: What reports call the problem.
 
+    Returns:
+        The problem, to be given to `mechdesign.design`. Its last requirement is the graph. Its `facts` say `within`,
+        `isolated` and how many `edges_added` that graph has; the certificate of a design repeats them.
+
     Raises:
         InputError: Arguments do not fit together.
         InfeasibleError: No channel reaches a floor; the largest possible is named.
     """
     distances.refuse_distances(domain, "domain", "places are needed here, not the distances between them", least=3)
     everyone = domain if isinstance(domain, Domain) else Domain.from_points(domain)
-    check_graph(g, everyone.size)
+    check_graph(graph, everyone.size)
     if within not in ("component", "map"):
         raise InputError("within", "is not known", value=within, bound='"component" or "map"')
-    nodes = np.array(sorted(g), dtype=np.int64)
+    nodes = np.array(sorted(graph), dtype=np.int64)
     secrets = everyone.part(nodes)
     permitted = secrets if within == "component" else everyone
     costs = _costs(cost, everyone, nodes, secrets, permitted, within)
@@ -180,18 +104,26 @@ def policy_problem(
         raise InputError("observables", "are others than the secrets", remedy='leave them out, or use within="map"')
     if observables is None and costs.shape[1] == permitted.size:
         observables = permitted
-    graph = nx.relabel_nodes(g, {node: index for index, node in enumerate(nodes.tolist())})
+    own = nx.relabel_nodes(graph, {node: index for index, node in enumerate(nodes.tolist())})
     if not isinstance(requirements, Sequence):
         raise InputError("requirements", "are no list", value=requirements, bound="a list of requirements on the nodes")
-    joined = _joined(graph, epsilon, requirements, isolated, secrets, nodes)
+    joined = _joined(own, epsilon, requirements, isolated, secrets, nodes)
     # Last, so that errors about the others count them as the caller does.
     asked = [*requirements, GraphPrivacy(epsilon, joined)]
     if within == "component":
         labels = _tied(asked, len(nodes))
         costs = np.where(labels[:, None] == labels, costs, np.inf)
-    problem = Problem(_prior(prior, everyone, nodes), costs, asked, objective, secrets, observables, title)
-    added = joined.number_of_edges() - graph.number_of_edges()
-    return PolicyProblem(problem, within, isolated, added)
+    added = joined.number_of_edges() - own.number_of_edges()
+    return Problem(
+        _prior(prior, everyone, nodes),
+        costs,
+        asked,
+        objective,
+        secrets,
+        observables,
+        title,
+        facts={"within": within, "isolated": isolated, "edges_added": added},
+    )
 
 
 def _prior(prior: Prior | ArrayLike | None, domain: Domain, nodes: Integers) -> Floats:
@@ -245,14 +177,14 @@ def _joined(
         return graph
     if len(nodes) == 1:
         raise InputError(
-            "g",
+            "graph",
             "has a single node, which every answer reveals",
             value=nodes.tolist(),
             remedy='let another one be possible, or accept it by isolated="release"',
         )
     if isolated == "refuse":
         raise InputError(
-            "g",
+            "graph",
             "has nodes without an edge, which the best channel would release exactly",
             value=nodes[left].tolist(),
             remedy='join them to others, by isolated="hull" or isolated="repair", or accept it by isolated="release"',
@@ -265,7 +197,7 @@ def _joined(
     left = alone(joined)
     if left.size:
         raise InputError(
-            "g",
+            "graph",
             "has nodes without an edge, and no other node within the sensitivity hull of each",
             value=nodes[left].tolist(),
             remedy='join them to others, by isolated="repair", or accept their exact release by isolated="release"',

@@ -88,9 +88,10 @@ class Overview:
 
 
 def overview(
-    g: nx.Graph,
+    graph: nx.Graph,
     points: Domain | ArrayLike | None = None,
     support: Sequence[int] | Integers | None = None,
+    *,
     hull: Literal["component", "graph"] = "component",
     method: Method | None = "area",
 ) -> Overview:
@@ -100,28 +101,30 @@ def overview(
     `hull` is the one that the noise is fitted to, and `method` how exposed nodes are to be protected, None not at all;
     see `exposed` and `repair`. Raises `InputError` as these do.
     """
-    check_graph(g)
-    possible = np.array(sorted(g), dtype=np.int64) if support is None else as_array(support, "support", np.int64)
-    kept = constrain(g, possible)
+    check_graph(graph)
+    possible = np.array(sorted(graph), dtype=np.int64) if support is None else as_array(support, "support", np.int64)
+    kept = constrain(graph, possible)
     places: Floats | None = None
     if points is not None and not (isinstance(points, Domain) and points.points.shape[1] == 0):
         places = as_points(points)
     return Overview(
         kept,
         tuple(components(kept)),
-        excluded(g, possible),
+        excluded(graph, possible),
         isolated(kept),
-        disconnected(g, possible),
+        disconnected(graph, possible),
         None if places is None else _geometry(kept, places, hull, method),
     )
 
 
-def _geometry(g: nx.Graph, places: Floats, hull: Literal["component", "graph"], method: Method | None) -> Geometry:
-    found = {"component": exposed(places, g, "component"), "graph": exposed(places, g, "graph")}
-    degrees = degree_of_protection(places, g, hull=hull)
+def _geometry(graph: nx.Graph, places: Floats, hull: Literal["component", "graph"], method: Method | None) -> Geometry:
+    found = {"component": exposed(places, graph, "component"), "graph": exposed(places, graph, "graph")}
+    degrees = degree_of_protection(places, graph, hull=hull)
     assert isinstance(degrees, dict)
-    repaired = repair(places, g, method, hull) if method is not None and found[hull].size and len(g) > 1 else None
-    return Geometry(hull_between(places, g), found, degrees, hull, repaired)
+    repaired = None
+    if method is not None and found[hull].size and len(graph) > 1:
+        repaired = repair(places, graph, method, hull=hull)
+    return Geometry(hull_between(places, graph), found, degrees, hull, repaired)
 
 
 def _described(body: SensitivityHull) -> dict[str, Any]:

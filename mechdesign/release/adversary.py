@@ -156,7 +156,7 @@ def level_against(stage: Stage, support: ArrayLike) -> float:
     """
     require_kind(stage, Stage, "stage", "a Stage")
     possible = as_indices(support, "support", stage.domain.size)
-    return hull_level(stage.domain, stage.hull, stage.epsilon, np.intersect1d(possible, stage.members))
+    return hull_level(stage.domain, stage.hull, stage.epsilon, support=np.intersect1d(possible, stage.members))
 
 
 def _by_time(releases: Sequence[Release], n: int) -> Floats:

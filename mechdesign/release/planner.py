@@ -35,11 +35,13 @@ from mechdesign.mechanisms.registry import MECHANISMS, find
 from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.policy.optimal import Within, policy_problem
+from mechdesign.policy.optimal import Within
+from mechdesign.policy.optimal import problem as policy_problem
 from mechdesign.release.problem import merged
 from mechdesign.release.stage import Fitted, Stage
 from mechdesign.requirements.numbers import Number
 from mechdesign.sharing import ProcessLock
+from mechdesign.synthesis.design import synthesise
 from mechdesign.synthesis.settings import TOLERANCE, SolveSettings
 from mechdesign.validation import Floats, Integers, as_floats, as_number, read_only, require
 
@@ -75,7 +77,7 @@ class Planner:
     def __init__(
         self,
         domain: Domain,
-        g: nx.Graph,
+        graph: nx.Graph,
         mechanism: str = "planar-isotropic",
         *,
         delta: Number | None = None,
@@ -93,11 +95,11 @@ class Planner:
         as_points(domain, "domain.points")
         # What is released is written after it was charged: nothing that files refuse may come up then.
         require_plain_texts(domain.labels, "domain.labels")
-        check_graph(g, domain.size)
-        missing = next((state for state in range(domain.size) if state not in g), None)
+        check_graph(graph, domain.size)
+        missing = next((state for state in range(domain.size) if state not in graph), None)
         if missing is not None:
             raise InputError(
-                "g", "lacks a state of the domain", value=missing, bound=f"a node for each of {domain.size} states"
+                "graph", "lacks a state of the domain", value=missing, bound=f"a node for each of {domain.size} states"
             )
         check_mechanism(mechanism)
         choices = (("repair", repair), ("repaired", repaired), ("hull", hull), ("within", within))
@@ -118,7 +120,7 @@ class Planner:
         if unknown:
             raise InputError(f"solving.{unknown[0]}", "is not known", bound=f"one of {', '.join(_SOLVING)}")
         self.domain = domain
-        self.graph: nx.Graph = nx.freeze(nx.Graph(g))
+        self.graph: nx.Graph = nx.freeze(nx.Graph(graph))
         self.mechanism = mechanism
         self.delta = delta
         self.repair = repair
@@ -183,8 +185,16 @@ class Planner:
             likely, costs = np.zeros(self.domain.size), self.cost.copy()
             likely[members], costs[members] = merged(prior, self.cost, members, surrogates)
             # What a step reveals its certificate says; a warning at each step would say it over and over.
-            asked = policy_problem(self.domain, graph, epsilon, likely, costs, self.within, isolated="release")
-            made = asked.design(SolveSettings(**self.solving))
+            asked = policy_problem(
+                self.domain,
+                graph=graph,
+                epsilon=epsilon,
+                prior=likely,
+                cost=costs,
+                within=self.within,
+                isolated="release",
+            )
+            made = synthesise(asked, SolveSettings(**self.solving))
             answers = members if self.within == "component" else everywhere
             return Fitted(graph, repaired, sensitivity_hull(self.domain, graph), made, made.channel, answers)
         mechanism = find(self.mechanism).build(epsilon, self.domain, graph, self.hull)
@@ -205,7 +215,7 @@ class Planner:
         hulled = self.mechanism != OPTIMAL and find(self.mechanism).coordinates
         bystanders = np.setdiff1d(members[:0] if hulled else isolated(graph), endangered)
         if self.repair is not None:
-            made = repair(self.domain, graph, self.repair, self.hull, nodes=endangered, bystanders=bystanders)
+            made = repair(self.domain, graph, self.repair, hull=self.hull, nodes=endangered, bystanders=bystanders)
             if made.added:
                 graph, repaired = nx.Graph(made.graph), made
         if not hulled:

@@ -45,7 +45,7 @@ class Trace:
 
     Arguments:
         domain: the n states and their places.
-        g: the policy graph; its nodes are 0, …, n−1.
+        graph: the policy graph; its nodes are 0, …, n−1.
         epsilon: ε in nats per edge, for each release.
         transition: the Markov chain that the adversary knows, (n, n), or one for each step: a
             `mechdesign.release.VaryingChain`, or an array (steps − 1, n, n). Channels and costs, which are public,
@@ -58,7 +58,7 @@ class Trace:
             δ-location set: the fewest states of probability at least 1 − δ. A true state outside the latter is released
             as the nearest state in it (see `mechdesign.release.stage`); outside the former it is an error.
         repair: how states that the constrained domain disconnects and exposes are protected, see
-            `mechdesign.policy.repair`; None leaves them exposed.
+            `mechdesign.graphs.repair`; None leaves them exposed.
         repaired: whom a repair protects. "disconnected": states with edges in the policy, all to states that are not
             possible (PGLP, Definition 11). A state without an edge in the policy needs no protection (Lemma 1): with
             the hull of its component, and by "lp", it is released as it is, unless a repair joins another state to it;
@@ -72,7 +72,7 @@ class Trace:
         cost: what "lp" minimises, (n, n), cost of releasing o when s is true; Euclidean distances unless given.
         tolerance: the relative gap asked of "lp"; the certificate says what was reached.
         solving: how "lp" is solved at each step: solver, time_limit, rows, options or threads of
-            `mechdesign.policy.design`.
+            `mechdesign.design`.
         rng: a NumPy generator or a seed, for reproducible outputs; without it the bits of the operating system.
         ledger: records ε of each release before it is drawn, and refuses the one that would pass its budget. Stages
             carry it: each of their draws is charged, too. Of what is drawn from `Stage.channel` or `Stage.design` it
@@ -91,7 +91,7 @@ class Trace:
 
     >>> import mechdesign as md
     >>> trace = Trace(
-    ...     md.Domain.grid(2, 1, 2.0, 1.0), md.policy.complete(2), 1, [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5], rng=1
+    ...     md.Domain.grid(2, 1, 2.0, 1.0), md.graphs.complete(2), 1, [[0.9, 0.1], [0.1, 0.9]], [0.5, 0.5], rng=1
     ... )
     >>> release = trace.step(0)
     >>> release.output, release.posterior.round(4).tolist()
@@ -101,7 +101,7 @@ class Trace:
     def __init__(
         self,
         domain: Domain,
-        g: nx.Graph,
+        graph: nx.Graph,
         epsilon: Number,
         transition: Transition,
         initial: Prior | ArrayLike,
@@ -124,7 +124,7 @@ class Trace:
         self._ledger = ledger
         planner = Planner(
             domain,
-            g,
+            graph,
             mechanism,
             delta=delta,
             repair=repair,

@@ -72,7 +72,8 @@ def check_solver(name: str, path: str) -> None:
 
 
 def _design_policy(problem: Problem, policy: PolicySettings, settings: SolveSettings) -> Design:
-    from mechdesign.policy.optimal import policy_problem
+    from mechdesign.policy.optimal import problem as policy_problem
+    from mechdesign.synthesis.design import synthesise
 
     asked = _asked(problem, policy)
     other = problem.observables is not problem.secrets
@@ -85,19 +86,19 @@ def _design_policy(problem: Problem, policy: PolicySettings, settings: SolveSett
     with _counted_as_specified(asked.places):
         stated = policy_problem(
             asked.domain,
-            asked.graph,
-            asked.epsilon,
-            problem.prior,
-            problem.cost,
-            policy.within,
-            requirements=asked.others,
+            graph=asked.graph,
+            epsilon=asked.epsilon,
+            prior=problem.prior,
+            cost=problem.cost,
+            within=policy.within,
             isolated=policy.isolated,
+            requirements=asked.others,
             objective=problem.objective,
             observables=problem.observables if other else None,
             title=problem.title,
         )
-    made = stated.design(settings)
-    return made.noted(edges_added=stated.edges_added + asked.repaired)
+    made = synthesise(stated, settings)
+    return made.noted(edges_added=int(stated.facts["edges_added"]) + asked.repaired)
 
 
 @dataclass(frozen=True, eq=False)
@@ -134,7 +135,7 @@ def _asked(problem: Problem, policy: PolicySettings) -> _Asked:
     if policy.isolated == "repair" and len(graph) > 1:
         with named({"points": "domain", "method": "policy.repair"}):
             if exposed(problem.secrets, graph, policy.hull).size:
-                made = repair(problem.secrets, graph, policy.repair, policy.hull)
+                made = repair(problem.secrets, graph, policy.repair, hull=policy.hull)
                 graph, added = made.graph, len(made.added)
     return _Asked(problem.secrets, graph, epsilon, others, places, added)
 
@@ -160,7 +161,7 @@ def _named_as_specified(keys: Mapping[str, str]) -> Iterator[None]:
             yield
     except InputError as error:
         remedy, path = error.remedy, error.path
-        if path == "g":
+        if path == "graph":
             path = "privacy"
             remedy = remedy.replace("isolated=", "[policy] isolated = ") + "; `mechdesign policy` shows them"
         elif path == "requirements":

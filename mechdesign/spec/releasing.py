@@ -37,7 +37,7 @@ __all__ = ["release_trace", "step_problem"]
 
 # What the arguments of a trace are called in a specification, before its first step and during a step.
 _KEYS = {
-    "g": "privacy",
+    "graph": "privacy",
     "mechanism": "release.mechanism",
     "transition": "release.transition",
     "initial": "release.initial",

@@ -265,7 +265,7 @@ class Specification:
         policy, problem = self.policy, self._first
         support = policy.settings.possible(problem.prior)
         method = policy.settings.repair if repair else None
-        return overview(policy.graph, problem.secrets, support, policy.settings.hull, method)
+        return overview(policy.graph, problem.secrets, support, hull=policy.settings.hull, method=method)
 
     def states(self, trace: States, delimiter: str | None = None) -> NDArray[np.int64]:
         """Return the states of a trace as indices of secrets, shape (steps,); see `release` for how it is given."""

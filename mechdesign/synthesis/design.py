@@ -81,7 +81,7 @@ def design(
         isolated: What to do with secrets that no bound of any requirement, in either direction, ties to another one,
             such as those without a neighbour within the radius of threshold privacy: "refuse", or "release" them, which
             the certificate then lists as `revealed`. Where only distortion is required, no pair is meant to be bounded,
-            and nothing is refused.
+            and nothing is refused. `mechdesign.graphs.problem` asks this itself, and its answer stands.
 
     Returns:
         The channel with its certificate; `summary` says how it was found.
@@ -106,15 +106,20 @@ def design(
     check_isolated(problem, isolated)
     made = synthesise(problem, settings)
     warn_revealed(made)
-    return made.noted(isolated=isolated) if isolated == "release" else made
+    return made.noted(isolated=isolated) if isolated == "release" and made.summary.isolated is None else made
 
 
 @in_own_arithmetic
 def synthesise(problem: Problem, settings: SolveSettings) -> Design:
     """Design the least-cost channel for a problem as `design` does, with its arguments as one value.
 
-    Whether secrets may be revealed is not asked, nor said.
+    The summary repeats the facts of the problem. Whether secrets may be revealed is not asked, nor said.
     """
+    made = _synthesised(problem, settings)
+    return made.noted(**problem.facts) if problem.facts else made
+
+
+def _synthesised(problem: Problem, settings: SolveSettings) -> Design:
     check_choice(settings.solver, settings.rows)
     parts = split(_checked(problem))
     together = has_floors(problem) and not decomposes(problem, parts)

@@ -22,10 +22,12 @@ def check_isolated(problem: Problem, isolated: str) -> None:
     """Raise `InputError` for secrets that no bound on pairs ties to another, unless `isolated` is "release".
 
     Where nothing but floors on the adversary's error is required, no pair is meant to be bounded, and nothing is
-    refused: `warn_revealed` says so.
+    refused: `warn_revealed` says so. Nor is it where the facts of the problem say that this was asked before.
     """
     if isolated not in ("refuse", "release"):
         raise InputError("isolated", "is not known", value=isolated, bound='"refuse" or "release"')
+    if "isolated" in problem.facts:
+        return
     n, claims = len(problem.prior), problem.claims
     alone = untied(n, claims)
     if isolated == "release" or not alone.size or (claims and not bounds_pairs(claims)):

@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mechdesign import policy, spec
+from mechdesign import graphs, spec
 from mechdesign.cli import main
 from mechdesign.model.domain import Domain
 
@@ -34,7 +34,7 @@ epsilon = 0.5
 edges = [["d", "e"]]
 """
 PLACES = Domain.from_points([[0, 0], [1, 0], [0, 2], [4, 4], [5, 4], [9, 0]], unit="km")
-GRAPH = policy.from_edges(6, [[0, 1], [1, 2], [3, 4]])
+GRAPH = graphs.from_edges(6, [[0, 1], [1, 2], [3, 4]])
 LABELS = """
 domain.labels = ["yes", "no", "maybe"]
 prior.uniform = true
@@ -89,16 +89,16 @@ def test_json_agrees_with_the_library():
     assert (found["nodes"], found["edges"], found["epsilon"]) == (6, 3, "0.5")
     assert found["components"] == [[0, 1, 2], [3, 4], [5]]
     assert (found["isolated"], found["excluded"], found["disconnected"]) == ([5], [], [])
-    hull = policy.sensitivity_hull(PLACES, GRAPH)
+    hull = graphs.sensitivity_hull(PLACES, GRAPH)
     assert found["hull"] == {"dimension": 2, "volume": hull.volume, "vertices": hull.vertices.tolist()}
     assert found["exposed"] == {"component": [5], "graph": [5]}
     assert found["degree_of_protection"] == {
         "hull": "component",
         "of": {
-            str(node): count for node, count in policy.degree_of_protection(PLACES, GRAPH, hull="component").items()
+            str(node): count for node, count in graphs.degree_of_protection(PLACES, GRAPH, hull="component").items()
         },
     }
-    repaired = policy.repair(PLACES, GRAPH, "area", "component")
+    repaired = graphs.repair(PLACES, GRAPH, "area", hull="component")
     assert found["repair"]["added"] == [list(edge) for edge in repaired.added]
     assert found["repair"]["hull_after"]["volume"] == repaired.hull_after.volume
 
@@ -106,7 +106,7 @@ def test_json_agrees_with_the_library():
 def test_the_policy_table_counts():
     found = facts(SPECIFICATION + '[policy]\nhull = "graph"\nrepair = "nearest"\nsupport = ["a", "c", "d", "e", "f"]\n')
     assert (found["excluded"], found["isolated"], found["disconnected"]) == ([1], [0, 2, 5], [0, 2])
-    repaired = policy.repair(PLACES, policy.constrain(GRAPH, [0, 2, 3, 4, 5]), "nearest", "graph")
+    repaired = graphs.repair(PLACES, graphs.constrain(GRAPH, [0, 2, 3, 4, 5]), "nearest", hull="graph")
     assert found["repair"]["method"] == "nearest"
     assert found["repair"]["added"] == [list(edge) for edge in repaired.added]
     assert found["degree_of_protection"]["hull"] == "graph"
@@ -190,11 +190,11 @@ def test_a_real_city(data_folder):
     """
     found = facts(text)
     problem = spec.parse(text).problem()
-    possible = policy.delta_set(problem.prior, 0.1)
-    graph = policy.constrain(policy.blocks(problem.secrets, 3), possible)
+    possible = graphs.delta_set(problem.prior, 0.1)
+    graph = graphs.constrain(graphs.blocks(problem.secrets, 3), possible)
     assert found["nodes"] == len(possible) == 300 - len(found["excluded"])
-    assert found["exposed"]["component"] == policy.exposed(problem.secrets, graph, "component").tolist()
-    assert np.isclose(found["hull"]["volume"], policy.sensitivity_hull(problem.secrets, graph).volume)
+    assert found["exposed"]["component"] == graphs.exposed(problem.secrets, graph, "component").tolist()
+    assert np.isclose(found["hull"]["volume"], graphs.sensitivity_hull(problem.secrets, graph).volume)
     assert run("policy", write(text), "--plot", "p.svg").exit_code == 0
 
 

@@ -9,10 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign import policy, spec
+from mechdesign import graphs, spec
 from mechdesign.cli import main
 from mechdesign.model.domain import Domain
-from mechdesign.policy.optimal import design as policy_design
 
 SPECIFICATION = """
 title = "Six places"
@@ -34,7 +33,7 @@ epsilon = 0.5
 edges = [["d", "e"]]
 """
 PLACES = Domain.from_points([[0, 0], [1, 0], [0, 2], [4, 4], [5, 4], [9, 0]], unit="km")
-GRAPH = policy.from_edges(6, [[0, 1], [1, 2], [3, 4]])
+GRAPH = graphs.from_edges(6, [[0, 1], [1, 2], [3, 4]])
 LABELS = """
 domain.labels = ["yes", "no", "maybe"]
 prior.uniform = true
@@ -92,8 +91,8 @@ def test_a_policy_graph_is_designed_component_by_component():
     assert "forbidden pairs of secret and answer" in result.stdout
     assert run("verify", "out").exit_code == 0
     problem = spec.parse(BLOCKS).problem()
-    graph = policy.blocks(problem.secrets, 2)
-    made = policy_design(problem.secrets, graph, "0.8", problem.prior)
+    graph = graphs.blocks(problem.secrets, 2)
+    made = md.design(graphs.problem(problem.secrets, graph=graph, epsilon="0.8", prior=problem.prior))
     found = json.loads(Path("out/certificate.json").read_text())["certificate"]
     assert found["expected_cost"] == pytest.approx(made.certificate.expected_cost, rel=1e-8)
     assert found["forbidden"] == 24 * 20
@@ -160,7 +159,7 @@ def test_secrets_without_an_edge_are_refused():
     assert (result.exit_code, "no other node within the sensitivity hull" in result.stderr) == (2, True)
     assert '[policy] isolated = "repair"' in result.stderr
     assert 'isolated = "hull"' not in result.stderr
-    result = run("design", write(LABELS + 'policy.isolated = "repair"\n'))
+    result = run("design", write(LABELS + 'graphs.isolated = "repair"\n'))
     assert (result.exit_code, "domain: hold no place" in result.stderr) == (2, True)
 
 

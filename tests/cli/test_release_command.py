@@ -14,13 +14,12 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mechdesign import Ledger, policy
+from mechdesign import Ledger, graphs
 from mechdesign.cli import main
 from mechdesign.errors import ExportError
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
-from mechdesign.policy.optimal import PolicyProblem
-from mechdesign.release import Trace, files
+from mechdesign.release import Trace, files, planner
 from mechdesign.release.composition import compose
 from mechdesign.release.stage import Stage
 
@@ -134,7 +133,7 @@ def test_the_command_does_what_the_library_does(mechanism):
     assert result.exit_code == 0, result.output
     domain = Domain.grid(4, 4, 4.0, 4.0)
     chain = MarkovChain(_walk_matrix())
-    trace = Trace(domain, policy.blocks(domain, 2), "0.5", chain, np.full(16, 1 / 16), mechanism, hull="graph", rng=3)
+    trace = Trace(domain, graphs.blocks(domain, 2), "0.5", chain, np.full(16, 1 / 16), mechanism, hull="graph", rng=3)
     expected = [trace.step(int(state)) for state in WALK.split()]
     assert [int(row["state"]) for row in outputs()] == [release.output for release in expected]
     described = json.loads(result.stdout)
@@ -469,13 +468,13 @@ def test_wrong_input(old, new, walk, words):
 def test_steps_that_are_not_optimal_are_told(monkeypatch):
     text = SPECIFICATION.replace("[release]\n", '[release]\nmechanism = "lp"\n')
     assert "was asked for" not in run("release", *write(text, "0\n")).stderr
-    design = PolicyProblem.design
+    synthesise = planner.synthesise
 
     def hurried(*arguments):
-        made = design(*arguments)
+        made = synthesise(*arguments)
         return replace(made, certificate=replace(made.certificate, relative_gap=2e-6))
 
-    monkeypatch.setattr(PolicyProblem, "design", hurried)
+    monkeypatch.setattr(planner, "synthesise", hurried)
     result = run("release", *write(text, "0\n"), "--overwrite")
     assert result.exit_code == 0
     assert (

@@ -12,12 +12,12 @@ from policy_examples import ANSWERS, POLICY, norm_by_program, under
 from scipy import spatial, stats
 
 import mechdesign as md
-from mechdesign import policy
+from mechdesign import graphs
 from mechdesign.errors import InputError
 from mechdesign.geometry.body import simplex_volumes
 from mechdesign.geometry.hull import TOLERANCE
 
-SensitivityHull = policy.SensitivityHull
+SensitivityHull = graphs.SensitivityHull
 
 CASES = {
     "a point in the plane": [[0.0, 0.0]],
@@ -46,7 +46,7 @@ def case(request: pytest.FixtureRequest) -> str:
     return str(request.param)
 
 
-def hull_of(case: str, scale: float = 1.0) -> tuple[np.ndarray, policy.SensitivityHull]:
+def hull_of(case: str, scale: float = 1.0) -> tuple[np.ndarray, graphs.SensitivityHull]:
     generators = np.array(CASES[case]) * scale
     return generators, SensitivityHull.of(generators)
 
@@ -56,7 +56,7 @@ def hull_of(case: str, scale: float = 1.0) -> tuple[np.ndarray, policy.Sensitivi
 
 def test_example_5_1_the_hull_and_the_l1_sensitivity() -> None:
     """DPHMM, Example 5.1 and Figure 7(b); the area is ½|Σ det|, not Σ det over clockwise corners."""
-    K = policy.sensitivity_hull(ANSWERS, POLICY)
+    K = graphs.sensitivity_hull(ANSWERS, POLICY)
     assert sorted(K.vertices.tolist()) == sorted([[-1, 1], [1, -1], [-4, -1], [4, 1], [3, 0], [-3, 0]])
     following = np.roll(K.vertices, -1, axis=0)
     turns = K.vertices[:, 0] * following[:, 1] - K.vertices[:, 1] * following[:, 0]
@@ -68,7 +68,7 @@ def test_example_5_1_the_hull_and_the_l1_sensitivity() -> None:
 
 
 def test_example_5_2_the_hull_of_the_constrained_graph_is_a_segment() -> None:
-    K = policy.sensitivity_hull(ANSWERS, under(2, 3, 5))
+    K = graphs.sensitivity_hull(ANSWERS, under(2, 3, 5))
     assert K.dimension == 1
     assert K.norm(ANSWERS[2] - ANSWERS[1]) == 1
     assert K.norm(ANSWERS[4] - ANSWERS[2]) == np.inf
@@ -79,7 +79,7 @@ def test_example_5_2_the_hull_of_the_constrained_graph_is_a_segment() -> None:
 def test_example_5_3_the_levels_of_unbounded_privacy() -> None:
     """DPHMM, Example 5.3 and Figure 14: adding s1, …, s6 to a table is protected at ε·{1, 0, 1, 2, 1, 2}."""
     counts = np.array([[1, 0], [0, 0], [1, 0], [0, 1], [1, 0], [0, 1]], dtype=float)
-    K = policy.sensitivity_hull(counts, policy.from_edges(6, [[0, 1], [2, 3]]))
+    K = graphs.sensitivity_hull(counts, graphs.from_edges(6, [[0, 1], [2, 3]]))
     assert sorted(K.vertices.tolist()) == [[-1, 0], [-1, 1], [1, -1], [1, 0]]
     np.testing.assert_allclose(K.norm(counts), [1, 0, 1, 2, 1, 2], rtol=1e-15)
     # Theorem 5.3: the overall level.
@@ -201,7 +201,7 @@ def test_rounding_of_equal_differences_changes_nothing(noise: float) -> None:
 
 def test_points_far_from_the_origin_and_in_unlike_directions() -> None:
     line = 1e6 + np.column_stack((np.arange(5.0), np.arange(5.0) / 3))
-    K = policy.sensitivity_hull(line, policy.complete(5))
+    K = graphs.sensitivity_hull(line, graphs.complete(5))
     assert K.dimension == 1
     thin = SensitivityHull.of([[1.0, 0.0], [1.0, 1e-6]])
     assert thin.dimension == 2
@@ -211,25 +211,25 @@ def test_points_far_from_the_origin_and_in_unlike_directions() -> None:
 
 def test_coincident_points() -> None:
     points = [[1.0, 2.0], [1.0, 2.0], [4.0, 2.0]]
-    alone = policy.sensitivity_hull(points, policy.from_edges(3, [[0, 1]]))
+    alone = graphs.sensitivity_hull(points, graphs.from_edges(3, [[0, 1]]))
     assert (alone.dimension, alone.volume, alone.vertices.shape, alone.radius) == (0, 0.0, (0, 2), 0.0)
     assert alone.norm([[0.0, 0.0], [1e-300, 0.0]]).tolist() == [0, np.inf]
     assert alone.sample(3, 1).tolist() == [[0, 0]] * 3
-    both = policy.sensitivity_hull(points, policy.complete(3))
+    both = graphs.sensitivity_hull(points, graphs.complete(3))
     assert (both.dimension, both.volume) == (1, 6.0)
 
 
 def test_component_hulls() -> None:
     domain = md.Domain.grid(6, 3, 6.0, 3.0)
-    graph = policy.constrain(policy.blocks(domain, 3), [0, 1, 6, 3, 4, 9, 17, 2])
-    parts, hulls = policy.components(graph), policy.component_hulls(domain, graph)
+    graph = graphs.constrain(graphs.blocks(domain, 3), [0, 1, 6, 3, 4, 9, 17, 2])
+    parts, hulls = graphs.components(graph), graphs.component_hulls(domain, graph)
     assert [part.tolist() for part in parts] == [[0, 1, 2, 6], [3, 4, 9, 17]]
     for part, hull in zip(parts, hulls, strict=True):
-        alone = policy.sensitivity_hull(domain, policy.constrain(graph, part))
+        alone = graphs.sensitivity_hull(domain, graphs.constrain(graph, part))
         np.testing.assert_array_equal(hull.vertices, alone.vertices)
-    whole = policy.component_hulls(domain, policy.blocks(domain, 3))
+    whole = graphs.component_hulls(domain, graphs.blocks(domain, 3))
     assert whole[0] is whole[1], "the same differences, the same hull"
-    bare = policy.component_hulls(domain, policy.from_edges(18, []))
+    bare = graphs.component_hulls(domain, graphs.from_edges(18, []))
     assert len(bare) == 18
     assert {hull.dimension for hull in bare} == {0}
 
@@ -238,7 +238,7 @@ def test_thousands_of_edges_leave_few_corners() -> None:
     """The differences of a convex polygon and itself have at most two corners for each of its sides."""
     rng = np.random.default_rng(2)
     points = rng.normal(size=(200, 2))
-    K = policy.sensitivity_hull(points, policy.complete(200))
+    K = graphs.sensitivity_hull(points, graphs.complete(200))
     assert K.contains(points[:, None] - points[None, :]).all()
     assert len(K.vertices) <= 2 * len(spatial.ConvexHull(points).vertices)
 
@@ -302,11 +302,11 @@ def test_sampling_is_reproducible() -> None:
         lambda: SensitivityHull.of([1.0, 2.0]),
         lambda: SensitivityHull.of(np.zeros((3, 0))),
         lambda: SensitivityHull.of([["a", "b"]]),
-        lambda: policy.sensitivity_hull([[0.0, np.nan], [1.0, 1.0]], policy.line(2)),
-        lambda: policy.sensitivity_hull([[0.0, 1.0]], policy.line(2)),
-        lambda: policy.sensitivity_hull(md.Domain.from_labels("ab"), policy.line(2)),
-        lambda: policy.sensitivity_hull(np.zeros((0, 2)), policy.line(2)),
-        lambda: policy.sensitivity_hull([0.0, 1.0], policy.line(2)),
+        lambda: graphs.sensitivity_hull([[0.0, np.nan], [1.0, 1.0]], graphs.line(2)),
+        lambda: graphs.sensitivity_hull([[0.0, 1.0]], graphs.line(2)),
+        lambda: graphs.sensitivity_hull(md.Domain.from_labels("ab"), graphs.line(2)),
+        lambda: graphs.sensitivity_hull(np.zeros((0, 2)), graphs.line(2)),
+        lambda: graphs.sensitivity_hull([0.0, 1.0], graphs.line(2)),
         lambda: SensitivityHull.of(np.eye(2)).norm([1.0, 2.0, 3.0]),
         lambda: SensitivityHull.of(np.eye(2)).norm(1.0),
         lambda: SensitivityHull.of(np.eye(2)).norm([np.nan, 0.0]),

@@ -15,9 +15,10 @@ from policy_examples import POLICY, states
 from scipy import sparse
 
 import mechdesign as md
-from mechdesign import policy
+from mechdesign import graphs
 from mechdesign.errors import GraphWarning, InputError
 from mechdesign.graphs.check import check_graph, edge_array
+from mechdesign.policy import metrics
 
 
 def edges(graph: nx.Graph) -> set[tuple[int, int]]:
@@ -29,20 +30,20 @@ def pairs_where(n: int, holds) -> set[tuple[int, int]]:
 
 
 def test_every_name_of_the_package_is_its_value_whatever_was_imported_before() -> None:
-    values = set(policy.__all__) - {"metrics"}
+    values = set(graphs.__all__)
     for name in values:
-        assert not inspect.ismodule(getattr(policy, name)), name
+        assert not inspect.ismodule(getattr(graphs, name)), name
     # A submodule of the same name would take the place of the value as soon as it is imported.
-    assert not any(inspect.ismodule(vars(policy).get(name)) for name in values)
+    assert not any(inspect.ismodule(vars(graphs).get(name)) for name in values)
 
 
 # Builders
 
 
 def test_complete_and_line() -> None:
-    assert edges(policy.complete(4)) == set(itertools.combinations(range(4), 2))
-    assert edges(policy.line(4)) == {(0, 1), (1, 2), (2, 3)}
-    for one in (policy.complete(1), policy.line(1)):
+    assert edges(graphs.complete(4)) == set(itertools.combinations(range(4), 2))
+    assert edges(graphs.line(4)) == {(0, 1), (1, 2), (2, 3)}
+    for one in (graphs.complete(1), graphs.line(1)):
         assert list(one) == [0]
         assert not one.edges
 
@@ -57,10 +58,10 @@ def test_blocks_against_brute_force(columns: int, rows: int, k: int | tuple[int,
         return (r // high, c // wide) == (s // high, d // wide)
 
     with pytest.warns(GraphWarning) if k == 1 else contextlib.nullcontext():
-        graph = policy.blocks(domain, k)
+        graph = graphs.blocks(domain, k)
     assert edges(graph) == pairs_where(columns * rows, together)
     with pytest.warns(GraphWarning) if k == 1 else contextlib.nullcontext():
-        assert edges(policy.blocks(domain.cells, k)) == edges(graph)
+        assert edges(graphs.blocks(domain.cells, k)) == edges(graph)
 
 
 @pytest.mark.parametrize(("columns", "rows"), [(5, 4), (1, 6), (1, 1), (2, 2)])
@@ -69,15 +70,15 @@ def test_neighbours8_against_brute_force(columns: int, rows: int) -> None:
         (r, c), (s, d) = divmod(i, columns), divmod(j, columns)
         return max(abs(r - s), abs(c - d)) == 1
 
-    graph = policy.neighbours8(md.Domain.grid(columns, rows, 2.0, 3.0))
+    graph = graphs.neighbours8(md.Domain.grid(columns, rows, 2.0, 3.0))
     assert edges(graph) == pairs_where(columns * rows, touch)
 
 
 def test_categories_within_regions() -> None:
     labels = ["shop", "bar", "shop", None, "shop", None]
-    assert edges(policy.categories(labels)) == {(0, 2), (0, 4), (2, 4)}
-    assert edges(policy.categories(labels, regions=[1, 1, 2, 1, 1, 1])) == {(0, 4)}
-    assert edges(policy.categories(np.array([3, 1, 3]))) == {(0, 2)}
+    assert edges(graphs.categories(labels)) == {(0, 2), (0, 4), (2, 4)}
+    assert edges(graphs.categories(labels, regions=[1, 1, 2, 1, 1, 1])) == {(0, 4)}
+    assert edges(graphs.categories(np.array([3, 1, 3]))) == {(0, 2)}
     assert edges(POLICY) == {(1, 2), (3, 4), (3, 5), (4, 5)}
 
 
@@ -86,9 +87,9 @@ def test_threshold_is_the_threshold_requirement(r: float | str) -> None:
     domain = md.Domain.grid(5, 4, 5.0, 4.0)
     distance = md.distances.euclidean(domain)
     within = pairs_where(domain.size, lambda i, j: distance[i, j] <= float(r))
-    assert edges(policy.threshold(domain, r)) == within
+    assert edges(graphs.threshold(domain, r)) == within
     claim = md.ThresholdPrivacy(1, distance, r).claims()[0]
-    assert edges(policy.threshold(domain.points, r)) == {
+    assert edges(graphs.threshold(domain.points, r)) == {
         (s, t) for s, t in zip(claim.sources.tolist(), claim.targets.tolist(), strict=True) if s < t
     }
 
@@ -104,7 +105,7 @@ def test_threshold_is_exact_at_the_bound(seed: int) -> None:
     for bound in (r, np.nextafter(r, 0), np.nextafter(r, 9), r * (1 - 2.1e-9), r * (1 + 2.1e-9)):
         expected = pairs_where(12, lambda i, j, bound=bound: distance[i, j] <= bound * (1 + 1e-9) + 1e-15)
         with contextlib.nullcontext() if expected else pytest.warns(GraphWarning):
-            assert edges(policy.threshold(points, float(bound))) == expected
+            assert edges(graphs.threshold(points, float(bound))) == expected
     found = md.distances.pairs_within(points, r)
     assert found.tolist() == sorted(found.tolist())
 
@@ -117,39 +118,39 @@ def test_transitions_join_what_one_state_reaches() -> None:
     both = pairs_where(15, lambda j, k: bool((steps[:, j] & steps[:, k]).any()))
     stored_zero = sparse.coo_array(([0.0], ([0], [14])), shape=(15, 15))
     for given_as in (P, md.MarkovChain(P), sparse.csr_array(P), sparse.csr_array(P) + stored_zero):
-        assert edges(policy.transitions(given_as)) == both
+        assert edges(graphs.transitions(given_as)) == both
     assert both
 
 
 def test_attribute_joins_records_one_attribute_apart() -> None:
     records = list(itertools.product("ab", [1, 2, 3], [None, "x"]))
     apart = pairs_where(12, lambda i, j: sum(a != b for a, b in zip(records[i], records[j], strict=True)) == 1)
-    assert edges(policy.attribute(records)) == apart
+    assert edges(graphs.attribute(records)) == apart
     # Equal records differ in no attribute.
-    assert edges(policy.attribute([[0, 1], [0, 1], [0, 2]])) == {(0, 2), (1, 2)}
-    assert edges(policy.attribute(np.array([[0], [0], [5]]))) == {(0, 2), (1, 2)}
+    assert edges(graphs.attribute([[0, 1], [0, 1], [0, 2]])) == {(0, 2), (1, 2)}
+    assert edges(graphs.attribute(np.array([[0], [0], [5]]))) == {(0, 2), (1, 2)}
 
 
 def test_union_and_from_edges() -> None:
-    both = policy.union(policy.line(3), policy.from_edges(4, [[3, 1], [1, 3], [0, 1]]))
+    both = graphs.union(graphs.line(3), graphs.from_edges(4, [[3, 1], [1, 3], [0, 1]]))
     assert list(both) == [0, 1, 2, 3]
     assert edges(both) == {(0, 1), (1, 2), (1, 3)}
-    assert policy.from_edges(2, []).number_of_edges() == 0
+    assert graphs.from_edges(2, []).number_of_edges() == 0
     assert edge_array(both).tolist() == [[0, 1], [1, 2], [1, 3]]
 
 
 def test_builders_on_a_map_of_2500_cells() -> None:
     domain = md.Domain.grid(50, 50, 17.3, 17.3)
     side = 17.3 / 50
-    graph = policy.blocks(domain, 5)
+    graph = graphs.blocks(domain, 5)
     assert graph.number_of_edges() == 100 * 300
-    assert policy.sensitivity_hull(domain, graph).volume == pytest.approx((8 * side) ** 2)
+    assert graphs.sensitivity_hull(domain, graph).volume == pytest.approx((8 * side) ** 2)
     # So many pairs of cells lie x columns and y rows apart, in either direction.
     near = [(x, y) for x, y in itertools.product(range(-9, 10), repeat=2) if 0 < math.hypot(x, y) * side <= 1.5]
-    assert policy.threshold(domain, 1.5).number_of_edges() == sum((50 - abs(x)) * (50 - abs(y)) for x, y in near) / 2
+    assert graphs.threshold(domain, 1.5).number_of_edges() == sum((50 - abs(x)) * (50 - abs(y)) for x, y in near) / 2
     chain = sparse.csr_array(sparse.random_array((2500, 2500), density=0.003, random_state=1))
     reached = (chain.indices[first:last] for first, last in itertools.pairwise(chain.indptr))
-    assert edges(policy.transitions(chain)) == {
+    assert edges(graphs.transitions(chain)) == {
         pair for states in reached for pair in itertools.combinations(sorted(states.tolist()), 2)
     }
 
@@ -160,34 +161,34 @@ def test_builders_on_a_map_of_2500_cells() -> None:
 def test_constrained_graph_of_the_papers() -> None:
     """PGLP, Figures 1 and 3: s1, s4 and s6 are excluded, s5 is disconnected, s2 and s3 stay joined."""
     support = states(2, 3, 5)
-    left = policy.constrain(POLICY, support)
+    left = graphs.constrain(POLICY, support)
     assert list(left) == support
     assert edges(left) == {(1, 2)}
-    assert policy.excluded(POLICY, support).tolist() == states(1, 4, 6)
-    assert policy.disconnected(POLICY, support).tolist() == states(5)
+    assert graphs.excluded(POLICY, support).tolist() == states(1, 4, 6)
+    assert graphs.disconnected(POLICY, support).tolist() == states(5)
     # s1 never had a neighbour: alone, but not disconnected.
-    assert policy.disconnected(POLICY, states(1, 2, 3)).size == 0
-    assert policy.isolated(policy.constrain(POLICY, states(1, 2, 3))).tolist() == states(1)
-    assert edges(policy.constrain(left, support[::-1])) == edges(left)
+    assert graphs.disconnected(POLICY, states(1, 2, 3)).size == 0
+    assert graphs.isolated(graphs.constrain(POLICY, states(1, 2, 3))).tolist() == states(1)
+    assert edges(graphs.constrain(left, support[::-1])) == edges(left)
     assert POLICY.number_of_nodes() == 6, "what is constrained is a copy"
 
 
 def test_components_and_hops() -> None:
-    assert [part.tolist() for part in policy.components(POLICY)] == [[0], [1, 2], [3, 4, 5]]
-    line = policy.constrain(policy.line(6), [5, 0, 1, 3, 4])
-    assert policy.hop_distance(line, 3, 5) == 2
-    assert policy.hop_distance(line, 1, 3) == math.inf
-    assert policy.hop_distance(line, 1) == {0: 1, 1: 0, 3: math.inf, 4: math.inf, 5: math.inf}
+    assert [part.tolist() for part in graphs.components(POLICY)] == [[0], [1, 2], [3, 4, 5]]
+    line = graphs.constrain(graphs.line(6), [5, 0, 1, 3, 4])
+    assert graphs.hop_distance(line, 3, 5) == 2
+    assert graphs.hop_distance(line, 1, 3) == math.inf
+    assert graphs.hop_distance(line, 1) == {0: 1, 1: 0, 3: math.inf, 4: math.inf, 5: math.inf}
 
 
 def test_hops_of_the_eight_neighbour_graph_bound_distances_from_below() -> None:
     """PGLP, Theorem 3.1 and Figure 2(a): d_G ≤ d_E, for example 3 and √10."""
     domain = md.Domain.grid(6, 5, 6.0, 5.0)
-    graph = policy.neighbours8(domain)
+    graph = graphs.neighbours8(domain)
     hops = md.distances.shortest_path(graph)
     assert (hops <= md.distances.euclidean(domain)).all()
     assert (hops == md.distances.chebyshev(domain)).all()
-    assert policy.hop_distance(graph, 0, 9) == 3
+    assert graphs.hop_distance(graph, 0, 9) == 3
     assert md.distances.euclidean(domain)[0, 9] == math.nextafter(math.sqrt(10), 0) or math.isclose(
         md.distances.euclidean(domain)[0, 9], math.sqrt(10)
     )
@@ -196,7 +197,7 @@ def test_hops_of_the_eight_neighbour_graph_bound_distances_from_below() -> None:
 def test_theorem_3_1_a_graph_private_channel_is_geo_indistinguishable() -> None:
     domain = md.Domain.grid(3, 3, 3.0, 3.0)
     distance = md.distances.euclidean(domain)
-    graph = md.GraphPrivacy(0.5, policy.neighbours8(domain))
+    graph = md.GraphPrivacy(0.5, graphs.neighbours8(domain))
     channel = md.design(md.Problem(md.Prior.uniform(9), distance, [graph])).channel
     bound = np.exp(0.5 * distance)[:, :, None] * channel.matrix[None, :]
     assert (channel.matrix[:, None] <= bound * (1 + 1e-12)).all()
@@ -204,31 +205,31 @@ def test_theorem_3_1_a_graph_private_channel_is_geo_indistinguishable() -> None:
 
 def test_theorem_3_2_a_complete_graph_on_the_delta_set_is_delta_location_set_privacy() -> None:
     prior = [0.5, 0.05, 0.3, 0.15]
-    chosen = policy.delta_set(prior, 0.1)
-    hops = [policy.hop_distance(policy.constrain(policy.complete(4), chosen), int(i)) for i in chosen]
+    chosen = graphs.delta_set(prior, 0.1)
+    hops = [graphs.hop_distance(graphs.constrain(graphs.complete(4), chosen), int(i)) for i in chosen]
     assert chosen.tolist() == [0, 2, 3]
     assert all(set(row.values()) == {0, 1} for row in hops)
 
 
 @pytest.mark.filterwarnings("ignore:delta is")
 def test_delta_set_on_a_tie_takes_the_lower_index() -> None:
-    assert policy.delta_set([0.25] * 4, 0.5).tolist() == [0, 1]
-    assert policy.delta_set([0.25] * 4, "0.5000001").tolist() == [0, 1]
-    assert policy.delta_set([0.25] * 4, "0.4999999").tolist() == [0, 1, 2]
-    assert policy.delta_set([0.25, 0.5, 0.25], 0.25).tolist() == [0, 1]
-    assert policy.delta_set(md.Prior([0.0, 1e-300, 1.0, 0.0]), 0).tolist() == [1, 2]
+    assert graphs.delta_set([0.25] * 4, 0.5).tolist() == [0, 1]
+    assert graphs.delta_set([0.25] * 4, "0.5000001").tolist() == [0, 1]
+    assert graphs.delta_set([0.25] * 4, "0.4999999").tolist() == [0, 1, 2]
+    assert graphs.delta_set([0.25, 0.5, 0.25], 0.25).tolist() == [0, 1]
+    assert graphs.delta_set(md.Prior([0.0, 1e-300, 1.0, 0.0]), 0).tolist() == [1, 2]
 
 
 def test_delta_set_decides_exactly() -> None:
     # Added up in floats the first nine give 0.8999999999999999; exactly, ten equal shares are ten equal shares.
-    assert policy.delta_set([0.1] * 10, 0.1).tolist() == list(range(9))
-    assert policy.delta_set([0.1] * 10, 0.2).tolist() == list(range(8))
+    assert graphs.delta_set([0.1] * 10, 0.1).tolist() == list(range(9))
+    assert graphs.delta_set([0.1] * 10, 0.2).tolist() == list(range(8))
     # The float64s next to 0.6 and 0.2 are together a little less than 4/5 of the sum of all.
-    assert policy.delta_set([0.2, 0.6, 0.2], 0.2).tolist() == [0, 1, 2]
+    assert graphs.delta_set([0.2, 0.6, 0.2], 0.2).tolist() == [0, 1, 2]
     # A probability too small to be seen beside the others still counts.
-    assert policy.delta_set([1.0, 1e-200], 0).tolist() == [0, 1]
-    assert policy.delta_set([1.0, 1e-200], "1e-200").tolist() in ([0], [0, 1])
-    assert policy.delta_set([1.0, 1e-200], "1.1e-200").tolist() == [0]
+    assert graphs.delta_set([1.0, 1e-200], 0).tolist() == [0, 1]
+    assert graphs.delta_set([1.0, 1e-200], "1e-200").tolist() in ([0], [0, 1])
+    assert graphs.delta_set([1.0, 1e-200], "1.1e-200").tolist() == [0]
 
 
 @pytest.mark.filterwarnings("ignore:delta is")
@@ -237,7 +238,7 @@ def test_delta_set_decides_exactly() -> None:
 def test_delta_set_is_smallest(counts: list[int], delta: Fraction) -> None:
     prior = md.Prior.from_counts(counts)
     values = [Fraction(value) for value in prior.probabilities.tolist()]
-    found = policy.delta_set(prior, delta)
+    found = graphs.delta_set(prior, delta)
     enough = (1 - delta) * sum(values)
     assert sum(values[i] for i in found) >= enough
     smaller = itertools.combinations(values, len(found) - 1)
@@ -246,7 +247,7 @@ def test_delta_set_is_smallest(counts: list[int], delta: Fraction) -> None:
 
 def test_a_support_may_be_any_collection() -> None:
     for support in ({0, 3}, (node for node in (0, 3)), dict.fromkeys((0, 3)), range(0, 6, 3), np.array([3, 0])):
-        assert list(policy.constrain(POLICY, support)) == [0, 3]
+        assert list(graphs.constrain(POLICY, support)) == [0, 3]
 
 
 # Wrong input
@@ -256,12 +257,12 @@ def test_a_support_may_be_any_collection() -> None:
     ("build", "says"),
     [
         (
-            lambda: policy.constrain(POLICY, [0, 6]),
+            lambda: graphs.constrain(POLICY, [0, 6]),
             r"^support\[1\]: is not a node of the graph; found 6; must be one of",
         ),
-        (lambda: policy.threshold([[0.0], [1.0]], 0), "^r: is out of range; found 0; must be > 0"),
-        (lambda: policy.transitions([[0.5, 0.4], [0, 1]]), r"^P\[0\]: does not sum to 1"),
-        (lambda: policy.blocks(np.zeros((3, 2)), 1), "^domain: is not a grid; found 'ndarray'"),
+        (lambda: graphs.threshold([[0.0], [1.0]], 0), "^radius: is out of range; found 0; must be > 0"),
+        (lambda: graphs.transitions([[0.5, 0.4], [0, 1]]), r"^P\[0\]: does not sum to 1"),
+        (lambda: graphs.blocks(np.zeros((3, 2)), 1), "^domain: is not a grid; found 'ndarray'"),
     ],
 )
 def test_errors_name_the_argument(build, says: str) -> None:
@@ -272,52 +273,52 @@ def test_errors_name_the_argument(build, says: str) -> None:
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: policy.complete(0),
-        lambda: policy.line(2.5),
-        lambda: policy.blocks(md.Domain.from_points([[0.0, 1.0]]), 3),
-        lambda: policy.blocks(md.Domain.grid(2, 2, 1.0, 1.0), 0),
-        lambda: policy.blocks(md.Domain.grid(2, 2, 1.0, 1.0), (2, 1, 1)),
-        lambda: policy.neighbours8("map"),
-        lambda: policy.categories([]),
-        lambda: policy.categories("shops"),
-        lambda: policy.categories(["a", float("nan")]),
-        lambda: policy.categories(["a", ["b"]]),
-        lambda: policy.categories(["a", "b"], regions=[1]),
-        lambda: policy.categories(5),
-        lambda: policy.threshold([[0.0], [1.0]], 0),
-        lambda: policy.threshold([[0.0], [1.0]], -1),
-        lambda: policy.threshold([[0.0], [np.nan]], 1),
-        lambda: policy.threshold(md.Domain.from_labels("ab"), 1),
-        lambda: policy.threshold(5, 1),
-        lambda: policy.transitions([[0.5, 0.4], [0, 1]]),
-        lambda: policy.transitions(sparse.csr_array(np.ones((2, 3)))),
-        lambda: policy.transitions(sparse.csr_array(-np.eye(2))),
-        lambda: policy.attribute([]),
-        lambda: policy.attribute([(1, 2), (1,)]),
-        lambda: policy.attribute([1, 2]),
-        lambda: policy.attribute(None),
-        lambda: policy.union(),
-        lambda: policy.union(policy.line(2), nx.DiGraph([(0, 1)])),
-        lambda: policy.from_edges(3, [[0, 3]]),
-        lambda: policy.from_edges(3, [[-1, 0]]),
-        lambda: policy.from_edges(3, [[1, 1]]),
-        lambda: policy.from_edges(3, [[0.0, 1.0]]),
-        lambda: policy.from_edges(3, [0, 1]),
-        lambda: policy.from_edges(3, [[0, 1], [2]]),
-        lambda: policy.constrain(POLICY, []),
-        lambda: policy.constrain(POLICY, [0, 6]),
-        lambda: policy.constrain(POLICY, [True] * 6),
-        lambda: policy.constrain(POLICY, "s1"),
-        lambda: policy.constrain(POLICY, [0, [1, 2]]),
-        lambda: policy.constrain(POLICY, {0, "s2"}),
-        lambda: policy.threshold([[0.0], [1.0]], 10**400),
-        lambda: policy.delta_set([0.5, 0.5], 1),
-        lambda: policy.delta_set([0.5, 0.5], -0.1),
-        lambda: policy.delta_set([0.5, 0.5], math.nan),
-        lambda: policy.delta_set([0.0, 0.0], 0.1),
-        lambda: policy.hop_distance(POLICY, 6),
-        lambda: policy.hop_distance(POLICY, 0, 17),
-        lambda: policy.isolated(nx.Graph()),
+        lambda: graphs.complete(0),
+        lambda: graphs.line(2.5),
+        lambda: graphs.blocks(md.Domain.from_points([[0.0, 1.0]]), 3),
+        lambda: graphs.blocks(md.Domain.grid(2, 2, 1.0, 1.0), 0),
+        lambda: graphs.blocks(md.Domain.grid(2, 2, 1.0, 1.0), (2, 1, 1)),
+        lambda: graphs.neighbours8("map"),
+        lambda: graphs.categories([]),
+        lambda: graphs.categories("shops"),
+        lambda: graphs.categories(["a", float("nan")]),
+        lambda: graphs.categories(["a", ["b"]]),
+        lambda: graphs.categories(["a", "b"], regions=[1]),
+        lambda: graphs.categories(5),
+        lambda: graphs.threshold([[0.0], [1.0]], 0),
+        lambda: graphs.threshold([[0.0], [1.0]], -1),
+        lambda: graphs.threshold([[0.0], [np.nan]], 1),
+        lambda: graphs.threshold(md.Domain.from_labels("ab"), 1),
+        lambda: graphs.threshold(5, 1),
+        lambda: graphs.transitions([[0.5, 0.4], [0, 1]]),
+        lambda: graphs.transitions(sparse.csr_array(np.ones((2, 3)))),
+        lambda: graphs.transitions(sparse.csr_array(-np.eye(2))),
+        lambda: graphs.attribute([]),
+        lambda: graphs.attribute([(1, 2), (1,)]),
+        lambda: graphs.attribute([1, 2]),
+        lambda: graphs.attribute(None),
+        lambda: graphs.union(),
+        lambda: graphs.union(graphs.line(2), nx.DiGraph([(0, 1)])),
+        lambda: graphs.from_edges(3, [[0, 3]]),
+        lambda: graphs.from_edges(3, [[-1, 0]]),
+        lambda: graphs.from_edges(3, [[1, 1]]),
+        lambda: graphs.from_edges(3, [[0.0, 1.0]]),
+        lambda: graphs.from_edges(3, [0, 1]),
+        lambda: graphs.from_edges(3, [[0, 1], [2]]),
+        lambda: graphs.constrain(POLICY, []),
+        lambda: graphs.constrain(POLICY, [0, 6]),
+        lambda: graphs.constrain(POLICY, [True] * 6),
+        lambda: graphs.constrain(POLICY, "s1"),
+        lambda: graphs.constrain(POLICY, [0, [1, 2]]),
+        lambda: graphs.constrain(POLICY, {0, "s2"}),
+        lambda: graphs.threshold([[0.0], [1.0]], 10**400),
+        lambda: graphs.delta_set([0.5, 0.5], 1),
+        lambda: graphs.delta_set([0.5, 0.5], -0.1),
+        lambda: graphs.delta_set([0.5, 0.5], math.nan),
+        lambda: graphs.delta_set([0.0, 0.0], 0.1),
+        lambda: graphs.hop_distance(POLICY, 6),
+        lambda: graphs.hop_distance(POLICY, 0, 17),
+        lambda: graphs.isolated(nx.Graph()),
         lambda: md.distances.pairs_within([[0.0]], -1.0),
         lambda: md.distances.pairs_within([[0.0]], math.inf),
     ],
@@ -345,7 +346,7 @@ def test_every_function_refuses_what_is_no_policy_graph(graph, says: str) -> Non
     points = np.arange(10.0).reshape(5, 2)
     with pytest.raises(InputError, match=says):
         check_graph(graph, 5)
-    for function in (policy.sensitivity_hull, policy.component_hulls, policy.exposed, policy.repair):
+    for function in (graphs.sensitivity_hull, graphs.component_hulls, graphs.exposed, graphs.repair):
         with pytest.raises(InputError, match=says):
             function(points, graph)
     check_graph(nx.Graph([(np.int64(0), np.int64(4))]), 5)
@@ -360,15 +361,15 @@ def test_threshold_takes_places_or_by_name_distances() -> None:
     expected = pairs_where(36, lambda i, j: distance[i, j] <= 1)
     assert len(expected) == 60
     for graph in (
-        policy.threshold(city, 1.0),
-        policy.threshold(city, radius=1.0),
-        policy.threshold(city.points, 1),
-        policy.threshold(distance=distance, radius=1.0),
-        policy.threshold(distance=distance.tolist(), r="1"),
+        graphs.threshold(city, 1.0),
+        graphs.threshold(city, radius=1.0),
+        graphs.threshold(city.points, 1),
+        graphs.threshold(distance=distance, radius=1.0),
+        graphs.threshold(distance=distance.tolist(), radius="1"),
     ):
         assert list(graph) == list(range(36))
         assert edges(graph) == expected
-    one_way = policy.threshold(distance=[[0, 1, np.inf], [9, 0, 9], [9, 9, 0]], radius=2)
+    one_way = graphs.threshold(distance=[[0, 1, np.inf], [9, 0, 9], [9, 9, 0]], radius=2)
     assert edges(one_way) == {(0, 1)}
 
 
@@ -376,7 +377,7 @@ def test_threshold_takes_places_or_by_name_distances() -> None:
     "distance", [md.distances.euclidean(md.Domain.grid(3, 2, 3.0, 2.0)), 1 - np.eye(2), np.zeros((3, 3)).tolist()]
 )
 def test_distances_given_as_places_are_refused(distance) -> None:
-    for build in (lambda: policy.threshold(distance, 1.5), lambda: policy.threshold(domain=distance, radius=1.5)):
+    for build in (lambda: graphs.threshold(distance, 1.5), lambda: graphs.threshold(domain=distance, radius=1.5)):
         with pytest.raises(
             InputError, match=r"^domain: .*distances.*Give them as threshold\(distance=matrix, radius=1.5\)"
         ):
@@ -385,20 +386,20 @@ def test_distances_given_as_places_are_refused(distance) -> None:
         md.distances.pairs_within(distance, 1.5)
     # Named as places they are places; so is one that cannot be both.
     assert (
-        policy.threshold(md.Domain.from_points(distance), 9).number_of_edges()
+        graphs.threshold(md.Domain.from_points(distance), 9).number_of_edges()
         == len(distance) * (len(distance) - 1) / 2
     )
-    assert list(policy.threshold([[0.0]], 1)) == [0]
+    assert list(graphs.threshold([[0.0]], 1)) == [0]
 
 
 @pytest.mark.parametrize(
     "build",
     [
-        lambda places: policy.sensitivity_hull(places, policy.line(4)),
-        lambda places: policy.exposed(places, policy.line(4)),
-        lambda places: policy.PlanarIsotropic(1, places, policy.line(4)),
-        lambda places: policy.design(places, policy.line(4), 1),
-        lambda places: policy.metrics.euclidean_error(np.eye(4), np.full(4, 0.25), places),
+        lambda places: graphs.sensitivity_hull(places, graphs.line(4)),
+        lambda places: graphs.exposed(places, graphs.line(4)),
+        lambda places: md.mechanisms.PlanarIsotropic(1, places, graphs.line(4)),
+        lambda places: md.design(graphs.problem(places, graph=graphs.line(4), epsilon=1)),
+        lambda places: metrics.euclidean_error(np.eye(4), np.full(4, 0.25), places),
     ],
 )
 def test_distances_given_as_places_are_refused_elsewhere(build) -> None:
@@ -409,10 +410,9 @@ def test_distances_given_as_places_are_refused_elsewhere(build) -> None:
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ({"r": 1}, "^domain: is missing"),
-        ({"domain": [[0.0], [1.0]], "distance": np.ones((2, 2)), "r": 1}, "^domain: is given beside distance"),
-        ({"domain": [[0.0], [1.0]]}, "^r: is missing"),
-        ({"domain": [[0.0], [1.0]], "r": 1, "radius": 1}, "^r: is given twice"),
+        ({"radius": 1}, "^domain: is missing"),
+        ({"domain": [[0.0], [1.0]], "distance": np.ones((2, 2)), "radius": 1}, "^domain: is given beside distance"),
+        ({"domain": [[0.0], [1.0]]}, "^radius: is missing"),
         ({"distance": np.ones((2, 3)), "radius": 1}, "^distance: is not square"),
         ({"distance": [[0.0, -1.0], [1.0, 0.0]], "radius": 1}, "^distance"),
         ({"distance": [[0.0, np.nan], [1.0, 0.0]], "radius": 1}, "^distance"),
@@ -420,31 +420,31 @@ def test_distances_given_as_places_are_refused_elsewhere(build) -> None:
         ({"distance": np.ones((2, 2)), "radius": 0}, "^radius: is out of range"),
         ({"distance": np.ones((2, 2)), "radius": "far"}, "^radius"),
         ({"distance": np.ones((2, 2)), "radius": 1, "margin": "wide"}, "^margin"),
-        ({"domain": [[0.0], [1.0, 2.0]], "r": 1}, "^domain"),
+        ({"domain": [[0.0], [1.0, 2.0]], "radius": 1}, "^domain"),
     ],
 )
 def test_threshold_refuses_what_is_no_radius_of_places_or_distances(arguments, says: str) -> None:
     with pytest.raises(InputError, match=says):
-        policy.threshold(**arguments)
+        graphs.threshold(**arguments)
 
 
 @pytest.mark.parametrize(
     "build",
     [
-        lambda: policy.threshold(md.Domain.grid(3, 3, 3.0, 3.0), 0.5),
-        lambda: policy.threshold(distance=np.ones((3, 3)), radius=0.5),
-        lambda: policy.blocks(md.Domain.grid(3, 3, 3.0, 3.0), 1),
-        lambda: policy.categories(["a", "b", None]),
-        lambda: policy.transitions(np.eye(3)),
-        lambda: policy.attribute([("a", 1), ("b", 2)]),
+        lambda: graphs.threshold(md.Domain.grid(3, 3, 3.0, 3.0), 0.5),
+        lambda: graphs.threshold(distance=np.ones((3, 3)), radius=0.5),
+        lambda: graphs.blocks(md.Domain.grid(3, 3, 3.0, 3.0), 1),
+        lambda: graphs.categories(["a", "b", None]),
+        lambda: graphs.transitions(np.eye(3)),
+        lambda: graphs.attribute([("a", 1), ("b", 2)]),
     ],
 )
 def test_a_graph_without_an_edge_warns(build) -> None:
     with pytest.warns(GraphWarning, match=r"^the policy graph of \d secrets has no edge: .* It protects nothing$"):
         assert not build().edges
     # One secret has nobody to be joined to, and an empty list asks for no edge.
-    assert not policy.threshold([[1.0]], 1).edges
-    assert not policy.from_edges(3, []).edges
+    assert not graphs.threshold([[1.0]], 1).edges
+    assert not graphs.from_edges(3, []).edges
 
 
 @pytest.mark.parametrize(("cells", "radius"), [((9, 9, 0.9), "0.1"), ((30, 20, 2.1), "0.21"), ((1, 40, 3.3), 0.5)])
@@ -460,4 +460,4 @@ def test_pairs_of_a_grid_are_those_of_its_places(cells, radius) -> None:
 @pytest.mark.parametrize("wrong", [[[0.0, -1.0], [-1.0, 0.0]], [[0.0, np.nan], [1.0, 0.0]], "far", None, [[]]])
 def test_wrong_distances_are_refused_under_the_name_of_the_argument(wrong):
     with pytest.raises(InputError, match=r"^(distance\b|domain: is missing)"):
-        policy.threshold(distance=wrong, radius=1)
+        graphs.threshold(distance=wrong, radius=1)

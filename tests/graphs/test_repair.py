@@ -10,21 +10,21 @@ from hypothesis import strategies as st
 from policy_examples import ANSWERS, states, under
 
 import mechdesign as md
-from mechdesign import policy
+from mechdesign import graphs
 from mechdesign.errors import InputError
 from mechdesign.graphs.repairs import LARGEST_SEARCH
 
 METHODS = ("area", "nearest", "best", "exhaustive")
 
 # The corners of a square, all joined, and three places of which nothing is asked.
-SQUARE = policy.from_edges(7, list(itertools.combinations(range(4), 2)))
+SQUARE = graphs.from_edges(7, list(itertools.combinations(range(4), 2)))
 
 
 def around(*isolated: tuple[int, int]) -> np.ndarray:
     return np.array([(0, 0), (1, 0), (0, 1), (1, 1), *isolated], dtype=float)
 
 
-def size(hull: policy.SensitivityHull) -> tuple[int, float]:
+def size(hull: graphs.SensitivityHull) -> tuple[int, float]:
     return hull.dimension, hull.volume
 
 
@@ -33,9 +33,9 @@ def size(hull: policy.SensitivityHull) -> tuple[int, float]:
 def test_example_6_1_and_pglp_figure_4_connect_s3_to_s4(method: str, hull: str) -> None:
     graph = under(3, 4, 5, 6)
     s3, s4, s5, s6 = states(3, 4, 5, 6)
-    areas = {j: policy.sensitivity_hull(ANSWERS, policy.union(graph, nx.Graph([(s3, j)]))).volume for j in (s4, s5, s6)}
+    areas = {j: graphs.sensitivity_hull(ANSWERS, graphs.union(graph, nx.Graph([(s3, j)]))).volume for j in (s4, s5, s6)}
     assert areas == {s4: 14, s5: 16, s6: 20}
-    found = policy.repair(ANSWERS, graph, method, hull=hull)
+    found = graphs.repair(ANSWERS, graph, method, hull=hull)
     assert found.added == ((s3, s4),)
     assert found.order == (s3,)
     assert (found.hull_before.volume, found.hull_after.volume) == (9, 14)
@@ -47,17 +47,17 @@ def test_example_6_1_and_pglp_figure_4_connect_s3_to_s4(method: str, hull: str) 
 
 
 def test_algorithm_1_connects_to_the_nearest_other_node() -> None:
-    found = policy.repair(ANSWERS, under(3, 4, 5, 6), "nearest")
+    found = graphs.repair(ANSWERS, under(3, 4, 5, 6), "nearest")
     assert found.added == (tuple(states(3, 5)),)
     # Of equally near nodes the lower; never the node itself.
-    tie = policy.repair([[0.0], [1.0], [2.0]], policy.from_edges(3, []), "nearest", order=[1, 0, 2])
+    tie = graphs.repair([[0.0], [1.0], [2.0]], graphs.from_edges(3, []), "nearest", order=[1, 0, 2])
     assert tie.added == ((1, 0),)
 
 
 def test_nothing_to_repair() -> None:
     graph = under(2, 4, 5, 6)
     for method in METHODS:
-        found = policy.repair(ANSWERS, graph, method)
+        found = graphs.repair(ANSWERS, graph, method)
         assert (found.added, found.order) == ((), ())
         assert set(found.graph.edges()) == set(graph.edges())
         assert size(found.hull_before) == size(found.hull_after)
@@ -66,31 +66,31 @@ def test_nothing_to_repair() -> None:
 def test_the_order_of_the_nodes_matters() -> None:
     """Errata: hull area 11 or 32 on a square with three isolated nodes."""
     points = around((-3, 1), (1, -4), (5, -3))
-    assert policy.exposed(points, SQUARE).tolist() == [4, 5, 6]
+    assert graphs.exposed(points, SQUARE).tolist() == [4, 5, 6]
     areas = {
-        order: policy.repair(points, SQUARE, order=order).hull_after.volume
+        order: graphs.repair(points, SQUARE, order=order).hull_after.volume
         for order in itertools.permutations((4, 5, 6))
     }
     assert {order[0]: area for order, area in areas.items()} == {4: 11, 5: 32, 6: 11}
     for order in areas:
-        assert policy.repair(points, SQUARE, order=order).order == order
-    assert policy.repair(points, SQUARE).order == (4, 5, 6)
+        assert graphs.repair(points, SQUARE, order=order).order == order
+    assert graphs.repair(points, SQUARE).order == (4, 5, 6)
     # Other nodes in an order are passed over.
-    assert policy.repair(points, SQUARE, order=[0, 5, 3, 4, 6]).order == (5, 4, 6)
+    assert graphs.repair(points, SQUARE, order=[0, 5, 3, 4, 6]).order == (5, 4, 6)
 
 
 def test_exposure_is_tested_anew_after_each_edge() -> None:
     points = around((-5, 0), (5, 1))
-    graph = policy.constrain(SQUARE, range(6))
-    assert policy.exposed(points, graph).tolist() == [4, 5]
-    found = policy.repair(points, graph, "nearest")
+    graph = graphs.constrain(SQUARE, range(6))
+    assert graphs.exposed(points, graph).tolist() == [4, 5]
+    found = graphs.repair(points, graph, "nearest")
     assert (found.added, found.order) == (((4, 0),), (4, 5))
 
 
 def test_only_the_exhaustive_search_is_sure_to_find_the_least() -> None:
     points = around((5, 2), (0, -3), (3, -3))
-    assert policy.repair(points, SQUARE, "best").hull_after.volume == 32
-    assert policy.repair(points, SQUARE, "exhaustive").hull_after.volume == 11
+    assert graphs.repair(points, SQUARE, "best").hull_after.volume == 32
+    assert graphs.repair(points, SQUARE, "exhaustive").hull_after.volume == 11
 
 
 def least_by_enumeration(points: np.ndarray, graph: nx.Graph, hull: str) -> tuple[float, ...]:
@@ -103,12 +103,12 @@ def least_by_enumeration(points: np.ndarray, graph: nx.Graph, hull: str) -> tupl
         for chosen in itertools.combinations(missing, count):
             larger = nx.Graph(graph)
             larger.add_edges_from(chosen)
-            if not policy.protectable(points, larger, hull=hull):
+            if not graphs.protectable(points, larger, hull=hull):
                 continue
-            parts = policy.components(larger)
-            hulls = policy.component_hulls(points, larger)
+            parts = graphs.components(larger)
+            hulls = graphs.component_hulls(points, larger)
             if hull == "graph":
-                parts, hulls = [np.array(nodes)], [policy.sensitivity_hull(points, larger)]
+                parts, hulls = [np.array(nodes)], [graphs.sensitivity_hull(points, larger)]
             total = [0.0] * (d + 1)
             for part, body in zip(parts, hulls, strict=True):
                 total[d - body.dimension] += len(part) * body.volume
@@ -123,11 +123,11 @@ def least_by_enumeration(points: np.ndarray, graph: nx.Graph, hull: str) -> tupl
 def test_exhaustive_search_against_all_graphs(seed: int, hull: str) -> None:
     rng = np.random.default_rng(seed)
     points = rng.integers(-3, 4, (4, 2)).astype(float)
-    graph = policy.from_edges(4, [[0, 1]] if seed % 2 else [])
-    found = policy.repair(points, graph, "exhaustive", hull=hull)
+    graph = graphs.from_edges(4, [[0, 1]] if seed % 2 else [])
+    found = graphs.repair(points, graph, "exhaustive", hull=hull)
     parts, hulls = [range(4)], [found.hull_after]
     if hull == "component":
-        parts, hulls = policy.components(found.graph), policy.component_hulls(points, found.graph)
+        parts, hulls = graphs.components(found.graph), graphs.component_hulls(points, found.graph)
     total = [0.0] * 3
     for part, body in zip(parts, hulls, strict=True):
         total[2 - body.dimension] += len(part) * body.volume
@@ -141,16 +141,16 @@ def test_every_repair_protects_all_and_keeps_what_was_asked(seed: int, d: int, h
     n = int(rng.integers(2, 6))
     # As an array, three points in three dimensions may look like distances, which are refused.
     points = md.Domain.from_points(rng.integers(-3, 4, (n, d)).astype(float))
-    graph = policy.from_edges(n, [pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.15])
-    exposed = policy.exposed(points, graph, hull=hull).tolist()
-    results = {method: policy.repair(points, graph, method, hull=hull) for method in METHODS}
+    graph = graphs.from_edges(n, [pair for pair in itertools.combinations(range(n), 2) if rng.random() < 0.15])
+    exposed = graphs.exposed(points, graph, hull=hull).tolist()
+    results = {method: graphs.repair(points, graph, method, hull=hull) for method in METHODS}
     for found in results.values():
-        assert policy.protectable(points, found.graph, hull=hull)
+        assert graphs.protectable(points, found.graph, hull=hull)
         assert {*map(frozenset, graph.edges()), *map(frozenset, found.added)} == {*map(frozenset, found.graph.edges())}
         assert sorted(found.order) == exposed or (hull == "component" and set(found.order) > set(exposed))
         assert all(i != j and not graph.has_edge(i, j) for i, j in found.added)
-        assert size(found.hull_before) == size(policy.sensitivity_hull(points, graph))
-        assert size(found.hull_after) == size(policy.sensitivity_hull(points, found.graph))
+        assert size(found.hull_before) == size(graphs.sensitivity_hull(points, graph))
+        assert size(found.hull_after) == size(graphs.sensitivity_hull(points, found.graph))
         assert found.hull_after.contains(found.hull_before.vertices).all()
     if hull == "graph":
         least = results["exhaustive"].hull_after
@@ -161,7 +161,7 @@ def test_every_repair_protects_all_and_keeps_what_was_asked(seed: int, d: int, h
 
 def test_ties_of_area_zero_go_to_the_shorter_edge() -> None:
     points = [[0.0, 0.0], [5.0, 0.0], [0.0, 2.0], [3.0, 3.0]]
-    found = policy.repair(points, policy.from_edges(4, []))
+    found = graphs.repair(points, graphs.from_edges(4, []))
     assert found.added[0] == (0, 2)
 
 
@@ -171,7 +171,7 @@ def test_ties_do_not_hang_on_rounding() -> None:
     unit, odd = (md.Domain.grid(6, 6, side, side) for side in (6.0, 4.1))
     for method, hull in itertools.product(("area", "nearest", "best"), ("graph", "component")):
         added = [
-            policy.repair(domain, policy.constrain(policy.blocks(domain, 2), support), method, hull=hull).added
+            graphs.repair(domain, graphs.constrain(graphs.blocks(domain, 2), support), method, hull=hull).added
             for domain in (unit, odd)
         ]
         assert added[0] == added[1]
@@ -181,9 +181,9 @@ def test_ties_do_not_hang_on_rounding() -> None:
 def test_in_three_dimensions_the_volume_is_least() -> None:
     rng = np.random.default_rng(6)
     points = np.concatenate((rng.normal(size=(6, 3)), [[9.0, 9.0, 9.0]]))
-    graph = policy.from_edges(7, list(itertools.combinations(range(6), 2)))
-    found = policy.repair(points, graph)
-    volumes = [policy.sensitivity_hull(points, policy.union(graph, nx.Graph([(6, j)]))).volume for j in range(6)]
+    graph = graphs.from_edges(7, list(itertools.combinations(range(6), 2)))
+    found = graphs.repair(points, graph)
+    volumes = [graphs.sensitivity_hull(points, graphs.union(graph, nx.Graph([(6, j)]))).volume for j in range(6)]
     assert found.added == ((6, int(np.argmin(volumes))),)
     assert found.hull_after.volume == pytest.approx(min(volumes))
 
@@ -191,19 +191,19 @@ def test_in_three_dimensions_the_volume_is_least() -> None:
 def test_component_hulls_and_graph_hulls_ask_for_different_edges() -> None:
     """A node within the hull of the whole graph still has no noise under PGLP's mechanisms."""
     graph = under(2, 4, 5, 6)
-    assert policy.repair(ANSWERS, graph).added == ()
-    found = policy.repair(ANSWERS, graph, hull="component")
+    assert graphs.repair(ANSWERS, graph).added == ()
+    found = graphs.repair(ANSWERS, graph, hull="component")
     assert len(found.added) == 1
     assert found.added[0][0] == states(2)[0]
     # Coincident with a node that has noise: joining the two costs nothing.
     points = [[0.0, 0.0], [1.0, 0.0], [1.0, 2.0], [1.0, 0.0]]
-    joined = policy.repair(points, policy.from_edges(4, [[0, 1], [1, 2]]), "nearest", hull="component")
+    joined = graphs.repair(points, graphs.from_edges(4, [[0, 1], [1, 2]]), "nearest", hull="component")
     assert joined.added == ((3, 1),)
 
 
 def test_an_edge_to_one_of_two_nodes_at_one_place_exposes_the_other() -> None:
     for method in METHODS:
-        found = policy.repair([[1.0], [-1.0], [-1.0]], policy.from_edges(3, []), method, hull="component")
+        found = graphs.repair([[1.0], [-1.0], [-1.0]], graphs.from_edges(3, []), method, hull="component")
         assert found.order == (0, 2)
         assert found.added[0] == (0, 1)
         assert len(found.added) == 2
@@ -212,25 +212,25 @@ def test_an_edge_to_one_of_two_nodes_at_one_place_exposes_the_other() -> None:
 def test_a_large_map_is_repaired_quickly() -> None:
     domain = md.Domain.grid(50, 50, 17.3, 17.3)
     support = np.flatnonzero(np.random.default_rng(0).random(2500) < 0.05)
-    graph = policy.constrain(policy.blocks(domain, 5), support)
+    graph = graphs.constrain(graphs.blocks(domain, 5), support)
     for hull in ("graph", "component"):
         for method in ("area", "nearest"):
-            assert policy.protectable(domain, policy.repair(domain, graph, method, hull=hull).graph, hull=hull)
+            assert graphs.protectable(domain, graphs.repair(domain, graph, method, hull=hull).graph, hull=hull)
 
 
 @pytest.mark.parametrize(
     ("build", "says"),
     [
-        (lambda: policy.repair([[0.0, 1.0]], policy.complete(1)), "single node"),
-        (lambda: policy.repair(ANSWERS, under(3)), "single node"),
-        (lambda: policy.repair(ANSWERS, under(3, 4), "smallest"), "unknown"),
-        (lambda: policy.repair(ANSWERS, under(3, 4), hull="whole"), "unknown"),
-        (lambda: policy.repair(ANSWERS, under(3, 4), order=[2]), "leaves out"),
-        (lambda: policy.repair(ANSWERS, under(3, 4), order=[7]), "order"),
-        (lambda: policy.repair(ANSWERS, under(3, 4), order=[[2], [1, 3]]), "order"),
-        (lambda: policy.repair(ANSWERS, nx.Graph([(0, 0), (0, 1)])), "self-loop"),
-        (lambda: policy.repair(ANSWERS, policy.line(7)), "unknown node"),
-        (lambda: policy.repair([[0.0], [np.nan]], policy.line(2)), "points"),
+        (lambda: graphs.repair([[0.0, 1.0]], graphs.complete(1)), "single node"),
+        (lambda: graphs.repair(ANSWERS, under(3)), "single node"),
+        (lambda: graphs.repair(ANSWERS, under(3, 4), "smallest"), "unknown"),
+        (lambda: graphs.repair(ANSWERS, under(3, 4), hull="whole"), "unknown"),
+        (lambda: graphs.repair(ANSWERS, under(3, 4), order=[2]), "leaves out"),
+        (lambda: graphs.repair(ANSWERS, under(3, 4), order=[7]), "order"),
+        (lambda: graphs.repair(ANSWERS, under(3, 4), order=[[2], [1, 3]]), "order"),
+        (lambda: graphs.repair(ANSWERS, nx.Graph([(0, 0), (0, 1)])), "self-loop"),
+        (lambda: graphs.repair(ANSWERS, graphs.line(7)), "unknown node"),
+        (lambda: graphs.repair([[0.0], [np.nan]], graphs.line(2)), "points"),
     ],
 )
 def test_wrong_input_is_refused(build, says: str) -> None:
@@ -243,57 +243,57 @@ def test_an_exhaustive_search_is_refused_just_above_its_bound() -> None:
     joined = list(itertools.combinations(range(98), 2))
     # Two exposed nodes of 101 are 100² graphs, three of 101 are 100³.
     points[98:] = [[50.0, 0.0], [0.0, 70.0], [90.0, 90.0]]
-    two = policy.repair(points, policy.from_edges(101, [*joined, (97, 98)]), "exhaustive")
+    two = graphs.repair(points, graphs.from_edges(101, [*joined, (97, 98)]), "exhaustive")
     assert LARGEST_SEARCH == 100**2
-    assert policy.protectable(points, two.graph)
+    assert graphs.protectable(points, two.graph)
     with pytest.raises(InputError, match="costly"):
-        policy.repair(points, policy.from_edges(101, joined), "exhaustive")
+        graphs.repair(points, graphs.from_edges(101, joined), "exhaustive")
     # A number of graphs too long to be printed.
     with pytest.raises(InputError, match=r"costly: 1600 of 1600 nodes are exposed; found 'exhaustive, 1599\*\*1600"):
-        policy.repair(np.arange(1600.0)[:, None], policy.from_edges(1600, []), "exhaustive")
+        graphs.repair(np.arange(1600.0)[:, None], graphs.from_edges(1600, []), "exhaustive")
 
 
 @pytest.mark.parametrize("method", METHODS)
 @pytest.mark.parametrize("hull", ["graph", "component"])
 def test_only_some_nodes_are_repaired(method, hull):
     points = [[0.0, 0.0], [1.0, 0.0], [0.0, 5.0], [3.0, 5.0], [5.0, 1.0]]
-    g = policy.from_edges(5, [(0, 1)])
-    made = policy.repair(points, g, method, hull, nodes=[3])
+    g = graphs.from_edges(5, [(0, 1)])
+    made = graphs.repair(points, g, method, hull=hull, nodes=[3])
     assert made.order == (3,)
     assert len(made.added) == 1
     assert made.added[0][0] == 3
-    assert 3 not in policy.exposed(points, made.graph, hull)
-    assert policy.repair(points, g, method, hull, nodes=[0, 1]).added == ()
-    whole = policy.repair(points, g, method, hull)
-    assert policy.repair(points, g, method, hull, nodes=np.arange(5)).added == whole.added
+    assert 3 not in graphs.exposed(points, made.graph, hull)
+    assert graphs.repair(points, g, method, hull=hull, nodes=[0, 1]).added == ()
+    whole = graphs.repair(points, g, method, hull=hull)
+    assert graphs.repair(points, g, method, hull=hull, nodes=np.arange(5)).added == whole.added
     assert set(whole.order) >= {2, 3, 4}
 
 
 @pytest.mark.parametrize("nodes", [[5], [-1], [1.5], ["a"], [True], [[1]], 4])
 def test_nodes_that_are_none(nodes):
-    g = policy.constrain(policy.from_edges(5, [(0, 1)]), [0, 1, 2, 4])
+    g = graphs.constrain(graphs.from_edges(5, [(0, 1)]), [0, 1, 2, 4])
     points = [[0.0, 0.0], [1.0, 0.0], [0.0, 5.0], [3.0, 5.0], [5.0, 1.0]]
     with pytest.raises(InputError, match=r"^nodes"):
-        policy.repair(points, g, nodes=nodes)
+        graphs.repair(points, g, nodes=nodes)
     with pytest.raises(InputError, match=r"^nodes: holds a node that the graph does not have"):
-        policy.repair(points, g, nodes=[3])
+        graphs.repair(points, g, nodes=[3])
 
 
 def test_bystanders_protect_by_an_edge_only():
     # The hull {−1, 1} of 2-3 contains the difference of 0 and 1.
-    places, g = [[0.0], [1.0], [10.0], [11.0]], policy.from_edges(4, [(2, 3)])
-    assert policy.repair(places, g, nodes=[0]).added == ()
+    places, g = [[0.0], [1.0], [10.0], [11.0]], graphs.from_edges(4, [(2, 3)])
+    assert graphs.repair(places, g, nodes=[0]).added == ()
     for method in ("area", "nearest", "best", "exhaustive"):
-        found = policy.repair(places, g, method, nodes=[0], bystanders=[1])
+        found = graphs.repair(places, g, method, nodes=[0], bystanders=[1])
         assert found.added == ((0, 1),)
         assert found.order == (0,)
     # Once an edge leads to it, it protects others by the hull, too.
     twice = [[0.0], [1.0], [10.0], [11.0], [2.0]]
-    made = policy.repair(twice, policy.from_edges(5, [(2, 3)]), nodes=[0, 4], bystanders=[1])
+    made = graphs.repair(twice, graphs.from_edges(5, [(2, 3)]), nodes=[0, 4], bystanders=[1])
     assert made.added == ((0, 1),)
 
 
 @pytest.mark.parametrize("bystanders", [[4], [-1], [0.5], [[1]], ["a"]])
 def test_wrong_bystanders_are_refused(bystanders):
     with pytest.raises(InputError, match="bystanders"):
-        policy.repair([[0.0], [1.0], [10.0], [11.0]], policy.from_edges(4, [(2, 3)]), bystanders=bystanders)
+        graphs.repair([[0.0], [1.0], [10.0], [11.0]], graphs.from_edges(4, [(2, 3)]), bystanders=bystanders)

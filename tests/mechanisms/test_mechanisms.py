@@ -24,13 +24,13 @@ from mechdesign.mechanisms.knorm import KNormMechanism
 from mechdesign.requirements.numbers import Number
 
 Floats = NDArray[np.float64]
-Kinds = type[md.policy.Laplace] | type[md.policy.PlanarIsotropic]
+Kinds = type[md.mechanisms.Laplace] | type[md.mechanisms.PlanarIsotropic]
 
 BLOCK = np.array([[i, j] for i in range(3) for j in range(3)], dtype=float)
 # Cells far enough off that the whole of them is e^ε times as likely from one end of the block as from the other.
 AROUND = np.array([[i, j] for i in range(-6, 9) for j in range(-6, 9)], dtype=float)
 TRIANGLE = np.array([[0.0, 0.0], [2.0, 0.3], [0.7, 1.5]])
-KINDS = [md.policy.Laplace, md.policy.PlanarIsotropic]
+KINDS = [md.mechanisms.Laplace, md.mechanisms.PlanarIsotropic]
 
 
 def bound(mechanism: KNormMechanism) -> PairBound:
@@ -45,17 +45,17 @@ def holds(mechanism: KNormMechanism, channel: md.Channel) -> bool:
 def mixed() -> tuple[Floats, nx.Graph]:
     """Give a triangle, a pair, two coincident places and a node alone: hulls of dimension 2, 1, 0 and 0."""
     points = np.concatenate((TRIANGLE, [[4.0, 0.0], [5.0, 1.0], [3.0, 3.0], [3.0, 3.0], [0.0, 4.0]]))
-    return points, md.policy.from_edges(8, [(0, 1), (1, 2), (0, 2), (3, 4), (5, 6)])
+    return points, md.graphs.from_edges(8, [(0, 1), (1, 2), (0, 2), (3, 4), (5, 6)])
 
 
 SHAPES: dict[str, tuple[ArrayLike, nx.Graph]] = {
-    "line": ([[0.0], [1.0], [3.0]], md.policy.line(3)),
-    "pair in the plane": ([[0.0, 0.0], [1.0, 2.0]], md.policy.complete(2)),
-    "pair in space": ([[0.0, 0.0, 1.0], [1.0, 2.0, 0.0]], md.policy.complete(2)),
-    "triangle": (TRIANGLE, md.policy.complete(3)),
-    "triangle in space": (TRIANGLE @ [[0.6, 0.0, 0.8], [0.0, 1.0, 0.0]] + 2.0, md.policy.complete(3)),
-    "block": (BLOCK, md.policy.complete(9)),
-    "tetrahedron": (np.eye(4)[:, :3], md.policy.complete(4)),
+    "line": ([[0.0], [1.0], [3.0]], md.graphs.line(3)),
+    "pair in the plane": ([[0.0, 0.0], [1.0, 2.0]], md.graphs.complete(2)),
+    "pair in space": ([[0.0, 0.0, 1.0], [1.0, 2.0, 0.0]], md.graphs.complete(2)),
+    "triangle": (TRIANGLE, md.graphs.complete(3)),
+    "triangle in space": (TRIANGLE @ [[0.6, 0.0, 0.8], [0.0, 1.0, 0.0]] + 2.0, md.graphs.complete(3)),
+    "block": (BLOCK, md.graphs.complete(9)),
+    "tetrahedron": (np.eye(4)[:, :3], md.graphs.complete(4)),
 }
 
 
@@ -81,7 +81,7 @@ def test_directions_are_uniform_in_the_hull_in_one_two_and_three_dimensions() ->
     """Second moments of noise of Gamma(k + 1) radius: (k + 1)(k + 2)/ε² times those of K, for cubes (side 2)² / 12."""
     for k in (1, 2, 3):
         corners = np.array(list(itertools.product((0.0, 1.0), repeat=k)))
-        mechanism = md.policy.PlanarIsotropic(2, corners, md.policy.complete(2**k))
+        mechanism = md.mechanisms.PlanarIsotropic(2, corners, md.graphs.complete(2**k))
         noise = mechanism.sample(0, 100_000, k)
         moment = (k + 1) * (k + 2) / 4 / 3
         assert noise.T @ noise / len(noise) == pytest.approx(moment * np.eye(k), abs=0.05 * moment)
@@ -89,7 +89,7 @@ def test_directions_are_uniform_in_the_hull_in_one_two_and_three_dimensions() ->
 
 def test_the_mean_norm_on_a_segment_is_one_over_epsilon() -> None:
     """A public implementation draws Gamma(3) whatever the dimension, and gets 1.5 (errata, PGLP 3)."""
-    mechanism = md.policy.PlanarIsotropic(1, [[0.0, 0.0], [3.0, 4.0]], md.policy.complete(2))
+    mechanism = md.mechanisms.PlanarIsotropic(1, [[0.0, 0.0], [3.0, 4.0]], md.graphs.complete(2))
     drawn = mechanism.sample(0, 40_000, 3)
     assert mechanism.hull(0).norm(drawn).mean() == pytest.approx(1.0, abs=0.02)
     assert drawn[:, 1] == pytest.approx(drawn[:, 0] * 4 / 3)
@@ -98,7 +98,7 @@ def test_the_mean_norm_on_a_segment_is_one_over_epsilon() -> None:
 def test_laplace_noise_is_independent_with_the_scale_of_the_edges() -> None:
     """Errata, PGLP 1: neighbours count, not all pairs of the component; three against seven here."""
     points = [[0.0, 0.0], [1.0, 2.0], [2.0, 3.0], [3.0, 4.0]]
-    mechanism = md.policy.Laplace("0.5", points, md.policy.line(4))
+    mechanism = md.mechanisms.Laplace("0.5", points, md.graphs.line(4))
     noise = mechanism.sample(3, 20_000, 5) - points[3]
     for coordinate in noise.T:
         assert stats.kstest(coordinate, stats.laplace(scale=3 / 0.5).cdf).pvalue > 1e-3
@@ -129,19 +129,19 @@ def test_snapped_samples_match_the_channel(kind: Kinds, hull: str) -> None:
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_densities_integrate_to_one(kind: Kinds) -> None:
-    mechanism = kind(3, TRIANGLE, md.policy.complete(3))
+    mechanism = kind(3, TRIANGLE, md.graphs.complete(3))
     axis, step = np.linspace(-12, 14, 1301, retstep=True)
     total = mechanism.density(np.stack(np.meshgrid(axis, axis), axis=-1), 1).sum() * step**2
     assert total == pytest.approx(1, abs=1e-3)
 
 
 def test_densities_on_a_line_and_in_space_integrate_to_one() -> None:
-    pair = md.policy.PlanarIsotropic(2, [[0.0, 0.0], [3.0, 4.0]], md.policy.complete(2))
+    pair = md.mechanisms.PlanarIsotropic(2, [[0.0, 0.0], [3.0, 4.0]], md.graphs.complete(2))
     # By arc length; K reaches 5 to both sides.
     on_line = integrate.quad(lambda t: float(pair.density([0.6 * t, 0.8 * t], 0)), -90, 90, points=[0])[0]
     assert on_line == pytest.approx(1, rel=1e-6)
     assert pair.density([[0.6, 0.8], [0.6, 0.9]], 0) == pytest.approx([0.2 * math.exp(-0.4), 0.0])
-    octahedron = md.policy.Laplace(2, np.eye(4)[:, :3] * 0.5, md.policy.complete(4))
+    octahedron = md.mechanisms.Laplace(2, np.eye(4)[:, :3] * 0.5, md.graphs.complete(4))
     # In an octant the density is exp of a linear function: Gauss-Laguerre quadrature is exact.
     nodes, weights = np.polynomial.laguerre.laggauss(4)
     cube = np.array(list(itertools.product(nodes, repeat=3)))
@@ -154,7 +154,7 @@ def test_densities_on_a_line_and_in_space_integrate_to_one() -> None:
 @pytest.mark.parametrize("hull", ["component", "graph"])
 def test_density_ratios_stay_within_the_hops(kind: Kinds, hull: str) -> None:
     domain = md.Domain.grid(columns=4, rows=4, width=4.0, height=4.0)
-    g = md.policy.blocks(domain, 2)
+    g = md.graphs.blocks(domain, 2)
     g.add_edge(5, 6)
     mechanism = kind("0.9", domain, g, hull)  # type: ignore[arg-type]
     z = np.random.default_rng(0).uniform(-3, 7, size=(500, 2))
@@ -177,7 +177,7 @@ def test_example_5_2_both_mechanisms_expose_s5(epsilon: Number) -> None:
 
 def test_likelihood_is_density_and_knows_that_exact_hits_are_no_coincidence() -> None:
     points, g = mixed()
-    mechanism = md.policy.PlanarIsotropic(1, points, g)
+    mechanism = md.mechanisms.PlanarIsotropic(1, points, g)
     elsewhere = np.array([[0.5, 0.5], [-1.0, 2.0]])
     densities = np.stack([mechanism.density(elsewhere, node) for node in range(8)], axis=-1)
     assert mechanism.likelihood(elsewhere) == pytest.approx(densities)
@@ -193,16 +193,16 @@ def test_likelihood_is_density_and_knows_that_exact_hits_are_no_coincidence() ->
 def test_nobody_changes_the_graph_of_a_mechanism() -> None:
     points, g = [[0.0], [1.0], [2.0]], nx.path_graph(3)
     for given in (g, g.subgraph([0, 1, 2])):
-        mechanism = md.policy.Laplace(1, points, given)
+        mechanism = md.mechanisms.Laplace(1, points, given)
         g.remove_edge(1, 2)
         assert mechanism.graph.has_edge(1, 2)
         g.add_edge(1, 2)
     frozen = nx.freeze(nx.path_graph(3))
-    assert md.policy.Laplace(1, points, frozen).graph is frozen
+    assert md.mechanisms.Laplace(1, points, frozen).graph is frozen
 
 
 def test_the_logarithm_of_the_likelihood_does_not_underflow() -> None:
-    mechanism = md.policy.PlanarIsotropic(1, [[0.0], [1.0]], md.policy.complete(2))
+    mechanism = md.mechanisms.PlanarIsotropic(1, [[0.0], [1.0]], md.graphs.complete(2))
     found = mechanism.log_likelihood([[0.5], [2000.0]])
     assert found == pytest.approx(-math.log(2) - np.array([[0.5, 0.5], [2000, 1999]]))
     assert mechanism.likelihood([2000.0]).tolist() == [0, 0]
@@ -210,7 +210,7 @@ def test_the_logarithm_of_the_likelihood_does_not_underflow() -> None:
 
 def test_samples_of_a_pair_are_recognised_as_on_their_line() -> None:
     points = np.array([[1000.1, 2000.7], [1000.4, 2001.9], [999.0, 2000.0]])
-    mechanism = md.policy.PlanarIsotropic(1, points, md.policy.from_edges(3, [(0, 1)]))
+    mechanism = md.mechanisms.PlanarIsotropic(1, points, md.graphs.from_edges(3, [(0, 1)]))
     found = mechanism.likelihood(mechanism.sample(0, 2000, 4))
     assert (found[:, :2] > 0).all()
     assert (found[:, 2] == 0).all()
@@ -232,7 +232,7 @@ def test_a_node_alone_is_released_exactly_under_the_component_hull_only() -> Non
 def test_two_nodes_are_told_apart_with_the_mass_and_not_with_the_density() -> None:
     """Snapped to the two nodes at ε = 1 the posterior of a uniform prior is 1 - exp(-1/2)/2; densities give 0.7311."""
     for kind in KINDS:
-        mechanism = kind(1, [[0.0, 0.0], [1.0, 0.0]], md.policy.complete(2))
+        mechanism = kind(1, [[0.0, 0.0], [1.0, 0.0]], md.graphs.complete(2))
         matrix = mechanism.channel(mechanism.points).matrix
         posterior = matrix[0, 0] / matrix[:, 0].sum()
         assert posterior == pytest.approx(1 - math.exp(-0.5) / 2, rel=1e-11)
@@ -243,7 +243,7 @@ def test_two_nodes_are_told_apart_with_the_mass_and_not_with_the_density() -> No
 
 def test_planar_isotropic_noise_on_a_clique_of_nine_cells() -> None:
     """Design page, section 7: about 4.6 cells at ε = 1, 1.34 when the output is clipped to the block."""
-    mechanism = md.policy.PlanarIsotropic(1, BLOCK, md.policy.complete(9))
+    mechanism = md.mechanisms.PlanarIsotropic(1, BLOCK, md.graphs.complete(9))
     error = np.linalg.norm(mechanism.sample(4, 200_000, 9) - BLOCK[4], axis=1).mean()
     exact = 3 * 2 * (math.sqrt(2) + math.asinh(1)) / 3
     assert exact == pytest.approx(4.59, abs=0.005)
@@ -256,7 +256,7 @@ def test_planar_isotropic_noise_on_a_clique_of_nine_cells() -> None:
 @pytest.mark.parametrize("kind", KINDS)
 def test_channels_are_private_exactly_and_spend_what_they_may(kind: Kinds, epsilon: Number) -> None:
     domain = md.Domain.grid(columns=6, rows=5, width=6.0, height=5.0)
-    mechanism = kind(epsilon, domain, md.policy.blocks(domain, 3))
+    mechanism = kind(epsilon, domain, md.graphs.blocks(domain, 3))
     channel = mechanism.channel(domain)
     assert holds(mechanism, channel)
     spent = realised(channel.numerators, 62, bound(mechanism))
@@ -269,7 +269,7 @@ def test_channels_are_private_exactly_and_spend_what_they_may(kind: Kinds, epsil
 
 def test_small_masses_are_kept_relatively() -> None:
     domain = md.Domain.grid(columns=20, rows=1, width=20.0, height=1.0)
-    mechanism = md.policy.PlanarIsotropic(1, domain, md.policy.line(20))
+    mechanism = md.mechanisms.PlanarIsotropic(1, domain, md.graphs.line(20))
     channel, masses = mechanism.channel(domain), mechanism.matrix(domain)
     assert masses.min() < 1e-8
     assert channel.matrix == pytest.approx(masses, rel=1e-9)
@@ -279,15 +279,15 @@ def test_small_masses_are_kept_relatively() -> None:
 def test_pairs_within_the_hull_of_the_graph_are_protected_however_large_epsilon_is(kind: Kinds) -> None:
     """Masses of 1e-400 are 0 as floats; of two nodes without a common edge one may be rounded so, and not the other."""
     points = np.array([[0.0, 0.0], [2.0, 0.0], [0.0, 2.0], [1.0, 7.0], [1.0, 8.0]])
-    mechanism = kind(300, points, md.policy.from_edges(5, [(0, 1), (0, 2)]), hull="graph")
-    assert [3, 4] in md.policy.protected_pairs(points, mechanism.graph, mechanism.hull(0)).tolist()
+    mechanism = kind(300, points, md.graphs.from_edges(5, [(0, 1), (0, 2)]), hull="graph")
+    assert [3, 4] in md.graphs.protected_pairs(points, mechanism.graph, mechanism.hull(0)).tolist()
     numerators = mechanism.channel(points).numerators
     assert numerators.min() > 0
     assert realised(numerators[3:], 62, PairBound.graph(Fraction(300), 2, np.array([[0, 1]]))) <= 300
 
 
 def test_the_checker_can_fail() -> None:
-    mechanism = md.policy.PlanarIsotropic(1, BLOCK, md.policy.complete(9))
+    mechanism = md.mechanisms.PlanarIsotropic(1, BLOCK, md.graphs.complete(9))
     numerators = mechanism.channel(AROUND).numerators.copy()
     assert check(numerators, 62, bound(mechanism)) is None
     ratio = numerators[0] / numerators[8]
@@ -315,7 +315,7 @@ def test_masses_that_break_the_policy_are_not_certified() -> None:
 def test_more_rounding_is_paid_for_with_a_smaller_epsilon() -> None:
     """Masses that carry relative errors of 1e-10 hold at an ε that is lower by as much."""
     noise = 1 + 1e-10 * np.random.default_rng(0).uniform(-1, 1, size=(9, 225))
-    mechanism = md.policy.PlanarIsotropic(1, BLOCK, md.policy.complete(9))
+    mechanism = md.mechanisms.PlanarIsotropic(1, BLOCK, md.graphs.complete(9))
     asked = []
 
     def masses(rate: float) -> Floats:
@@ -334,10 +334,10 @@ def test_more_rounding_is_paid_for_with_a_smaller_epsilon() -> None:
 def test_hulls_that_rounding_distorts_are_certified_all_the_same() -> None:
     """Offsets that are equal but for 1e-11 are merged in the hull: its norm is then a little above 1 on some edges."""
     points = BLOCK + 3e-11 * np.random.default_rng(1).uniform(-1, 1, size=BLOCK.shape)
-    mechanism = md.policy.PlanarIsotropic(1, points, md.policy.complete(9))
+    mechanism = md.mechanisms.PlanarIsotropic(1, points, md.graphs.complete(9))
     assert holds(mechanism, mechanism.channel(BLOCK))
     nearly = np.array([[0.0, 0.0], [1.0, 1e-11], [2.0, -1e-11]])
-    flat = md.policy.PlanarIsotropic(1, nearly, md.policy.line(3))
+    flat = md.mechanisms.PlanarIsotropic(1, nearly, md.graphs.line(3))
     assert flat.hull(0).dimension == 1
     assert holds(flat, flat.channel(nearly))
 
@@ -349,8 +349,8 @@ def test_neither_the_unit_nor_the_origin_matters(unit: float, origin: float) -> 
     places = domain.points * unit + origin
     scattered = places + 0.1 * unit * np.random.default_rng(0).normal(size=places.shape)
     for kind, observables in itertools.product(KINDS, (places, scattered)):
-        moved = kind(1, places, md.policy.blocks(domain, 3))
-        still = kind(1, domain, md.policy.blocks(domain, 3))
+        moved = kind(1, places, md.graphs.blocks(domain, 3))
+        still = kind(1, domain, md.graphs.blocks(domain, 3))
         channel = moved.channel(observables)
         assert holds(moved, channel)
         plain = still.matrix((observables - origin) / unit)
@@ -360,13 +360,13 @@ def test_neither_the_unit_nor_the_origin_matters(unit: float, origin: float) -> 
 def test_equal_components_anywhere_get_equal_rows_and_are_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
     rows_by_rate: dict[float, list[int]] = {}
 
-    def counted(hull: md.policy.SensitivityHull, rate: float, places: Floats, sites: Floats) -> Floats:
+    def counted(hull: md.graphs.SensitivityHull, rate: float, places: Floats, sites: Floats) -> Floats:
         rows_by_rate.setdefault(rate, []).append(len(places))
         return masses.cell_masses(hull, rate, places, sites)
 
     monkeypatch.setattr(knorm, "cell_masses", counted)
     domain = md.Domain.geographic_grid(columns=30, rows=30, south=40.7, north=40.9, west=-74.1, east=-73.9)
-    mechanism = md.policy.PlanarIsotropic(1, domain, md.policy.blocks(domain, 3))
+    mechanism = md.mechanisms.PlanarIsotropic(1, domain, md.graphs.blocks(domain, 3))
     channel = mechanism.channel(domain)
     assert holds(mechanism, channel)
     # A hundred blocks, whose hulls differ by rounding alone, in one computation for each rate that is tried.
@@ -378,26 +378,26 @@ def test_equal_components_anywhere_get_equal_rows_and_are_computed_together(monk
 
 def test_labels_and_constrained_graphs() -> None:
     domain = md.Domain.from_points([[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [5.0, 5.0]], labels=["a", "b", "c", "d"])
-    g = md.policy.constrain(md.policy.complete(4), [3, 0, 2])
-    mechanism = md.policy.PlanarIsotropic(1, domain, g)
+    g = md.graphs.constrain(md.graphs.complete(4), [3, 0, 2])
+    mechanism = md.mechanisms.PlanarIsotropic(1, domain, g)
     channel = mechanism.channel(domain)
     assert mechanism.nodes.tolist() == [0, 2, 3]
     assert channel.secrets == ("a", "c", "d")
     assert channel.observables == domain.labels
     assert holds(mechanism, channel)
-    plain = md.policy.PlanarIsotropic(1, domain.points, g).channel(domain.points[:2])
+    plain = md.mechanisms.PlanarIsotropic(1, domain.points, g).channel(domain.points[:2])
     assert plain.secrets == ("0", "2", "3")
     assert plain.observables == ()
-    assert md.policy.PlanarIsotropic(1, domain.points, md.policy.complete(4)).channel(domain).secrets == ()
+    assert md.mechanisms.PlanarIsotropic(1, domain.points, md.graphs.complete(4)).channel(domain).secrets == ()
     with pytest.raises(InputError, match=r"^node: is not a node of the graph; found 1"):
         mechanism.sample(1, 3)
 
 
 def test_one_place_and_one_observable() -> None:
-    alone = md.policy.PlanarIsotropic(1, [[2.0, 3.0]], md.policy.complete(1))
+    alone = md.mechanisms.PlanarIsotropic(1, [[2.0, 3.0]], md.graphs.complete(1))
     assert alone.sample(0, 2).tolist() == [[2.0, 3.0], [2.0, 3.0]]
     assert alone.channel([[0.0, 0.0], [2.0, 2.0]]).matrix.tolist() == [[0.0, 1.0]]
-    pair = md.policy.Laplace(1, [[2.0, 3.0], [0.0, 1.0]], md.policy.complete(2))
+    pair = md.mechanisms.Laplace(1, [[2.0, 3.0], [0.0, 1.0]], md.graphs.complete(2))
     assert pair.channel([[9.0, 9.0]]).matrix.tolist() == [[1.0], [1.0]]
 
 
@@ -406,8 +406,8 @@ def test_the_hull_has_the_smaller_volume_and_in_the_plane_the_smaller_error() ->
     rng = np.random.default_rng(6)
     for case in range(6):
         points = rng.normal(size=(5, 2)) * [1.0, 10.0 ** -(case % 3)]
-        g = md.policy.line(5) if case % 2 else md.policy.complete(5)
-        isotropic, laplace = md.policy.PlanarIsotropic(1, points, g), md.policy.Laplace(1, points, g)
+        g = md.graphs.line(5) if case % 2 else md.graphs.complete(5)
+        isotropic, laplace = md.mechanisms.PlanarIsotropic(1, points, g), md.mechanisms.Laplace(1, points, g)
         assert isotropic.hull(0).volume <= laplace.hull(0).volume * (1 + 1e-9)
         assert laplace.hull(0).norm(isotropic.hull(0).vertices).max() <= 1 + 1e-9
         errors = [np.linalg.norm(m.sample(0, 40_000, 1) - points[0], axis=1).mean() for m in (isotropic, laplace)]
@@ -418,8 +418,8 @@ def test_in_ten_dimensions_a_thin_hull_has_the_smaller_volume_but_the_larger_err
     """Noise of Gamma(d + 1) radius along a thin prism is (d + 1) / 2 long on average, Laplace noise about √(2d)."""
     tips = 1e-3 * np.eye(9)
     points = np.block([[np.zeros((1, 10))], [np.ones((18, 1)), np.concatenate((tips, -tips))]])
-    g = md.policy.from_edges(19, [(0, tip) for tip in range(1, 19)])
-    isotropic, laplace = md.policy.PlanarIsotropic(1, points, g), md.policy.Laplace(1, points, g)
+    g = md.graphs.from_edges(19, [(0, tip) for tip in range(1, 19)])
+    isotropic, laplace = md.mechanisms.PlanarIsotropic(1, points, g), md.mechanisms.Laplace(1, points, g)
     assert isotropic.hull(0).volume < 1e-20 * laplace.hull(0).volume
     errors = [np.linalg.norm(m.sample(0, 20_000, 1), axis=1).mean() for m in (isotropic, laplace)]
     assert errors[0] == pytest.approx(5.5, rel=0.03)
@@ -427,7 +427,7 @@ def test_in_ten_dimensions_a_thin_hull_has_the_smaller_volume_but_the_larger_err
 
 
 def test_sizes_and_seeds() -> None:
-    mechanism = md.policy.PlanarIsotropic(1, TRIANGLE, md.policy.complete(3))
+    mechanism = md.mechanisms.PlanarIsotropic(1, TRIANGLE, md.graphs.complete(3))
     assert mechanism.sample(0).shape == (1, 2)
     assert mechanism.sample(0, 0).shape == (0, 2)
     assert mechanism.sample(0, (4, 3), 1).shape == (4, 3, 2)
@@ -448,15 +448,15 @@ def test_sizes_and_seeds() -> None:
         ({"points": [[0.0, math.nan], [1.0, 1.0], [2.0, 2.0]]}, r"^points\[0,1\]"),
         ({"points": [0.0, 1.0, 2.0]}, "^points: has 1 axes"),
         ({"points": md.Domain.from_labels(["a", "b", "c"])}, "^points: hold no place"),
-        ({"g": nx.complete_graph(4)}, "^g: has an unknown node; found 3"),
-        ({"g": nx.DiGraph([(0, 1)])}, "^g: is directed"),
-        ({"g": nx.Graph([(0, 0)])}, "^g: has a self-loop"),
-        ({"g": nx.Graph()}, "^g: has no nodes"),
+        ({"graph": nx.complete_graph(4)}, "^graph: has an unknown node; found 3"),
+        ({"graph": nx.DiGraph([(0, 1)])}, "^graph: is directed"),
+        ({"graph": nx.Graph([(0, 0)])}, "^graph: has a self-loop"),
+        ({"graph": nx.Graph()}, "^graph: has no nodes"),
         ({"hull": "whole"}, '^hull: is not known; found \'whole\'; must be "component" or "graph"'),
     ],
 )
 def test_wrong_mechanisms_are_refused(kind: Kinds, changes: dict[str, object], message: str) -> None:
-    arguments: dict[str, object] = {"epsilon": 1, "points": TRIANGLE, "g": md.policy.complete(3), **changes}
+    arguments: dict[str, object] = {"epsilon": 1, "points": TRIANGLE, "graph": md.graphs.complete(3), **changes}
     with pytest.raises(InputError, match=message):
         kind(**arguments)  # type: ignore[arg-type]
 
@@ -472,14 +472,14 @@ def test_wrong_mechanisms_are_refused(kind: Kinds, changes: dict[str, object], m
     ],
 )
 def test_wrong_observables_are_refused(observables: ArrayLike, message: str) -> None:
-    mechanism = md.policy.PlanarIsotropic(1, TRIANGLE, md.policy.complete(3))
+    mechanism = md.mechanisms.PlanarIsotropic(1, TRIANGLE, md.graphs.complete(3))
     for method in (mechanism.channel, mechanism.matrix):
         with pytest.raises(InputError, match=message):
             method(observables)
 
 
 def test_other_wrong_input_is_refused() -> None:
-    mechanism = md.policy.PlanarIsotropic(1, TRIANGLE, md.policy.complete(3))
+    mechanism = md.mechanisms.PlanarIsotropic(1, TRIANGLE, md.graphs.complete(3))
     for call, message in (
         (lambda: mechanism.sample(3, 2), "^node: is not a node"),
         (lambda: mechanism.sample(-1, 2), "^node: is too small"),
@@ -494,11 +494,11 @@ def test_other_wrong_input_is_refused() -> None:
 
 
 def test_what_no_channel_can_be_made_of_is_refused_with_the_remedy() -> None:
-    solid = md.policy.PlanarIsotropic(1, np.eye(4)[:, :3], md.policy.complete(4))
+    solid = md.mechanisms.PlanarIsotropic(1, np.eye(4)[:, :3], md.graphs.complete(4))
     with pytest.raises(InputError, match=r"^observables: cannot be snapped to.*3 dimensions.*Draw coordinates"):
         solid.channel(np.eye(3))
-    tiny = md.policy.PlanarIsotropic("1e-13", TRIANGLE, md.policy.complete(3))
+    tiny = md.mechanisms.PlanarIsotropic("1e-13", TRIANGLE, md.graphs.complete(3))
     with pytest.raises(InputError, match=r"^epsilon: is too small.*at least 2.0e-12.*Draw coordinates"):
         tiny.channel(TRIANGLE)
-    least = md.policy.PlanarIsotropic("2e-12", TRIANGLE, md.policy.complete(3))
+    least = md.mechanisms.PlanarIsotropic("2e-12", TRIANGLE, md.graphs.complete(3))
     assert holds(least, least.channel(TRIANGLE))

@@ -12,7 +12,7 @@ import mechdesign as md
 from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
 
 GRID = md.Domain.grid(2, 2, 2.0, 2.0)
-BLOCK = md.policy.blocks(GRID, 2)
+BLOCK = md.graphs.blocks(GRID, 2)
 CHANNEL = md.mechanisms.RandomisedResponse(1, 4).channel()
 
 

@@ -34,8 +34,8 @@ def test_cities_and_continents_do_not_warn(box):
     "stated",
     [
         lambda radius: md.ThresholdPrivacy(1, APART, radius),
-        lambda radius: md.policy.threshold(CITY, radius),
-        lambda radius: md.policy.threshold(distance=APART, radius=radius),
+        lambda radius: md.graphs.threshold(CITY, radius),
+        lambda radius: md.graphs.threshold(distance=APART, radius=radius),
     ],
 )
 def test_a_radius_in_metres_between_kilometres_warns(stated):

@@ -23,12 +23,12 @@ def cost_of(channel, prior, cost):
 def test_a_clique_of_nine_cells_at_one():
     """1.05 cells on average, where P-PIM's output errs by 4.6, and by 1.34 when it is snapped to the block."""
     domain = grid(3, 3)
-    graph = md.policy.blocks(domain, 3)
-    made = md.policy.design(domain, graph, 1)
+    graph = md.graphs.blocks(domain, 3)
+    made = md.design(md.graphs.problem(domain, graph=graph, epsilon=1))
     assert made.certificate.expected_cost == pytest.approx(1.0495268546209, rel=1e-12)
     assert made.certificate.epsilon[0] == pytest.approx(1, rel=1e-12)
     assert made.certificate.forbidden == 0
-    snapped = md.policy.PlanarIsotropic(1, domain, graph).channel(domain)
+    snapped = md.mechanisms.PlanarIsotropic(1, domain, graph).channel(domain)
     cost = md.distances.euclidean(domain)
     assert cost_of(snapped, np.full(9, 1 / 9), cost) == pytest.approx(1.34, abs=0.01)
 
@@ -44,7 +44,7 @@ def test_a_line_has_the_geometric_mechanism_remapped(epsilon):
     edge = np.where((np.arange(n) == 0) | (np.arange(n) == n - 1), 1, 1 - alpha)
     geometric = alpha**distance * edge / (1 + alpha)
     expected = (geometric.T @ distance).min(axis=1).sum() / n
-    made = md.policy.design(np.arange(n)[:, None], md.policy.line(n), epsilon)
+    made = md.design(md.graphs.problem(np.arange(n)[:, None], graph=md.graphs.line(n), epsilon=epsilon))
     assert made.certificate.expected_cost == pytest.approx(expected, rel=1e-12)
     if epsilon == "0.1":
         assert expected == pytest.approx(1.2, abs=1e-3)
@@ -55,8 +55,8 @@ def test_a_line_has_the_geometric_mechanism_remapped(epsilon):
 def test_randomised_response_on_complete_components(n, epsilon):
     """Two components of n labels each, Hamming cost: (n − 1) / (n − 1 + e^ε)."""
     domain = md.Domain.from_labels([f"{city}-{shop}" for city in "ab" for shop in range(n)])
-    graph = md.policy.categories([name[0] for name in domain.labels])
-    made = md.policy.design(domain, graph, epsilon, cost=md.distances.hamming(domain))
+    graph = md.graphs.categories([name[0] for name in domain.labels])
+    made = md.design(md.graphs.problem(domain, graph=graph, epsilon=epsilon, cost=md.distances.hamming(domain)))
     assert made.certificate.expected_cost == pytest.approx((n - 1) / (n - 1 + math.exp(float(epsilon))), rel=1e-12)
     assert made.certificate.provenance["programs"] == 1
     assert made.channel.secrets == domain.labels
@@ -72,11 +72,11 @@ def policies(draw):
     n = columns * rows
     kind = draw(st.sampled_from(["blocks", "categories", "threshold", "random"]))
     if kind == "blocks":
-        graph = md.policy.blocks(domain, 2)
+        graph = md.graphs.blocks(domain, 2)
     elif kind == "categories":
-        graph = md.policy.categories(random.integers(0, 3, n).tolist())
+        graph = md.graphs.categories(random.integers(0, 3, n).tolist())
     elif kind == "threshold":
-        graph = md.policy.threshold(domain, draw(st.sampled_from([1, 1.5])))
+        graph = md.graphs.threshold(domain, draw(st.sampled_from([1, 1.5])))
     else:
         graph = nx.empty_graph(n)
         graph.add_edges_from((s, t) for s in range(n) for t in range(s) if random.random() < 1.5 / n)
@@ -91,27 +91,29 @@ def test_no_mechanism_of_the_papers_is_cheaper(policy):
     """Same ε, graph, prior and observables: all cells, to which what they release is snapped."""
     domain, graph, epsilon, prior = policy
     cost = md.distances.euclidean(domain)
-    best = md.policy.design(domain, graph, epsilon, prior, within="map", isolated="release")
+    best = md.design(
+        md.graphs.problem(domain, graph=graph, epsilon=epsilon, prior=prior, within="map", isolated="release")
+    )
     # What is asked for unless something else is.
     assert best.certificate.relative_gap <= 1e-6
     for mechanism in (
-        md.policy.PlanarIsotropic(epsilon, domain, graph),
-        md.policy.PlanarIsotropic(epsilon, domain, graph, hull="graph"),
-        md.policy.Laplace(epsilon, domain, graph),
+        md.mechanisms.PlanarIsotropic(epsilon, domain, graph),
+        md.mechanisms.PlanarIsotropic(epsilon, domain, graph, hull="graph"),
+        md.mechanisms.Laplace(epsilon, domain, graph),
     ):
         assert best.certificate.lower_bound <= cost_of(mechanism.channel(domain), prior, cost) * (1 + 1e-12)
-    own = md.policy.design(domain, graph, epsilon, prior, isolated="release")
+    own = md.design(md.graphs.problem(domain, graph=graph, epsilon=epsilon, prior=prior, isolated="release"))
     assert own.certificate.relative_gap <= 1e-6
     # More answers are permitted on the map, and the component's bound is none for the map.
     assert best.certificate.lower_bound <= own.certificate.expected_cost
-    component = {node: number for number, nodes in enumerate(md.policy.components(graph)) for node in nodes.tolist()}
+    component = {node: number for number, nodes in enumerate(md.graphs.components(graph)) for node in nodes.tolist()}
     labels = np.array([component[node] for node in range(domain.size)])
     assert (own.channel.numerators[labels[:, None] != labels] == 0).all()
     # Snapped to its own component's cells, noise still keeps the policy.
-    for nodes in md.policy.components(graph):
+    for nodes in md.graphs.components(graph):
         if len(nodes) > 1:
-            part = md.policy.constrain(graph, nodes)
-            snapped = md.policy.PlanarIsotropic(epsilon, domain, part).channel(domain.points[nodes])
+            part = md.graphs.constrain(graph, nodes)
+            snapped = md.mechanisms.PlanarIsotropic(epsilon, domain, part).channel(domain.points[nodes])
             weights, here = prior[nodes], np.ix_(nodes, nodes)
             spent = float(weights @ (own.channel.matrix[here] * cost[here]).sum(axis=1))
             assert spent <= float(weights @ (snapped.matrix * cost[here]).sum(axis=1)) + 1e-9
@@ -120,10 +122,10 @@ def test_no_mechanism_of_the_papers_is_cheaper(policy):
 def test_the_map_has_better_answers_where_a_component_has_a_hole():
     """Two ends of a line, and nothing of theirs between: the middle costs the worst case less."""
     domain = md.Domain.from_points(np.array([[0.0], [1], [2], [3], [4]]))
-    graph = md.policy.from_edges(5, [(0, 4), (1, 2), (2, 3)])
+    graph = md.graphs.from_edges(5, [(0, 4), (1, 2), (2, 3)])
     squares = (domain.points - domain.points.T) ** 2
     own, whole = (
-        md.policy.design(domain, graph, "0.1", cost=squares, within=within, objective="worst")
+        md.design(md.graphs.problem(domain, graph=graph, epsilon="0.1", cost=squares, within=within, objective="worst"))
         for within in ("component", "map")
     )
     assert own.certificate.worst_cost == pytest.approx(16 / (1 + math.exp(0.1)), rel=1e-9)
@@ -134,52 +136,56 @@ def test_the_map_has_better_answers_where_a_component_has_a_hole():
 
 def test_equal_blocks_are_solved_once():
     domain = grid(12, 9)
-    made = md.policy.design(domain, md.policy.blocks(domain, 3), 1)
+    made = md.design(md.graphs.problem(domain, graph=md.graphs.blocks(domain, 3), epsilon=1))
     assert made.certificate.provenance["parts"] == 12
     assert made.certificate.provenance["programs"] == 1
     assert made.certificate.expected_cost == pytest.approx(1.0495268546209, rel=1e-12)
     prior = np.random.default_rng(1).dirichlet(np.ones(108))
-    each = md.policy.design(domain, md.policy.blocks(domain, 3), 1, prior)
+    each = md.design(md.graphs.problem(domain, graph=md.graphs.blocks(domain, 3), epsilon=1, prior=prior))
     assert each.certificate.provenance["programs"] == 12
     alone = 0.0
-    for nodes in md.policy.components(md.policy.blocks(domain, 3)):
+    for nodes in md.graphs.components(md.graphs.blocks(domain, 3)):
         share = prior[nodes].sum()
-        one = md.policy.design(domain.points[nodes], md.policy.complete(9), 1, prior[nodes] / share)
+        one = md.design(
+            md.graphs.problem(domain.points[nodes], graph=md.graphs.complete(9), epsilon=1, prior=prior[nodes] / share)
+        )
         alone += share * one.certificate.expected_cost
     assert each.certificate.expected_cost == pytest.approx(alone, rel=1e-12)
 
 
 def test_cells_that_are_no_whole_numbers_wide_are_equal_all_the_same():
     domain = md.Domain.geographic_grid(columns=12, rows=12, south=40.7, north=40.8, west=-74.02, east=-73.92)
-    made = md.policy.design(domain, md.policy.blocks(domain, 4), "0.5")
+    made = md.design(md.graphs.problem(domain, graph=md.graphs.blocks(domain, 4), epsilon="0.5"))
     assert made.certificate.provenance["programs"] == 1
     assert made.certificate.relative_gap < 1e-9
 
 
 def test_a_constrained_graph_has_a_row_for_each_of_its_nodes():
     domain = grid(4, 2)
-    graph = md.policy.constrain(md.policy.blocks(domain, 2), [0, 1, 5, 6, 7])
+    graph = md.graphs.constrain(md.graphs.blocks(domain, 2), [0, 1, 5, 6, 7])
     prior = np.array([0.1, 0.1, 0.3, 0.1, 0.1, 0.1, 0.1, 0.1])
-    made = md.policy.design(domain, graph, 1, prior)
+    made = md.design(md.graphs.problem(domain, graph=graph, epsilon=1, prior=prior))
     assert made.channel.secrets == ("0", "1", "5", "6", "7")
     assert made.channel.observables == made.channel.secrets
     assert made.problem.prior.tolist() == pytest.approx([0.2] * 5)
     assert (made.channel.numerators[:3, 3:] == 0).all()
     assert np.array_equal(made.problem.secrets.points, domain.points[[0, 1, 5, 6, 7]])
-    whole = md.policy.design(domain, graph, 1, prior, within="map")
+    whole = md.design(md.graphs.problem(domain, graph=graph, epsilon=1, prior=prior, within="map"))
     assert whole.channel.numerators.shape == (5, 8)
     assert whole.channel.observables == domain.labels
     assert whole.certificate.lower_bound <= made.certificate.expected_cost
-    given = md.policy.design(domain, graph, 1, prior, cost=md.distances.euclidean(domain))
+    given = md.design(
+        md.graphs.problem(domain, graph=graph, epsilon=1, prior=prior, cost=md.distances.euclidean(domain))
+    )
     assert given.certificate.expected_cost == made.certificate.expected_cost
     with pytest.raises(InputError, match="zero on every node"):
-        md.policy.design(domain, graph, 1, np.eye(8)[2])
+        md.design(md.graphs.problem(domain, graph=graph, epsilon=1, prior=np.eye(8)[2]))
 
 
 def test_other_observables_by_their_cost():
     domain = grid(2, 2)
     cost = md.distances.euclidean(domain, np.array([[1.0, 1.0], [0.5, 0.5]]))
-    made = md.policy.design(domain, md.policy.complete(4), "0.01", cost=cost, within="map")
+    made = md.design(md.graphs.problem(domain, graph=md.graphs.complete(4), epsilon="0.01", cost=cost, within="map"))
     assert made.channel.numerators.shape == (4, 2)
     assert made.problem.observables is None
     assert made.certificate.expected_cost == pytest.approx(math.sqrt(0.5), abs=1e-3)
@@ -188,51 +194,59 @@ def test_other_observables_by_their_cost():
 class TestNodesWithoutAnEdge:
     # 4 lies within the hull of the other edges, 5 far away.
     domain = md.Domain.from_points(np.array([[0.0, 0], [2, 0], [0, 2], [2, 2], [1, 1], [40, 1]]))
-    graph = md.policy.from_edges(6, [(0, 1), (0, 2), (1, 3), (2, 3), (0, 3), (1, 2)])
+    graph = md.graphs.from_edges(6, [(0, 1), (0, 2), (1, 3), (2, 3), (0, 3), (1, 2)])
 
     def test_refused(self):
-        with pytest.raises(InputError, match=r"g: has nodes without an edge.*\[4, 5\].*repair.*release"):
-            md.policy.design(self.domain, self.graph, 1)
+        with pytest.raises(InputError, match=r"graph: has nodes without an edge.*\[4, 5\].*repair.*release"):
+            md.design(md.graphs.problem(self.domain, graph=self.graph, epsilon=1))
 
     def test_released_where_that_is_accepted(self):
         with pytest.warns(RevealedWarning, match=r"2 of 6 secrets \(4, 5\) have an answer that no other"):
-            made = md.policy.design(self.domain, self.graph, 1, isolated="release")
+            made = md.design(md.graphs.problem(self.domain, graph=self.graph, epsilon=1, isolated="release"))
         assert made.certificate.revealed == (4, 5)
         assert (made.channel.matrix[4:] == np.eye(6)[4:]).all()
         assert made.certificate.provenance["edges_added"] == 0
 
     def test_joined_to_what_the_hull_would_hide_them_among(self):
         with pytest.raises(InputError, match=r"within the sensitivity hull.*\[5\]"):
-            md.policy.design(self.domain, self.graph, 1, isolated="hull")
-        near, graph = md.Domain.from_points(self.domain.points[:5]), md.policy.constrain(self.graph, range(5))
-        made = md.policy.design(near, graph, 1, isolated="hull")
+            md.design(md.graphs.problem(self.domain, graph=self.graph, epsilon=1, isolated="hull"))
+        near, graph = md.Domain.from_points(self.domain.points[:5]), md.graphs.constrain(self.graph, range(5))
+        made = md.design(md.graphs.problem(near, graph=graph, epsilon=1, isolated="hull"))
         edges = set(made.problem.requirements[-1].graph.edges)
         assert edges - set(graph.edges) == {(0, 4), (1, 4), (2, 4), (3, 4)}
         assert made.certificate.provenance["edges_added"] == 4
         assert made.certificate.forbidden == 0
 
     def test_repaired(self):
-        made = md.policy.design(self.domain, self.graph, 1, isolated="repair")
+        made = md.design(md.graphs.problem(self.domain, graph=self.graph, epsilon=1, isolated="repair"))
         found = made.problem.requirements[-1].graph
         assert min(degree for _, degree in found.degree()) > 0
         assert set(self.graph.edges) < set(found.edges)
-        assert set(md.policy.repair(self.domain, self.graph).graph.edges) <= set(found.edges)
+        assert set(md.graphs.repair(self.domain, self.graph).graph.edges) <= set(found.edges)
         # The caller's graph is as it was.
         assert self.graph.number_of_edges() == 6
 
     def test_not_without_a_requirement(self):
         """Another requirement ties both to the rest."""
         distance = md.distances.euclidean(self.domain)
-        made = md.policy.design(self.domain, self.graph, 1, requirements=[md.MetricPrivacy("0.5", distance)])
+        made = md.design(
+            md.graphs.problem(
+                self.domain, graph=self.graph, epsilon=1, requirements=[md.MetricPrivacy("0.5", distance)]
+            )
+        )
         assert made.certificate.forbidden == 0
         assert len(made.certificate.epsilon) == 2
 
     def test_alone_in_the_world(self):
         for isolated in ("refuse", "hull", "repair"):
-            with pytest.raises(InputError, match=r"g: has a single node, which every answer reveals; found \[0\]"):
-                md.policy.design(np.zeros((1, 2)), md.policy.complete(1), 1, isolated=isolated)
+            with pytest.raises(InputError, match=r"graph: has a single node, which every answer reveals; found \[0\]"):
+                md.design(
+                    md.graphs.problem(np.zeros((1, 2)), graph=md.graphs.complete(1), epsilon=1, isolated=isolated)
+                )
         with pytest.warns(RevealedWarning, match="There is a single secret, and every answer reveals it"):
-            made = md.policy.design(np.zeros((1, 2)), md.policy.complete(1), 1, isolated="release")
+            made = md.design(
+                md.graphs.problem(np.zeros((1, 2)), graph=md.graphs.complete(1), epsilon=1, isolated="release")
+            )
         assert made.certificate.revealed == (0,)
         assert made.channel.matrix.tolist() == [[1.0]]
         assert made.certificate.expected_cost == 0
@@ -240,18 +254,18 @@ class TestNodesWithoutAnEdge:
     def test_in_one_place(self):
         """Coincident nodes cannot be told apart by any mechanism with a hull; with an edge each, here neither."""
         points = np.array([[0.0, 0], [0, 0], [5, 5], [5, 6]])
-        made = md.policy.design(points, md.policy.from_edges(4, [(2, 3)]), 1, isolated="hull")
+        made = md.design(md.graphs.problem(points, graph=md.graphs.from_edges(4, [(2, 3)]), epsilon=1, isolated="hull"))
         assert set(made.problem.requirements[-1].graph.edges) == {(0, 1), (2, 3)}
         assert made.certificate.holds
 
 
 def test_requirements_join_components():
     domain = grid(4, 1)
-    graph = md.policy.from_edges(4, [(0, 1), (2, 3)])
+    graph = md.graphs.from_edges(4, [(0, 1), (2, 3)])
     distance = np.full((4, 4), math.inf)
     np.fill_diagonal(distance, 0)
     distance[1, 2] = distance[2, 1] = 1
-    made = md.policy.design(domain, graph, 1, requirements=[md.MetricPrivacy(2, distance)])
+    made = md.design(md.graphs.problem(domain, graph=graph, epsilon=1, requirements=[md.MetricPrivacy(2, distance)]))
     assert made.certificate.forbidden == 0
     # A path of three edges, the middle one of 2ε.
     assert made.channel.numerators.any(axis=0).sum() > 1
@@ -261,37 +275,49 @@ def test_requirements_join_components():
 @pytest.mark.parametrize("within", ["component", "map"])
 def test_floors_are_met_by_all_components_together(within):
     domain = grid(6, 2)
-    graph = md.policy.blocks(domain, 2)
+    graph = md.graphs.blocks(domain, 2)
     error = md.distances.euclidean(domain)
     prior = np.random.default_rng(3).dirichlet(np.ones(12))
     told = np.arange(12) % 6 // 2 if within == "component" else None
     largest = float(largest_distortion(prior, error, told))
-    free = md.policy.design(domain, graph, 2, prior, md.distances.hamming(domain), within)
+    free = md.design(
+        md.graphs.problem(domain, graph=graph, epsilon=2, prior=prior, cost=md.distances.hamming(domain), within=within)
+    )
     assert md.attack.optimal(free.channel, prior, error).distortion < 0.6 * largest
     floor = md.DistortionPrivacy(round(0.7 * largest, 6), error)
-    made = md.policy.design(domain, graph, 2, prior, md.distances.hamming(domain), within, requirements=[floor])
+    made = md.design(
+        md.graphs.problem(
+            domain,
+            graph=graph,
+            epsilon=2,
+            prior=prior,
+            cost=md.distances.hamming(domain),
+            within=within,
+            requirements=[floor],
+        )
+    )
     assert made.certificate.relative_gap < 1e-9
     assert made.certificate.distortion[0] >= float(floor.minimum)
     assert made.certificate.expected_cost > free.certificate.expected_cost
     said = "which of 3 sets" if within == "component" else "releasing nothing"
     above = md.DistortionPrivacy(round(largest * 1.01, 6), error)
     with pytest.raises(InfeasibleError, match=rf"requirements\[0\].minimum.*{said}.*{largest:.12g}"):
-        md.policy.design(domain, graph, 2, prior, within=within, requirements=[above])
+        md.design(md.graphs.problem(domain, graph=graph, epsilon=2, prior=prior, within=within, requirements=[above]))
 
 
 def test_a_floor_within_the_largest_of_the_map_may_be_above_that_of_the_components():
     domain = grid(4, 1)
-    graph = md.policy.from_edges(4, [(0, 1), (2, 3)])
+    graph = md.graphs.from_edges(4, [(0, 1), (2, 3)])
     floor = md.DistortionPrivacy("0.9", md.distances.euclidean(domain))
     with pytest.raises(InfeasibleError, match=r"is 0\.5 km\."):
-        md.policy.design(domain, graph, 1, requirements=[floor])
-    made = md.policy.design(domain, graph, 1, requirements=[floor], within="map")
+        md.design(md.graphs.problem(domain, graph=graph, epsilon=1, requirements=[floor]))
+    made = md.design(md.graphs.problem(domain, graph=graph, epsilon=1, requirements=[floor], within="map"))
     assert made.certificate.distortion[0] >= 0.9
 
 
 def test_the_saved_set_says_it_all(tmp_path):
     domain = grid(6, 3)
-    made = md.policy.design(domain, md.policy.blocks(domain, 3), "0.8", title="Two blocks")
+    made = md.design(md.graphs.problem(domain, graph=md.graphs.blocks(domain, 3), epsilon="0.8", title="Two blocks"))
     made.save(tmp_path)
     found = md.verify(tmp_path)
     assert found.differences(made.certificate) == ()
@@ -302,7 +328,7 @@ def test_the_saved_set_says_it_all(tmp_path):
 
 def test_a_changed_channel_fails():
     domain = grid(4, 2)
-    made = md.policy.design(domain, md.policy.blocks(domain, 2), 1)
+    made = md.design(md.graphs.problem(domain, graph=md.graphs.blocks(domain, 2), epsilon=1))
     evidence = made.evidence()
 
     def changed(row, taken, given, amount):
@@ -325,10 +351,10 @@ def test_a_changed_channel_fails():
 @pytest.mark.parametrize(
     ("change", "path"),
     [
-        ({"g": nx.path_graph(5)}, "g: has an unknown node"),
-        ({"g": nx.Graph([(0, 1), (2, 2), (2, 3)])}, "g: has a self-loop"),
-        ({"g": nx.DiGraph([(0, 1)])}, "g: is directed"),
-        ({"g": "line"}, "g: is not"),
+        ({"graph": nx.path_graph(5)}, "graph: has an unknown node"),
+        ({"graph": nx.Graph([(0, 1), (2, 2), (2, 3)])}, "graph: has a self-loop"),
+        ({"graph": nx.DiGraph([(0, 1)])}, "graph: is directed"),
+        ({"graph": "line"}, "graph: is not"),
         ({"epsilon": 0}, "epsilon: must be positive"),
         ({"epsilon": math.nan}, "epsilon"),
         ({"prior": [0.5, 0.5]}, "prior: is of another domain"),
@@ -350,6 +376,7 @@ def test_a_changed_channel_fails():
     ],
 )
 def test_wrong_input(change, path):
-    arguments = {"domain": grid(2, 2), "g": md.policy.complete(4), "epsilon": 1, **change}
+    arguments = {"domain": grid(2, 2), "graph": md.graphs.complete(4), "epsilon": 1, **change}
+    solving = {name: arguments.pop(name) for name in ("solver", "tolerance") if name in arguments}
     with pytest.raises(InputError, match=f"^{path}"):
-        md.policy.design(**arguments)
+        md.design(md.graphs.problem(**arguments), **solving)

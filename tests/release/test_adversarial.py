@@ -66,7 +66,7 @@ def test_a_channel_that_tells_all_raises_a_belief_to_certainty() -> None:
 
 def test_it_is_no_more_than_indistinguishability_and_comes_close_to_it() -> None:
     # DPHMM, Theorem 10.10: for all beliefs together, adversarial privacy is indistinguishability.
-    stage = Trace(strip(4), md.policy.complete(4), 1, ring(4), np.full(4, 0.25)).table(1)[0]
+    stage = Trace(strip(4), md.graphs.complete(4), 1, ring(4), np.full(4, 0.25)).table(1)[0]
     levels = [adversarial_level(stage, belief) for belief in np.random.default_rng(1).dirichlet(np.ones(4), 30)]
     assert max(levels) < stage.realised <= 1
     sure = [0.999999 * np.eye(4)[j] + 0.000001 * np.eye(4)[i] for i in range(4) for j in range(4) if i != j]
@@ -92,7 +92,7 @@ def test_noise_against_a_search_over_places(choice: str) -> None:
 
 
 def test_states_that_the_designer_rules_out_are_ruled_out() -> None:
-    trace = Trace(strip(3), md.policy.complete(3), 1, ring(3), [0.5, 0.5, 0])
+    trace = Trace(strip(3), md.graphs.complete(3), 1, ring(3), [0.5, 0.5, 0])
     stage = trace.table(1)[0]
     known = adversarial_level(stage, [0.5, 0.5, 0])
     assert adversarial_level(stage, [0.25, 0.25, 0.5]) == pytest.approx(known + math.log(2))

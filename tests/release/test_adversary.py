@@ -13,7 +13,7 @@ INITIAL = np.array([0.4, 0.3, 0.2, 0.1])
 
 
 def run(steps: int = 4, **choices: object) -> list[md.release.Release]:
-    trace = Trace(strip(4), md.policy.line(4), 1, ring(4), INITIAL, rng=1, **choices)  # type: ignore[arg-type]
+    trace = Trace(strip(4), md.graphs.line(4), 1, ring(4), INITIAL, rng=1, **choices)  # type: ignore[arg-type]
     return [trace.step(state) for state in (0, 1, 1, 2)[:steps]]
 
 
@@ -42,7 +42,7 @@ def test_other_beliefs_against_all_paths() -> None:
 
 
 def test_the_right_model_explains_the_outputs_best_on_average() -> None:
-    trace = Trace(strip(4), md.policy.line(4), 3, ring(4, 0.9), INITIAL, rng=3)
+    trace = Trace(strip(4), md.graphs.line(4), 3, ring(4, 0.9), INITIAL, rng=3)
     rng = np.random.default_rng(3)
     right, wrong = Adversary(ring(4, 0.9), INITIAL), Adversary(np.full((4, 4), 0.25), np.full(4, 0.25))
     gains = []
@@ -61,7 +61,7 @@ def test_smoothing_helps_whoever_waits() -> None:
     distance = md.distances.euclidean(strip(4))
     late, now = [], []
     for seed in range(30):
-        trace = Trace(strip(4), md.policy.line(4), 1, ring(4), INITIAL, rng=seed)
+        trace = Trace(strip(4), md.graphs.line(4), 1, ring(4), INITIAL, rng=seed)
         beliefs = Adversary(ring(4), INITIAL).watch([trace.step(s) for s in (0, 1, 1, 2)])
         now.append(beliefs.expected_error(distance).sum())
         late.append(beliefs.expected_error(distance, "smoothed").sum())
@@ -69,7 +69,7 @@ def test_smoothing_helps_whoever_waits() -> None:
 
 
 def test_expected_errors_are_those_of_the_optimal_attack() -> None:
-    stage = Trace(strip(4), md.policy.line(4), 1, ring(4), INITIAL).table(1)[0]
+    stage = Trace(strip(4), md.graphs.line(4), 1, ring(4), INITIAL).table(1)[0]
     distance = md.distances.euclidean(strip(4))
     total = 0.0
     for output in range(4):
@@ -95,7 +95,7 @@ def test_who_holds_fewer_states_for_possible_finds_the_policy_kept() -> None:
 
 def test_who_holds_more_states_for_possible_rules_them_out_at_once() -> None:
     # Case II, with the full support: the designer knows that states 2 and 3 cannot be.
-    trace = Trace(strip(4), md.policy.complete(4), 1, np.eye(4), [0.5, 0.5, 0, 0], rng=4)
+    trace = Trace(strip(4), md.graphs.complete(4), 1, np.eye(4), [0.5, 0.5, 0, 0], rng=4)
     releases = [trace.step(0)]
     wide = Adversary(np.eye(4), np.full(4, 0.25)).watch(releases)
     np.testing.assert_allclose(wide.posteriors[0], releases[0].posterior)
@@ -104,7 +104,7 @@ def test_who_holds_more_states_for_possible_rules_them_out_at_once() -> None:
 
 
 def test_under_a_delta_set_the_others_pass_for_their_surrogates() -> None:
-    trace = Trace(strip(4), md.policy.complete(4), 1, np.eye(4), [0.5, 0.5, 0, 0], delta=0, rng=4)
+    trace = Trace(strip(4), md.graphs.complete(4), 1, np.eye(4), [0.5, 0.5, 0, 0], delta=0, rng=4)
     release = trace.step(3)
     wide = Adversary(np.eye(4), np.full(4, 0.25)).watch([release])
     assert wide.posteriors[0, 1] == wide.posteriors[0, 2] == wide.posteriors[0, 3]
@@ -126,7 +126,7 @@ def test_releases_must_be_in_order() -> None:
     assert adversary.watch([]).posteriors.shape == (0, 4)
     with pytest.raises(InputError, match=r"releases\[0\]\.time: is out of order"):
         adversary.watch(releases[1:])
-    other = Trace(strip(3), md.policy.line(3), 1, ring(3), [1, 0, 0]).step(0)
+    other = Trace(strip(3), md.graphs.line(3), 1, ring(3), [1, 0, 0]).step(0)
     with pytest.raises(InputError, match=r"releases\[1\]: is of another domain"):
         adversary.watch([releases[0], other])
     with pytest.raises(InputError, match=r"releases\[0\]: is no release"):
@@ -148,7 +148,7 @@ def test_releases_must_be_in_order() -> None:
 
 def test_an_output_that_no_state_explains() -> None:
     trace = Trace(
-        strip(3), md.policy.from_edges(3, [(0, 1)]), 1, np.eye(3), [0.4, 0.4, 0.2], "lp", repair=None, within="map"
+        strip(3), md.graphs.from_edges(3, [(0, 1)]), 1, np.eye(3), [0.4, 0.4, 0.2], "lp", repair=None, within="map"
     )
     with released([2]):
         release = trace.step(2)

@@ -17,7 +17,7 @@ from mechdesign.release import Composition, Trace, compose, compose_graphs, hull
 
 def test_epsilons_add_up_and_common_edges_remain() -> None:
     # PGLP, Theorem 5.2.
-    graphs = [md.policy.complete(4), md.policy.line(4), md.policy.from_edges(4, [(0, 1), (2, 3), (0, 3)])]
+    graphs = [md.graphs.complete(4), md.graphs.line(4), md.graphs.from_edges(4, [(0, 1), (2, 3), (0, 3)])]
     epsilon, common = compose_graphs(["0.1", 0.2, Fraction(1, 3)], graphs)
     assert epsilon == Fraction(3, 10) + Fraction(1, 3)
     assert set(common.edges) == {(0, 1), (2, 3)}
@@ -25,31 +25,31 @@ def test_epsilons_add_up_and_common_edges_remain() -> None:
 
 def test_the_same_graph_stays() -> None:
     # PGLP, Lemma 2: (Tε, G).
-    epsilon, common = compose_graphs([0.1] * 10, [md.policy.line(5)] * 10)
+    epsilon, common = compose_graphs([0.1] * 10, [md.graphs.line(5)] * 10)
     assert epsilon == 1
-    assert nx.utils.graphs_equal(nx.Graph(common), md.policy.line(5))
+    assert nx.utils.graphs_equal(nx.Graph(common), md.graphs.line(5))
 
 
 def test_nodes_that_a_constrained_domain_lacks_are_in_no_intersection() -> None:
-    whole = md.policy.complete(4)
-    _, common = compose_graphs([1, 1], [md.policy.constrain(whole, [0, 1, 2]), md.policy.constrain(whole, [1, 2, 3])])
+    whole = md.graphs.complete(4)
+    _, common = compose_graphs([1, 1], [md.graphs.constrain(whole, [0, 1, 2]), md.graphs.constrain(whole, [1, 2, 3])])
     assert sorted(common) == [1, 2]
     assert list(common.edges) == [(1, 2)]
 
 
 def test_the_overall_level_of_the_running_example() -> None:
     # DPHMM, Theorem 6.3 for the graph of Example 5.1, against the K-norm of all pairs.
-    hull = md.policy.sensitivity_hull(ANSWERS, FIGURE_3B)
+    hull = md.graphs.sensitivity_hull(ANSWERS, FIGURE_3B)
     for size in (1, 2, 3, 6):
         for support in itertools.combinations(range(6), size):
             pairs = itertools.product(support, repeat=2)
             expected = max(float(hull.norm(ANSWERS[j] - ANSWERS[k])) for j, k in pairs)
-            assert hull_level(ANSWERS, hull, "0.5", support) == pytest.approx(expected / 2, rel=1e-12)
+            assert hull_level(ANSWERS, hull, "0.5", support=support) == pytest.approx(expected / 2, rel=1e-12)
     # Example 5.2: of s2, s3, s5 the last is off the line through the others.
-    line = md.policy.sensitivity_hull(ANSWERS, md.policy.constrain(FIGURE_3B, [1, 2, 4]))
-    assert hull_level(ANSWERS, line, 1, [1, 2, 4]) == math.inf
-    assert hull_level(ANSWERS, line, 1, [1, 2]) == pytest.approx(1)
-    assert hull_level(ANSWERS, line, 1, []) == 0
+    line = md.graphs.sensitivity_hull(ANSWERS, md.graphs.constrain(FIGURE_3B, [1, 2, 4]))
+    assert hull_level(ANSWERS, line, 1, support=[1, 2, 4]) == math.inf
+    assert hull_level(ANSWERS, line, 1, support=[1, 2]) == pytest.approx(1)
+    assert hull_level(ANSWERS, line, 1, support=[]) == 0
 
 
 @pytest.mark.parametrize("mechanism", ["planar-isotropic", "laplace", "lp"])
@@ -57,7 +57,7 @@ def test_the_overall_level_of_the_running_example() -> None:
 def test_what_is_realised_is_within_the_level(mechanism: Any, hull: Any) -> None:
     domain = md.Domain.grid(3, 3, 3.0, 3.0)
     rng = np.random.default_rng(1)
-    for g in (md.policy.complete(9), md.policy.neighbours8(domain), md.policy.blocks(domain, 2)):
+    for g in (md.graphs.complete(9), md.graphs.neighbours8(domain), md.graphs.blocks(domain, 2)):
         trace = Trace(domain, g, "0.5", np.full((9, 9), 1 / 9), rng.dirichlet(np.ones(9)), mechanism, hull=hull)
         stage = trace.table(1)[0]
         matrix = stage.channel.matrix[:, stage.channel.numerators.any(axis=0)]
@@ -69,16 +69,16 @@ def test_what_is_realised_is_within_the_level(mechanism: Any, hull: Any) -> None
 
 
 def test_the_level_of_an_optimal_channel_counts_hops() -> None:
-    stage = Trace(strip(4), md.policy.line(4), "0.5", ring(4), np.full(4, 0.25), "lp").table(1)[0]
+    stage = Trace(strip(4), md.graphs.line(4), "0.5", ring(4), np.full(4, 0.25), "lp").table(1)[0]
     assert stage_level(stage) == 1.5
-    apart = md.policy.from_edges(4, [(0, 1), (2, 3)])
+    apart = md.graphs.from_edges(4, [(0, 1), (2, 3)])
     assert stage_level(Trace(strip(4), apart, 1, ring(4), np.full(4, 0.25), "lp").table(1)[0]) == math.inf
     # Equal hulls of both components hide them from each other all the same, at two steps: 0 and 3 are three apart.
     assert stage_level(Trace(strip(4), apart, 1, ring(4), np.full(4, 0.25)).table(1)[0]) == pytest.approx(3)
 
 
 def test_a_trace_is_composed() -> None:
-    trace = Trace(strip(4), md.policy.complete(4), "0.1", ring(4), [0, 1, 0, 0], hull="graph", rng=2)
+    trace = Trace(strip(4), md.graphs.complete(4), "0.1", ring(4), [0, 1, 0, 0], hull="graph", rng=2)
     releases = [trace.step(1), trace.step(1), trace.step(1, epsilon="0.3", same_time=True), trace.step(2)]
     total = compose(releases)
     assert total.epsilon == Fraction(6, 10)
@@ -94,7 +94,7 @@ def test_a_trace_is_composed() -> None:
 
 def test_trajectories_of_all_times_are_told_apart_no_better_than_the_sum() -> None:
     # DPHMM, Theorem 7.2, over all trajectories and all outputs of two steps.
-    trace = Trace(strip(3), md.policy.line(3), "0.5", ring(3), [0.3, 0.4, 0.3], hull="graph")
+    trace = Trace(strip(3), md.graphs.line(3), "0.5", ring(3), [0.3, 0.4, 0.3], hull="graph")
     first, second = trace.table(2)
     level = compose([first, second]).level
     rows = [stage.channel.matrix for stage in (first, second)]
@@ -108,7 +108,7 @@ def test_trajectories_of_all_times_are_told_apart_no_better_than_the_sum() -> No
 
 
 def test_without_channels_only_the_stated_level_is_known() -> None:
-    trace = Trace(strip(3), md.policy.line(3), 1, ring(3), [0.3, 0.4, 0.3], snap=False, rng=3)
+    trace = Trace(strip(3), md.graphs.line(3), 1, ring(3), [0.3, 0.4, 0.3], snap=False, rng=3)
     total = compose([trace.step(0), trace.step(1)])
     assert total.realised is None
     assert total.level == pytest.approx(4)
@@ -117,7 +117,7 @@ def test_without_channels_only_the_stated_level_is_known() -> None:
 
 def test_bounds_are_printed_rounded_up() -> None:
     def says(level: float, realised: float | None) -> str:
-        return str(Composition(Fraction(1), md.policy.line(2), level, realised, 3)).split(". ")[1]
+        return str(Composition(Fraction(1), md.graphs.line(2), level, realised, 3)).split(". ")[1]
 
     assert says(2.00000001, None) == "Any two possible trajectories are told apart by at most 2.00001."
     # What is proved of the channels counts, also where it is a rounding above what the hulls say.
@@ -131,12 +131,12 @@ def test_wrong_input_is_named() -> None:
     with pytest.raises(InputError, match=r"releases\[0\]: is no release; found 3"):
         compose([3])
     with pytest.raises(InputError, match="epsilons: differ in number"):
-        compose_graphs([1], [md.policy.line(2)] * 2)
+        compose_graphs([1], [md.graphs.line(2)] * 2)
     with pytest.raises(InputError, match=r"graphs\[1\]: is directed"):
-        compose_graphs([1, 1], [md.policy.line(2), nx.DiGraph([(0, 1)])])
+        compose_graphs([1, 1], [md.graphs.line(2), nx.DiGraph([(0, 1)])])
     with pytest.raises(InputError, match=r"epsilons\[1\]"):
-        compose_graphs([1, "x"], [md.policy.line(2)] * 2)
+        compose_graphs([1, "x"], [md.graphs.line(2)] * 2)
     with pytest.raises(InputError, match=r"epsilons\[1\]: must be positive; found -1"):
-        compose_graphs([1, -1], [md.policy.line(2)] * 2)
+        compose_graphs([1, -1], [md.graphs.line(2)] * 2)
     with pytest.raises(InputError, match="epsilon: must be positive"):
-        hull_level(ANSWERS, md.policy.sensitivity_hull(ANSWERS, FIGURE_3B), 0)
+        hull_level(ANSWERS, md.graphs.sensitivity_hull(ANSWERS, FIGURE_3B), 0)

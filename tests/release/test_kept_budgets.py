@@ -28,7 +28,7 @@ MECHANISMS = ["planar-isotropic", "lp"]
 
 
 def made(ledger: md.Ledger | None = None, mechanism: str = "planar-isotropic", **changed: Any) -> Trace:
-    return Trace(strip(4), md.policy.complete(4), 1, ring(4), np.full(4, 0.25), mechanism, ledger=ledger, **changed)
+    return Trace(strip(4), md.graphs.complete(4), 1, ring(4), np.full(4, 0.25), mechanism, ledger=ledger, **changed)
 
 
 def in_a_fork(work: Callable[[], None], wanted: type[Exception] | None) -> bool:
@@ -78,7 +78,7 @@ def test_each_draw_of_a_stage_is_charged_and_a_step_once(mechanism: str) -> None
 
 def test_what_cannot_be_drawn_is_not_charged() -> None:
     ledger = md.Ledger(epsilon=5)
-    stage = Trace(strip(2), md.policy.complete(2), 1, np.eye(2), [1, 0], ledger=ledger).table(1)[0]
+    stage = Trace(strip(2), md.graphs.complete(2), 1, np.eye(2), [1, 0], ledger=ledger).table(1)[0]
     for wrong in (lambda: stage.draw(1), lambda: stage.draw(7), lambda: stage.draw(0, "seed")):  # type: ignore[arg-type]
         with pytest.raises(InputError):
             wrong()

@@ -23,7 +23,7 @@ def test_by_hand() -> None:
 
 def test_expectations_match_samples() -> None:
     domain = strip(6)
-    channel = Trace(domain, md.policy.complete(6), 1, ring(6), np.full(6, 1 / 6)).table(1)[0].channel
+    channel = Trace(domain, md.graphs.complete(6), 1, ring(6), np.full(6, 1 / 6)).table(1)[0].channel
     rng = np.random.default_rng(1)
     states = rng.integers(6, size=40_000)
     outputs = channel.sample(states, rng=rng)
@@ -42,9 +42,9 @@ def test_regions_are_the_blocks() -> None:
     domain = md.Domain.grid(5, 4, 5.0, 4.0)
     regions = metrics.regions(domain, 2)
     assert regions.reshape(4, 5).tolist() == [[0, 0, 1, 1, 2], [0, 0, 1, 1, 2], [3, 3, 4, 4, 5], [3, 3, 4, 4, 5]]
-    assert set(md.policy.categories(regions).edges) == set(md.policy.blocks(domain, 2).edges)
+    assert set(md.graphs.categories(regions).edges) == set(md.graphs.blocks(domain, 2).edges)
     # Within its own region nothing that an optimal channel says is in another one (PGLP, Figure 7).
-    trace = Trace(domain, md.policy.blocks(domain, 2), 1, ring(20), np.full(20, 0.05), "lp", repair=None)
+    trace = Trace(domain, md.graphs.blocks(domain, 2), 1, ring(20), np.full(20, 0.05), "lp", repair=None)
     assert metrics.mismatch_error(trace.table(1)[0].channel, np.full(20, 0.05), regions) == 0
 
 

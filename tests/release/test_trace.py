@@ -21,7 +21,7 @@ MECHANISMS = ["planar-isotropic", "laplace", "lp"]
 
 
 def test_two_nodes() -> None:
-    trace = Trace(strip(2), md.policy.complete(2), 1, np.eye(2), [0.5, 0.5], rng=1)
+    trace = Trace(strip(2), md.graphs.complete(2), 1, np.eye(2), [0.5, 0.5], rng=1)
     assert trace.step(0).posterior.max() == pytest.approx(0.6967, abs=5e-5)
 
 
@@ -58,8 +58,8 @@ def reference(
             nearest = {s: min(members, key=lambda m: (abs(points[m, 0] - points[s, 0]), m)) for s in range(n)}
         graph = g.subgraph(members).copy()
         if len(members) > 1 and list(nx.isolates(graph)):
-            graph = md.policy.repair(points, graph, hull="component").graph
-        channel = md.policy.PlanarIsotropic(1, points, graph).channel(strip(n)).matrix
+            graph = md.graphs.repair(points, graph, hull="component").graph
+        channel = md.mechanisms.PlanarIsotropic(1, points, graph).channel(strip(n)).matrix
         rows.append(np.array([channel[members.index(nearest[s]), output] if s in nearest else 0.0 for s in range(n)]))
         now = beliefs(time + 1)[time]
         posteriors.append(now / now.sum())
@@ -69,7 +69,7 @@ def reference(
 
 @pytest.mark.parametrize("delta", [None, 0.25])
 def test_the_whole_algorithm_agrees_with_all_paths_and_all_outputs(delta: float | None) -> None:
-    n, g = 4, md.policy.line(4)
+    n, g = 4, md.graphs.line(4)
     initial, matrix = np.array([0.2, 0.5, 0.3, 0.0]), ring(4)
     trace = Trace(strip(n), g, 1, matrix, initial, delta=delta)
     total = 0.0
@@ -90,7 +90,7 @@ def test_the_whole_algorithm_agrees_with_all_paths_and_all_outputs(delta: float 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_surrogate_never_shows(mechanism: Any) -> None:
     prior = [0.02, 0.45, 0.03, 0.45, 0.05]
-    trace = Trace(strip(5), md.policy.complete(5), 1, ring(5), prior, mechanism, delta=0.11)
+    trace = Trace(strip(5), md.graphs.complete(5), 1, ring(5), prior, mechanism, delta=0.11)
     stage = trace.table(1)[0]
     assert stage.members.tolist() == [1, 3]
     # State 2 lies between both members: the lower one.
@@ -104,7 +104,7 @@ def test_a_surrogate_never_shows(mechanism: Any) -> None:
 
 
 def test_outputs_of_a_state_outside_follow_the_row_of_its_surrogate() -> None:
-    trace = Trace(strip(3), md.policy.complete(3), 1, ring(3), [0.5, 0.45, 0.05], delta=0.06, rng=3)
+    trace = Trace(strip(3), md.graphs.complete(3), 1, ring(3), [0.5, 0.45, 0.05], delta=0.06, rng=3)
     stage = trace.table(1)[0]
     assert stage.surrogates.tolist() == [0, 1, 1]
     rng = np.random.default_rng(4)
@@ -114,7 +114,7 @@ def test_outputs_of_a_state_outside_follow_the_row_of_its_surrogate() -> None:
 
 
 def test_a_release_depends_on_the_true_state_through_its_output_alone() -> None:
-    trace = Trace(strip(5), md.policy.line(5), 1, ring(5), np.full(5, 0.2), delta=0.3)
+    trace = Trace(strip(5), md.graphs.line(5), 1, ring(5), np.full(5, 0.2), delta=0.3)
     outputs = [0, 1, 1, 4]
     records = []
     for truth in ([0, 1, 2, 3], [4, 4, 4, 4]):
@@ -135,7 +135,7 @@ def test_a_release_depends_on_the_true_state_through_its_output_alone() -> None:
 def test_the_optimal_channel_costs_least_at_every_step(hull: Any, delta: float | None) -> None:
     domain = md.Domain.grid(4, 3, 4.0, 3.0)
     rng = np.random.default_rng(5)
-    g = md.policy.union(md.policy.blocks(domain, 2), md.policy.threshold(domain, 1))
+    g = md.graphs.union(md.graphs.blocks(domain, 2), md.graphs.threshold(domain, 1))
     matrix = rng.random((12, 12)) ** 6 * (rng.random((12, 12)) < 0.6) + np.eye(12)
     matrix /= matrix.sum(axis=1, keepdims=True)
     initial = rng.dirichlet(np.ones(12))
@@ -169,7 +169,7 @@ def test_every_channel_keeps_its_graph_and_no_smaller_epsilon() -> None:
     domain = md.Domain.grid(3, 3, 3.0, 3.0)
     for mechanism in MECHANISMS:
         uniform = (np.full((9, 9), 1 / 9), np.full(9, 1 / 9))
-        trace = Trace(domain, md.policy.blocks(domain, 2), 1, *uniform, mechanism, repaired="all")
+        trace = Trace(domain, md.graphs.blocks(domain, 2), 1, *uniform, mechanism, repaired="all")
         release = trace.step(0)
         assert not list(nx.isolates(release.graph)), "cell 8 is a block of its own, and is joined to another"
         assert release.repair is not None
@@ -192,7 +192,7 @@ def test_every_channel_keeps_its_graph_and_no_smaller_epsilon() -> None:
 
 def test_the_optimal_channel_protects_what_a_hull_would() -> None:
     # Cells 0-1 are joined; 2 is alone, but the hull of the graph, a segment of length 1, hides it behind 1.
-    g = md.policy.from_edges(3, [(0, 1)])
+    g = md.graphs.from_edges(3, [(0, 1)])
     uniform = np.full(3, 1 / 3)
     everybody = {"repaired": "all"}
     by_hull = Trace(strip(3), g, 1, np.eye(3), uniform, "lp", hull="graph", **everybody).table(1)[0]
@@ -214,7 +214,7 @@ def test_the_optimal_channel_protects_what_a_hull_would() -> None:
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_states_that_the_policy_leaves_free_are_released_as_they_are(mechanism: Any) -> None:
     # 0-1-2 are joined, 3 and 4 are free by choice (PGLP, Lemma 1).
-    g, uniform = md.policy.from_edges(5, [(0, 1), (1, 2)]), np.full(5, 0.2)
+    g, uniform = md.graphs.from_edges(5, [(0, 1), (1, 2)]), np.full(5, 0.2)
     model = (strip(5), g, 1, np.full((5, 5), 0.2), uniform, mechanism)
     stage = Trace(*model).table(1)[0]
     assert set(stage.graph.edges) == {(0, 1), (1, 2)}
@@ -232,7 +232,7 @@ def test_states_that_the_policy_leaves_free_are_released_as_they_are(mechanism: 
 
 @pytest.mark.parametrize("mechanism", ["planar-isotropic", "laplace"])
 def test_a_free_state_has_the_noise_of_the_hull_of_the_graph(mechanism: Any) -> None:
-    g, uniform = md.policy.from_edges(5, [(0, 1), (1, 2)]), np.full(5, 0.2)
+    g, uniform = md.graphs.from_edges(5, [(0, 1), (1, 2)]), np.full(5, 0.2)
     stage = Trace(strip(5), g, 1, np.eye(5), uniform, mechanism, hull="graph").table(1)[0]
     assert set(stage.graph.edges) == {(0, 1), (1, 2)}
     assert stage.channel.matrix[4].max() < 1
@@ -243,7 +243,7 @@ def test_a_free_state_has_the_noise_of_the_hull_of_the_graph(mechanism: Any) -> 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_only_states_that_the_constraint_disconnected_are_repaired(mechanism: Any, hull: Any) -> None:
     # 0-1 and 3-4 are joined, 2 and 6 are free; 1 is impossible, which disconnects 0.
-    g = md.policy.from_edges(7, [(0, 1), (3, 4), (4, 5)])
+    g = md.graphs.from_edges(7, [(0, 1), (3, 4), (4, 5)])
     prior = np.array([0.2, 0, 0.2, 0.2, 0.1, 0.1, 0.2])
     stage = Trace(strip(7), g, 1, np.eye(7), prior, mechanism, hull=hull, repair="nearest").table(1)[0]
     assert stage.repair is not None
@@ -259,7 +259,7 @@ def test_no_edge_of_a_hull_leads_to_a_free_state() -> None:
     # The hull of the graph is a vertical segment: it protects 1 by the free state 5, and by 7 where that is possible.
     places = [[0, 0], [1, 0], [2, 0], [9, 0], [9, 1], [1, 1], [0, 1], [1, -1], [1, -2]]
     domain = md.Domain.from_points(np.array(places, dtype=float))
-    g = md.policy.from_edges(9, [(1, 2), (3, 4), (0, 6), (7, 8)])
+    g = md.graphs.from_edges(9, [(1, 2), (3, 4), (0, 6), (7, 8)])
     # Where only the free state is left, a repair may join it, and says so; without a repair 1 is exposed.
     for impossible, repair, edges, added in (
         ([2], "area", [(1, 7)], None),
@@ -273,7 +273,7 @@ def test_no_edge_of_a_hull_leads_to_a_free_state() -> None:
         model = (domain, g, 1, np.eye(9), prior / prior.sum(), "lp")
         stage = Trace(*model, hull="graph", repair=repair).table(1)[0]
         assert (stage.repair and stage.repair.added) == added
-        kept = md.policy.constrain(g, stage.members)
+        kept = md.graphs.constrain(g, stage.members)
         assert sorted(set(stage.graph.edges) - set(kept.edges)) == edges
         free = stage.members.tolist().index(5)
         assert (free in stage.certificate.revealed) == (added is None)
@@ -282,7 +282,7 @@ def test_no_edge_of_a_hull_leads_to_a_free_state() -> None:
 def test_a_twin_that_the_policy_leaves_free_is_joined_by_a_repair_only() -> None:
     domain = md.Domain.from_points([[0.0, 0.0], [0.0, 0.0], [5.0, 0.0], [6.0, 0.0]])
     # 0 loses its neighbour 2; its twin 1 is free.
-    model = (domain, md.policy.from_edges(4, [(0, 2)]), 1, np.eye(4), [0.4, 0.3, 0, 0.3], "lp")
+    model = (domain, md.graphs.from_edges(4, [(0, 2)]), 1, np.eye(4), [0.4, 0.3, 0, 0.3], "lp")
     for repair, edges in (("nearest", [(0, 1)]), (None, [])):
         stage = Trace(*model, repair=repair, cost=1 - np.eye(4)).table(1)[0]
         assert sorted(stage.graph.edges) == edges
@@ -317,7 +317,7 @@ def test_free_states_and_repairs_in_every_small_policy() -> None:
 def test_states_of_one_place_have_one_law_under_a_hull() -> None:
     places = [[0.0, 0.0], [1.0, 0.0], [0.0, 0.0], [1.0, 1.0]]
     domain = md.Domain.from_points(places, labels=["home", "shop", "den", "far"])
-    g = md.policy.complete(4)
+    g = md.graphs.complete(4)
     for mechanism in ("planar-isotropic", "laplace"):
         trace = Trace(domain, g, 1, np.full((4, 4), 0.25), [0.4, 0.2, 0.3, 0.1], mechanism, rng=1)
         stage = trace.table(1)[0]
@@ -338,7 +338,7 @@ def test_states_of_one_place_have_one_law_under_a_hull() -> None:
 def test_twins_in_different_components_have_one_law_under_the_hull_of_the_graph(mechanism: Any) -> None:
     # A segment for a hull: each component uses columns of its own, but for those of the twins 0 and 3.
     domain = md.Domain.from_points([[0.0, 0.0], [1.0, 0.0], [5.0, 5.0], [0.0, 0.0], [4.0, 5.0], [0.0, 0.0]])
-    g = md.policy.from_edges(6, [(0, 1), (2, 4)])
+    g = md.graphs.from_edges(6, [(0, 1), (2, 4)])
     stage = Trace(domain, g, 1, np.eye(6), np.full(6, 1 / 6), mechanism, hull="graph").table(1)[0]
     rows = stage.channel.numerators
     np.testing.assert_array_equal(rows[[3, 5]], rows[[0, 0]])
@@ -350,21 +350,21 @@ def test_states_of_one_place_are_states_like_others_for_the_optimal_channel() ->
     domain = md.Domain.from_points([[0.0, 0.0], [0.0, 0.0], [5.0, 0.0], [6.0, 0.0]])
     hamming = 1 - np.eye(4)
     prior = [0.3, 0.3, 0.2, 0.2]
-    free = Trace(domain, md.policy.from_edges(4, [(2, 3)]), 1, np.eye(4), prior, "lp", cost=hamming).table(1)[0]
+    free = Trace(domain, md.graphs.from_edges(4, [(2, 3)]), 1, np.eye(4), prior, "lp", cost=hamming).table(1)[0]
     assert free.channel.matrix[:2, :2].tolist() == [[1, 0], [0, 1]]
     # Both lose their neighbours: the hull {0} protects each by the other, the channel by an edge between the two.
-    torn = md.policy.from_edges(4, [(0, 2), (1, 3)])
+    torn = md.graphs.from_edges(4, [(0, 2), (1, 3)])
     alone = Trace(domain, torn, 1, np.eye(4), [0.5, 0.5, 0, 0], "lp", cost=hamming).table(1)[0]
     assert set(alone.graph.edges) == {(0, 1)}
     np.testing.assert_allclose(alone.channel.matrix[0, 0], np.e / (1 + np.e), rtol=1e-5)
     # A member of a δ-location set is released as itself, not as its twin.
-    trace = Trace(domain, md.policy.complete(4), 1, np.eye(4), prior, "lp", delta=0, cost=hamming)
+    trace = Trace(domain, md.graphs.complete(4), 1, np.eye(4), prior, "lp", delta=0, cost=hamming)
     assert trace.table(1)[0].surrogates.tolist() == [0, 1, 2, 3]
 
 
 def test_degrees_of_protection() -> None:
     domain, uniform = strip(5), np.full(5, 0.2)
-    g = md.policy.union(md.policy.from_edges(5, [(0, 1)]), md.policy.from_edges(5, [(2, 3), (3, 4)]))
+    g = md.graphs.union(md.graphs.from_edges(5, [(0, 1)]), md.graphs.from_edges(5, [(2, 3), (3, 4)]))
 
     def degrees(mechanism: Any, **choices: Any) -> list[int]:
         return Trace(domain, g, 1, np.eye(5), uniform, mechanism, **choices).table(1)[0].degrees.tolist()
@@ -386,7 +386,7 @@ def test_degrees_of_protection() -> None:
 def test_the_filter_is_calibrated(mechanism: Any) -> None:
     n, rng = 4, np.random.default_rng(7)
     initial, matrix = np.array([0.4, 0.3, 0.2, 0.1]), ring(n, 0.3)
-    trace = Trace(strip(n), md.policy.line(n), 1, matrix, initial, mechanism, delta=0.15, tolerance=1e-6)
+    trace = Trace(strip(n), md.graphs.line(n), 1, matrix, initial, mechanism, delta=0.15, tolerance=1e-6)
     masses, expected = [], []
     for _ in range(150):
         again = trace.restart(rng=rng)
@@ -404,7 +404,7 @@ def test_seeds_reproduce_and_none_does_not() -> None:
     domain = strip(30)
 
     def run(rng: Any) -> list[int | None]:
-        trace = Trace(domain, md.policy.complete(30), 0.5, ring(30), np.full(30, 1 / 30), rng=rng)
+        trace = Trace(domain, md.graphs.complete(30), 0.5, ring(30), np.full(30, 1 / 30), rng=rng)
         return [trace.step(state).output for state in range(10)]
 
     assert run(3) == run(3) == run(np.random.default_rng(3))
@@ -414,7 +414,7 @@ def test_seeds_reproduce_and_none_does_not() -> None:
 
 def test_nothing_changes_when_a_step_fails() -> None:
     def fresh() -> Trace:
-        return Trace(strip(4), md.policy.line(4), 1, ring(4), [1, 0, 0, 0], rng=8)
+        return Trace(strip(4), md.graphs.line(4), 1, ring(4), [1, 0, 0, 0], rng=8)
 
     undisturbed, disturbed = fresh(), fresh()
     for state in (0, 1, 1):
@@ -431,15 +431,15 @@ def test_nothing_changes_when_a_step_fails() -> None:
 
 
 def test_a_state_that_cannot_be_reached() -> None:
-    trace = Trace(strip(4), md.policy.line(4), 1, ring(4), [1, 0, 0, 0])
+    trace = Trace(strip(4), md.graphs.line(4), 1, ring(4), [1, 0, 0, 0])
     with pytest.raises(InputError, match=r"true_state: cannot be the true one.*delta"):
         trace.step(2)
     # A δ-location set releases something near instead: an error would tell.
-    assert Trace(strip(4), md.policy.line(4), 1, ring(4), [1, 0, 0, 0], delta=0).step(2).output == 0
+    assert Trace(strip(4), md.graphs.line(4), 1, ring(4), [1, 0, 0, 0], delta=0).step(2).output == 0
 
 
 def test_a_known_state_is_released_as_it_is_and_domains_grow_from_there() -> None:
-    trace = Trace(strip(5), md.policy.complete(5), 1, ring(5), [0, 0, 1, 0, 0], rng=9)
+    trace = Trace(strip(5), md.graphs.complete(5), 1, ring(5), [0, 0, 1, 0, 0], rng=9)
     first, second = trace.step(2), trace.step(1)
     assert first.output == 2
     assert first.members.tolist() == [2]
@@ -447,22 +447,22 @@ def test_a_known_state_is_released_as_it_is_and_domains_grow_from_there() -> Non
     assert first.repair is None
     assert second.members.tolist() == [1, 2, 3]
     assert second.hull.dimension == 1
-    alone = Trace(strip(1), md.policy.complete(1), 1, [[1.0]], [1.0]).step(0)
+    alone = Trace(strip(1), md.graphs.complete(1), 1, [[1.0]], [1.0]).step(0)
     assert alone.output == 0
     assert alone.certificate.holds
     assert alone.posterior.tolist() == [1.0]
     for mechanism in ("laplace", "lp"):
-        assert Trace(strip(1), md.policy.complete(1), 1, [[1.0]], [1.0], mechanism).step(0).output == 0
+        assert Trace(strip(1), md.graphs.complete(1), 1, [[1.0]], [1.0], mechanism).step(0).output == 0
 
 
 def test_labels_are_as_good_as_indices() -> None:
     domain = md.Domain.from_points([[0.0, 0.0], [1.0, 0.0]], ["home", "work"])
-    trace = Trace(domain, md.policy.complete(2), 1, np.eye(2), [0.5, 0.5], rng=1)
+    trace = Trace(domain, md.graphs.complete(2), 1, np.eye(2), [0.5, 0.5], rng=1)
     assert trace.step("work").output == trace.restart(rng=1).step(1).output
 
 
 def test_several_releases_at_one_time() -> None:
-    trace = Trace(strip(3), md.policy.line(3), 1, ring(3), [0.5, 0.3, 0.2], rng=10)
+    trace = Trace(strip(3), md.graphs.line(3), 1, ring(3), [0.5, 0.3, 0.2], rng=10)
     first = trace.step(1)
     second = trace.step(1, epsilon="0.5", same_time=True)
     assert (first.time, second.time, second.epsilon) == (0, 0, Fraction(1, 2))
@@ -481,8 +481,8 @@ def test_several_releases_at_one_time() -> None:
 def test_several_queries_at_one_time() -> None:
     # The state is asked for its place, and for its temperature.
     places, temperatures = strip(3), md.Domain.from_points([[20.0], [25.0], [18.0]], unit="°C")
-    place = Trace(places, md.policy.line(3), 1, ring(3), [0.5, 0.3, 0.2], rng=10)
-    temperature = Trace(temperatures, md.policy.complete(3), "0.5", ring(3), [0.5, 0.3, 0.2], rng=11)
+    place = Trace(places, md.graphs.line(3), 1, ring(3), [0.5, 0.3, 0.2], rng=10)
+    temperature = Trace(temperatures, md.graphs.complete(3), "0.5", ring(3), [0.5, 0.3, 0.2], rng=11)
     releases = []
     for state in (1, 2):
         one, other = place.step(state), temperature.step(state)
@@ -504,25 +504,25 @@ def test_several_queries_at_one_time() -> None:
 
 def test_coordinates_far_away_rule_nothing_out() -> None:
     domain = md.Domain.from_points([[0.0], [1.0], [900.0]])
-    g = md.policy.from_edges(3, [(0, 1)])
+    g = md.graphs.from_edges(3, [(0, 1)])
     trace = Trace(domain, g, 2, ring(3), [0.4, 0.4, 0.2], hull="graph", repair=None, snap=False, rng=1)
     assert trace.step(0).posterior[2] == 0
     assert trace.table(1)[0].members.tolist() == [0, 1, 2]
 
 
 def test_what_was_fitted_serves_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    trace = Trace(strip(4), md.policy.line(4), 1, ring(4), np.full(4, 0.25))
+    trace = Trace(strip(4), md.graphs.line(4), 1, ring(4), np.full(4, 0.25))
     one, other = trace.table(2)
     assert one.fitted is other.fitted
     assert trace.restart().table(1)[0].fitted is one.fitted
     monkeypatch.setattr("mechdesign.release.planner._KEPT_BYTES", 1)
-    by_prior = Trace(strip(4), md.policy.line(4), 1, ring(4), [1, 0, 0, 0])
+    by_prior = Trace(strip(4), md.graphs.line(4), 1, ring(4), [1, 0, 0, 0])
     # Four constrained domains, the last one at two times; only the latest is kept.
     assert len({id(stage.fitted) for stage in by_prior.table(5) + by_prior.table(5)}) == 8
 
 
 def test_a_table_of_channels() -> None:
-    trace = Trace(strip(5), md.policy.complete(5), 1, ring(5), [0, 0, 1, 0, 0], "lp")
+    trace = Trace(strip(5), md.graphs.complete(5), 1, ring(5), [0, 0, 1, 0, 0], "lp")
     stages = trace.table(4)
     assert [stage.time for stage in stages] == [0, 1, 2, 3]
     np.testing.assert_allclose(stages[3].prior, np.linalg.matrix_power(ring(5), 3)[2])
@@ -537,7 +537,7 @@ def test_a_table_of_channels() -> None:
 
 def test_a_stage_is_exported_and_verified(tmp_path: Any) -> None:
     for mechanism in MECHANISMS:
-        trace = Trace(strip(4), md.policy.line(4), 1, ring(4), np.full(4, 0.25), mechanism, delta=0.3)
+        trace = Trace(strip(4), md.graphs.line(4), 1, ring(4), np.full(4, 0.25), mechanism, delta=0.3)
         stage = trace.table(1)[0]
         stage.design.save(tmp_path / mechanism)
         certificate = md.verify(tmp_path / mechanism)
@@ -546,7 +546,7 @@ def test_a_stage_is_exported_and_verified(tmp_path: Any) -> None:
 
 def test_outputs_that_are_not_snapped() -> None:
     domain = md.Domain.grid(3, 3, 3.0, 3.0)
-    trace = Trace(domain, md.policy.complete(9), 1, np.full((9, 9), 1 / 9), np.full(9, 1 / 9), snap=False, rng=11)
+    trace = Trace(domain, md.graphs.complete(9), 1, np.full((9, 9), 1 / 9), np.full(9, 1 / 9), snap=False, rng=11)
     release = trace.step(4)
     assert release.output is None
     assert release.certificate is None
@@ -559,19 +559,19 @@ def test_outputs_that_are_not_snapped() -> None:
 def test_coordinates_off_the_map_of_a_degenerate_component_exclude_it() -> None:
     # Cells 0 and 1 get noise along the x axis, at y = 0.5; cells 2, 3 and 5 in the plane.
     domain = md.Domain.from_points([[0.0, 0.0], [1.0, 0.0], [0.0, 5.0], [1.0, 5.0], [0.0, 6.0]])
-    g = md.policy.from_edges(5, [(0, 1), (2, 3), (2, 4)])
+    g = md.graphs.from_edges(5, [(0, 1), (2, 3), (2, 4)])
     trace = Trace(domain, g, 1, np.eye(5), np.full(5, 0.2), snap=False, rng=12)
     assert trace.step(0).posterior[2:].sum() == 0
     assert trace.restart(rng=12).step(2).posterior[:2].sum() == 0
 
 
 def test_impossible_outputs_are_refused() -> None:
-    stage = Trace(strip(3), md.policy.line(3), 1, ring(3), [1, 0, 0], "lp").table(1)[0]
+    stage = Trace(strip(3), md.graphs.line(3), 1, ring(3), [1, 0, 0], "lp").table(1)[0]
     with pytest.raises(InputError, match="output: is no observable"):
         stage.log_likelihood(2)
     with pytest.raises(InputError, match="state: cannot be the true one"):
         stage.draw(1)
-    plain = Trace(strip(3), md.policy.line(3), 1, ring(3), [1, 0, 0], snap=False).table(1)[0]
+    plain = Trace(strip(3), md.graphs.line(3), 1, ring(3), [1, 0, 0], snap=False).table(1)[0]
     with pytest.raises(InputError, match="coordinates"):
         plain.log_likelihood(None)
 
@@ -584,10 +584,10 @@ DOMAIN = strip(3)
     [
         ({"domain": np.zeros((3, 2))}, "domain"),
         ({"domain": md.Domain.from_labels(["a", "b", "c"])}, "domain.points"),
-        ({"g": nx.path_graph(4)}, "g"),
-        ({"g": nx.path_graph(2)}, "g"),
-        ({"g": nx.Graph([("a", "b")])}, "g"),
-        ({"g": nx.Graph([(0, 0), (1, 2)])}, "g"),
+        ({"graph": nx.path_graph(4)}, "g"),
+        ({"graph": nx.path_graph(2)}, "g"),
+        ({"graph": nx.Graph([("a", "b")])}, "g"),
+        ({"graph": nx.Graph([(0, 0), (1, 2)])}, "g"),
         ({"epsilon": 0}, "epsilon"),
         ({"epsilon": float("nan")}, "epsilon"),
         ({"transition": np.eye(4)}, "transition"),
@@ -616,7 +616,7 @@ DOMAIN = strip(3)
 def test_wrong_input_is_named(changed: dict[str, Any], path: str) -> None:
     given: dict[str, Any] = {
         "domain": DOMAIN,
-        "g": nx.path_graph(3),
+        "graph": nx.path_graph(3),
         "epsilon": 1,
         "transition": ring(3),
         "initial": [1, 0, 0],
@@ -628,17 +628,17 @@ def test_wrong_input_is_named(changed: dict[str, Any], path: str) -> None:
 
 def test_what_cannot_be_snapped_says_what_a_trace_can_do() -> None:
     corners = md.Domain.from_points(np.vstack((np.zeros(3), np.eye(3))))
-    model = (corners, md.policy.complete(4), 1, np.full((4, 4), 0.25), [0.25] * 4)
+    model = (corners, md.graphs.complete(4), 1, np.full((4, 4), 0.25), [0.25] * 4)
     with pytest.raises(InputError, match=r'^snap: is on, and .* fills 3 dimensions.*snap=False, or use mechanism="lp"'):
         Trace(*model).step(0)
     assert Trace(*model, snap=False).step(0).output is None
     assert Trace(*model, "lp").step(0).output in range(4)
     with pytest.raises(InputError, match=r'^epsilon: is too small.*use mechanism="lp"'):
-        Trace(DOMAIN, md.policy.line(3), 1e-15, ring(3), [1, 0, 0]).step(0)
+        Trace(DOMAIN, md.graphs.line(3), 1e-15, ring(3), [1, 0, 0]).step(0)
 
 
 def test_the_solver_of_each_step_may_be_chosen() -> None:
-    model = (DOMAIN, md.policy.line(3), 1, ring(3), [0.5, 0.25, 0.25], "lp")
+    model = (DOMAIN, md.graphs.line(3), 1, ring(3), [0.5, 0.25, 0.25], "lp")
     release = Trace(*model, solving={"solver": "highs-simplex"}).step(0)
     assert release.certificate is not None
     assert release.certificate.provenance["solver"] == "highs-simplex"
@@ -647,7 +647,7 @@ def test_the_solver_of_each_step_may_be_chosen() -> None:
 
 
 def test_logarithms_of_numerators_are_those_of_the_exact_probabilities() -> None:
-    stage = Trace(strip(3), md.policy.line(3), 1, ring(3), [0.2, 0.3, 0.5]).table(1)[0]
+    stage = Trace(strip(3), md.graphs.line(3), 1, ring(3), [0.2, 0.3, 0.5]).table(1)[0]
     for output in range(3):
         np.testing.assert_allclose(stage.log_likelihood(output), logarithm(stage.channel.matrix[:, output]), rtol=1e-14)
 

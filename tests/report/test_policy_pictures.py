@@ -8,7 +8,7 @@ from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.figure import Figure
 from report_examples import certificate, channel
 
-from mechdesign import policy
+from mechdesign import graphs
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
@@ -51,7 +51,7 @@ def saved(figure):
 
 
 def test_edges_are_drawn_between_their_places():
-    edges = sorted(policy.blocks(GRID, 2).edges)
+    edges = sorted(graphs.blocks(GRID, 2).edges)
     figure = policy_picture(GRID, edges)
     assert isinstance(figure, Figure)
     places = [tuple(sorted(map(tuple, GRID.points[list(edge)]))) for edge in edges]
@@ -97,7 +97,7 @@ def test_hulls_are_drawn_to_scale():
 
 
 def test_arcs_above_a_line():
-    hull = policy.sensitivity_hull(LINE, policy.from_edges(5, [[0, 1], [1, 3]]))
+    hull = graphs.sensitivity_hull(LINE, graphs.from_edges(5, [[0, 1], [1, 3]]))
     figure = policy_picture(LINE, [[0, 1], [1, 3]], Shown(alone=[2, 4], exposed=[], hull=hull.vertices))
     ends = lines(figure)["edge: must not be told apart"]
     assert np.allclose(ends[0], [(1, 0), (0, 0)])
@@ -112,7 +112,7 @@ def test_arcs_above_a_line():
 
 def test_many_edges_are_drawn_as_pixels():
     domain = Domain.grid(20, 15, 20.0, 15.0)
-    graph = policy.blocks(domain, 5)
+    graph = graphs.blocks(domain, 5)
     figure = policy_picture(domain, list(graph.edges))
     assert graph.number_of_edges() == 3600
     assert len(saved(figure)) < 400_000
@@ -171,7 +171,7 @@ def page(domain, graph, cost=None, more=()):
 
 
 def test_a_report_shows_the_policy_graph():
-    text = page(GRID, policy.blocks(GRID, 2))
+    text = page(GRID, graphs.blocks(GRID, 2))
     assert "<h2>Policy graph</h2>" in text
     assert '<figure id="graph">' in text
     assert "forbidden, and never given" not in text
@@ -179,9 +179,9 @@ def test_a_report_shows_the_policy_graph():
 
 
 def test_a_report_says_what_forbidden_answers_tell():
-    graph = policy.from_edges(12, [[0, 1], [2, 3]])
+    graph = graphs.from_edges(12, [[0, 1], [2, 3]])
     cost = np.full((12, 12), np.inf)
-    for nodes in policy.components(graph):
+    for nodes in graphs.components(graph):
         cost[np.ix_(nodes, nodes)] = 1
     text = page(GRID, graph, cost)
     assert "Answers of infinite cost are forbidden, and never given" in text
@@ -194,11 +194,11 @@ def test_a_report_says_what_forbidden_answers_tell():
 
 
 def test_a_report_on_labels_has_no_picture_of_the_graph():
-    text = page(Domain.from_labels(["a", "b", "c"]), policy.complete(3))
+    text = page(Domain.from_labels(["a", "b", "c"]), graphs.complete(3))
     assert "<h2>Policy graph</h2>" in text
     assert '<figure id="graph">' not in text
-    assert "<h2>Policy graph</h2>" in page(None, policy.complete(3))
-    assert '<figure id="graph">' not in page(None, policy.complete(3))
+    assert "<h2>Policy graph</h2>" in page(None, graphs.complete(3))
+    assert '<figure id="graph">' not in page(None, graphs.complete(3))
 
 
 # --- traces ----------------------------------------------------------------------------------------------------------

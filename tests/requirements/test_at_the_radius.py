@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign import policy, spec
+from mechdesign import graphs, spec
 from mechdesign.certify.stated import Stated
 from mechdesign.errors import GraphWarning, InputError
 
@@ -108,7 +108,7 @@ def test_a_grid_with_sides_that_are_no_decimals_keeps_its_pairs():
     distance = md.distances.euclidean(thirds)
     for radius, owed in (("1/9", 2 * 9 * 8), (1 / 9, 2 * 9 * 8), ("1/3", None)):
         bounded = len(md.ThresholdPrivacy(1, distance, radius).claims()[0]) // 2
-        assert bounded == policy.threshold(thirds, radius).number_of_edges()
+        assert bounded == graphs.threshold(thirds, radius).number_of_edges()
         assert owed is None or bounded == owed
 
 
@@ -122,7 +122,7 @@ def test_a_geographic_grid_is_settled_by_the_rule_for_floats():
         claim = md.ThresholdPrivacy(1, distance, float(up)).claims()[0]
         assert rows <= set(zip(claim.sources.tolist(), claim.targets.tolist(), strict=True))
     side = domain.cells.height / 8
-    found = policy.threshold(domain, side)
+    found = graphs.threshold(domain, side)
     assert all(found.has_edge(i, i + 9) for i in range(63))
 
 
@@ -169,7 +169,7 @@ def test_wrong_margins_are_refused(margin):
     with pytest.raises(InputError, match="margin"):
         md.ThresholdPrivacy(1, FLOATS, 1, margin)
     with pytest.raises(InputError, match="margin"):
-        policy.threshold(distance=FLOATS, radius=1, margin=margin)
+        graphs.threshold(distance=FLOATS, radius=1, margin=margin)
 
 
 def test_what_was_stated_before_is_judged_by_its_pairs():

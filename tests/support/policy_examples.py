@@ -12,7 +12,7 @@ import mechdesign as md
 ANSWERS = np.array([[1, 0], [2, 1], [3, 0], [0, 1], [4, 2], [1, 2]], dtype=float)
 
 # Figure 3(b): every two states of one category, cafeteria, school or grocery.
-POLICY = md.policy.categories(["cafeteria", "school", "school", "grocery", "grocery", "grocery"])
+POLICY = md.graphs.categories(["cafeteria", "school", "school", "grocery", "grocery", "grocery"])
 
 
 def states(*numbers: int) -> list[int]:
@@ -22,7 +22,7 @@ def states(*numbers: int) -> list[int]:
 
 def under(*numbers: int) -> nx.Graph:
     """Return the running example's policy graph under the constraint {s_k}."""
-    return md.policy.constrain(POLICY, states(*numbers))
+    return md.graphs.constrain(POLICY, states(*numbers))
 
 
 def norm_by_program(differences: np.ndarray, v: np.ndarray) -> float:

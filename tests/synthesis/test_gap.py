@@ -47,7 +47,7 @@ def test_solvers_of_rows_are_not_asked_for_more_than_they_need(solver, rows, k):
 def test_decomposition_ends_at_the_gap_asked_for():
     d = md.distances.euclidean(md.Domain.grid(6, 1, 6.0, 1.0))
     cost = np.where(np.equal.outer(np.arange(6) // 3, np.arange(6) // 3), d, np.inf)
-    graph = md.GraphPrivacy(1, md.policy.from_edges(6, [(0, 1), (1, 2), (3, 4), (4, 5)]))
+    graph = md.GraphPrivacy(1, md.graphs.from_edges(6, [(0, 1), (1, 2), (3, 4), (4, 5)]))
     prior = [0.3, 0.2, 0.1, 0.1, 0.1, 0.2]
     asked = md.Problem(prior, cost, [graph, md.DistortionPrivacy("0.4", d)])
     loose, tight = (md.design(asked, tolerance=gap) for gap in (1e-1, 1e-9))

@@ -69,12 +69,12 @@ ISOLATED: dict[str, tuple[list[Requirement], str, tuple[int, ...]]] = {
         (5,),
     ),
     "two requirements": (
-        [md.GraphPrivacy(1, md.policy.from_edges(6, [(0, 1), (1, 2)])), md.ThresholdPrivacy(1, DISTANCE, 0.5)],
+        [md.GraphPrivacy(1, md.graphs.from_edges(6, [(0, 1), (1, 2)])), md.ThresholdPrivacy(1, DISTANCE, 0.5)],
         r"1 of 6 secrets \(f\)",
         (5,),
     ),
     "a floor beside": (
-        [md.DistortionPrivacy("0.1", DISTANCE), md.GraphPrivacy(1, md.policy.from_edges(6, [(0, 1), (1, 2), (3, 4)]))],
+        [md.DistortionPrivacy("0.1", DISTANCE), md.GraphPrivacy(1, md.graphs.from_edges(6, [(0, 1), (1, 2), (3, 4)]))],
         r"1 of 6 secrets \(f\). Bound pairs with them",
         (),
     ),
@@ -215,7 +215,7 @@ def test_what_the_package_designs_for_itself_is_not_asked_about() -> None:
     identity = np.eye(6)
     found = md.audit(identity, distance=APART, cost=DISTANCE)
     assert (found.revealed, found.epsilon) == ((0, 1, 2, 3, 4, 5), 0.0)
-    two = md.policy.from_edges(6, [(0, 1)])
+    two = md.graphs.from_edges(6, [(0, 1)])
     audited = md.audit(0.5 * identity + np.eye(6)[:, [1, 0, 2, 3, 4, 5]] / 2, graph=two, cost=DISTANCE, secrets=PLACES)
     assert audited.revealed == (2, 3, 4, 5)
     assert md.audit([[1.0, 1e-300], [1.0, 0.0]], distance=[[0, 1], [1, 0]]).revealed == (0,)

@@ -90,7 +90,7 @@ def test_the_former_name_of_progress_still_works_with_a_warning():
         md.design(PROBLEM, report=moments.append)
     assert moments
     with pytest.warns(DeprecationWarning, match="progress="):
-        md.policy.design(np.eye(2), md.policy.complete(2), 1, report=moments.append)
+        md.design(md.graphs.problem(np.eye(2), graph=md.graphs.complete(2), epsilon=1), report=moments.append)
 
 
 @pytest.mark.parametrize("tolerance", [1, 1.0, 5])

@@ -107,7 +107,7 @@ def build_policy(raw: Raw, path: str, domain: Domain, folder: Path) -> Policy:
     known, names = _constraints(table.constraints, f"{path}.constraints", domain)
     common = {"constraints": known, "unbounded": table.unbounded}
     try:
-        with at(path, {"labels": "blocks", "g": "edges", "domain": "kind", "attribute": "attributes"}):
+        with at(path, {"labels": "blocks", "graph": "edges", "domain": "kind", "attribute": "attributes"}):
             return _built(table, path, domain, folder, common)
     except SpecificationError as error:
         raise _renamed(error, names) from error
