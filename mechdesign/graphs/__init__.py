@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from mechdesign.graphs.repairs import repair as repair
     from mechdesign.model.problem import Problem
 
+    # From a room above this one, which no import may name.
     problem: Callable[..., Problem]
 
 _VALUES = {

@@ -110,6 +110,7 @@ class Problem:
                 raise InputError(name, "is not a Domain", value=domain, bound="a Domain, or None")
             if domain is not None and domain.size != size:
                 raise InputError(name, "has another size", value=domain.size, bound=str(size))
+        require_kind(facts, Mapping, "facts", "a mapping")
         for name in facts:
             if name not in _FACTS:
                 raise InputError("facts", "hold what is not known", value=name, bound=" or ".join(_FACTS))

@@ -159,7 +159,7 @@ def test_secrets_without_an_edge_are_refused():
     assert (result.exit_code, "no other node within the sensitivity hull" in result.stderr) == (2, True)
     assert '[policy] isolated = "repair"' in result.stderr
     assert 'isolated = "hull"' not in result.stderr
-    result = run("design", write(LABELS + 'graphs.isolated = "repair"\n'))
+    result = run("design", write(LABELS + 'policy.isolated = "repair"\n'))
     assert (result.exit_code, "domain: hold no place" in result.stderr) == (2, True)
 
 

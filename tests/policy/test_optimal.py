@@ -1,4 +1,7 @@
 import math
+import pickle
+import subprocess
+import sys
 
 import networkx as nx
 import numpy as np
@@ -182,6 +185,12 @@ def test_a_constrained_graph_has_a_row_for_each_of_its_nodes():
         md.design(md.graphs.problem(domain, graph=graph, epsilon=1, prior=np.eye(8)[2]))
 
 
+def test_a_problem_is_stated_without_a_solver():
+    code = "import sys, mechdesign as md; md.graphs.problem([[0.0], [1.0]], graph=md.graphs.line(2), epsilon=1)\n"
+    code += "print(*(name for name in sys.modules if name.startswith(('mechdesign.synthesis', 'mechdesign.solvers'))))"
+    assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
+
+
 def test_other_observables_by_their_cost():
     domain = grid(2, 2)
     cost = md.distances.euclidean(domain, np.array([[1.0, 1.0], [0.5, 0.5]]))
@@ -206,6 +215,14 @@ class TestNodesWithoutAnEdge:
         assert made.certificate.revealed == (4, 5)
         assert (made.channel.matrix[4:] == np.eye(6)[4:]).all()
         assert made.certificate.provenance["edges_added"] == 0
+
+    def test_what_was_done_with_them_is_a_fact_of_the_problem(self):
+        problem = md.graphs.problem(self.domain, graph=self.graph, epsilon=1, within="map", isolated="repair")
+        added = problem.requirements[-1].graph.number_of_edges() - self.graph.number_of_edges()
+        assert dict(problem.facts) == {"within": "map", "isolated": "repair", "edges_added": added}
+        made = md.design(problem, isolated="release")
+        assert problem.facts.items() <= made.certificate.provenance.items()
+        assert pickle.loads(pickle.dumps(problem)).facts == problem.facts
 
     def test_joined_to_what_the_hull_would_hide_them_among(self):
         with pytest.raises(InputError, match=r"within the sensitivity hull.*\[5\]"):
