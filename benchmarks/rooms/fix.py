@@ -45,6 +45,10 @@ for f in subprocess.run(["git", "ls-files"], cwd=root, capture_output=True, text
     n = t
     for old, new in paths:
         if old in n: n = n.replace(old, new)
+    if f.startswith("docs/") and f.endswith(".md") and f != "docs/architecture.md":
+        for old, new in paths:
+            n = n.replace(f"`{old.removeprefix('mechdesign/')}`", f"`{new.removeprefix('mechdesign/')}`")
+            if old.endswith(".py"): n = re.sub(rf"(?<=[`(]){re.escape(old.removeprefix('mechdesign/'))}(?=[`:)])", new.removeprefix("mechdesign/"), n)
     if n != t: q.write_text(n)
 # packages inside of rooms pass no names on
 import ast
