@@ -117,6 +117,7 @@ def test_every_experiment_is_stored_whole(name):
         assert all_experiments()[name].stored(setting).rows
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", all_figures())
 def test_every_figure_is_drawn_and_judged_in_the_small_setting_too(name):
     shown: Figure = figure(name)

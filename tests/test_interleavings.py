@@ -41,6 +41,7 @@ KINDS = [
 ]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_more_is_released_than_recorded_nor_recorded_than_allowed(script: ModuleType, kind: str) -> None:
     make = {each.kind: each for each in script.KINDS}[kind]

@@ -17,6 +17,8 @@ from mechdesign.model.distances import euclidean
 from mechdesign.solvers import Status
 from mechdesign.solvers.ipm.parallel import LateError, Workers
 
+pytestmark = pytest.mark.slow
+
 
 def press():
     signal.raise_signal(signal.SIGINT)

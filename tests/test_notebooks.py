@@ -50,6 +50,7 @@ def pictures_of(notebook: nbformat.NotebookNode) -> int:
     return sum("image/png" in output.get("data", {}) for output in outputs_of(notebook))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: path.stem)
 def test_notebooks_run(path, data_folder):
     notebook = executed(path, data_folder)
@@ -67,6 +68,7 @@ def test_notebooks_run(path, data_folder):
 WITH_DATA = {"first_mechanism"} | {shown.notebook for shown in all_figures().values() if shown.experiment.data}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("path", [path for path in SOURCES if path.stem in WITH_DATA], ids=lambda path: path.stem)
 def test_notebooks_say_which_data_they_miss(path, tmp_path):
     notebook = executed(path, tmp_path)

@@ -53,6 +53,7 @@ def test_releases_from_neighbouring_tables_differ_through_their_answers_only(
     assert compared(script, some(script, "table_case", seed, kind)) == ("answered", [])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["lp", "planar-isotropic, timed"])
 def test_traces_of_neighbouring_histories_differ_through_their_outputs_only(script: ModuleType, kind: str) -> None:
     assert compared(script, some(script, "trace_case", 1, kind)) == ("answered", [])

@@ -20,6 +20,8 @@ from mechdesign.bench.suites import Suite
 from mechdesign.cli import main
 from mechdesign.errors import RecordsError
 
+pytestmark = pytest.mark.slow
+
 TINY = Suite("tiny", {"grid": (4,), "distortion": (4,)}, (0,), 60.0, 4.0)
 TASK = {"family": "grid", "n": 9, "seed": 0, "contestant": "highs-simplex", "threads": 1}
 STABLE = ("family", "n", "seed", "solver", "settings", "claimed", "certified", "censored", "rounded", "rows")

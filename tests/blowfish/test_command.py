@@ -52,6 +52,7 @@ def said(result):
     return " ".join(result.stderr.split())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_every_kind_is_planned_released_and_read_again(kind):
     arguments = write(KINDS[kind])

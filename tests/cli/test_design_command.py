@@ -47,6 +47,7 @@ def test_from_a_specification_to_files_that_verify(spec):
     assert "Traceback" not in broken.stderr
 
 
+@pytest.mark.slow
 def test_the_default_is_a_small_city_and_needs_no_numba():
     code = "import sys; sys.modules['numba'] = None; from mechdesign.cli import main; main(['design'])"
     designed = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, timeout=300)

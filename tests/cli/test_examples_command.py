@@ -54,6 +54,7 @@ def test_the_districts_have_no_cell_alone():
     assert md.verify("mechanism").relative_gap < 1e-9
 
 
+@pytest.mark.slow
 def test_a_walk_is_released():
     result = run("release", "--example", "walk")
     assert result.exit_code == 0, result.output

@@ -268,6 +268,7 @@ def test_a_hundred_thousand_rows_are_read(tmp_path):
     assert sum(len(trace) for trace in traces) == 100_000
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("folder", "file"), [("foursquare_nyc_marc", "specific_train.csv"), ("gowalla_marc", "test.csv")]
 )

@@ -82,6 +82,7 @@ def random_case(rng: np.random.Generator) -> Exported:
     return exported(problem, numerators)
 
 
+@pytest.mark.slow
 def test_two_hundred_channels_get_the_same_verdicts_and_samples() -> None:
     rng = np.random.default_rng(16)
     verdicts = []

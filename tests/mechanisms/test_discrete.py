@@ -97,6 +97,7 @@ def test_enclosures_of_the_exponential(x: Fraction, bits: int) -> None:
     assert 0 <= low <= high <= min(low + 2, 2**bits)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("law", LAWS, ids=IDS)
 @pytest.mark.parametrize("bits", [64, 128])
 def test_thresholds_agree_with_the_law_to_the_last_bit(law: DiscreteNoise, bits: int) -> None:

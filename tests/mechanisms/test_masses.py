@@ -151,6 +151,7 @@ def test_concentric_squares_under_the_square_hull_follow_the_gamma_law() -> None
         assert found[ring <= k].sum() == pytest.approx(1 - (1 + t) * math.exp(-t), rel=1e-13)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("hull", HULLS.values(), ids=HULLS)
 @pytest.mark.parametrize("rate", [0.3, 2.0])
 def test_masses_against_quadrature(hull: SensitivityHull, rate: float) -> None:

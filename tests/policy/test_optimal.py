@@ -87,6 +87,7 @@ def policies(draw):
     return domain, graph, draw(st.sampled_from([0.5, 1, 2])), prior
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @settings(max_examples=40)
 @given(policies())

@@ -234,6 +234,7 @@ def work(directory: Path, count: int, log: Path) -> None:
     store.tabulate()
 
 
+@pytest.mark.slow
 def test_processes_share_a_folder_and_run_no_row_twice(tmp_path):
     folder, log, context = tmp_path / "results", tmp_path / "log", multiprocessing.get_context("spawn")
     Store(folder, request(60))
@@ -246,6 +247,7 @@ def test_processes_share_a_folder_and_run_no_row_twice(tmp_path):
     assert sorted(map(int, log.read_text().split())) == list(range(60))
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="needs fork")
 def test_random_kills_lose_nothing_and_leave_nothing_half(tmp_path):
     folder, log, count = tmp_path / "results", tmp_path / "log", 15

@@ -154,6 +154,7 @@ def test_the_same_values_give_the_same_page(report):
     assert not re.search(r"\b20[2-9]\d-\d\d-\d\d", report)
 
 
+@pytest.mark.slow
 def test_a_channel_for_300_secrets_makes_a_small_page():
     page = html(*city(20, 15))
     assert len(page.encode()) < 400_000

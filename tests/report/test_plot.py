@@ -191,6 +191,7 @@ def test_requirements_are_ratios_to_their_nominal_values():
 # --- every kind of domain ----------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_of_domain_can_be_drawn(name):
     domain = KINDS[name]

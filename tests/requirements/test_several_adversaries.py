@@ -73,6 +73,7 @@ def exact_floor(numerators, prior, error):
     return total / 2**62
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("block", range(8))
 def test_two_floors_under_different_priors_against_an_independent_program(block):

@@ -23,6 +23,8 @@ from mechdesign.errors import InputError, SolverError, SpecificationError
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers import Options, Progress, Solver, Status, registry, solve
 
+pytestmark = pytest.mark.slow
+
 # Beyond what is promised, for machines on which others are at work.
 ROOM = 20.0
 

@@ -33,6 +33,7 @@ from mechdesign.solvers.ipm.parallel import Workers
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "channels.json").read_text(encoding="utf-8"))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("first", range(0, 500, 50))
 def test_agrees_with_highs_on_random_programs(first):
     for seed in range(first, first + 50):
@@ -59,6 +60,7 @@ def test_reference_values(case):
     assert found.upper - found.lower <= 2e-8 * found.upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("size", "cost", "value", "iterations"),
     [
@@ -297,6 +299,7 @@ def test_memory_is_refused_with_the_estimate():
             solve_block(grid(4, 4), Options(extra={"memory": wrong}))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("arrays", "side", "folded"), [("numpy", 10, False), ("numba", 12, True)])
 def test_the_estimate_is_what_a_process_takes_or_more(arrays, side, folded):
     """Measured in a process of its own: between the peak and a third above it."""

@@ -22,7 +22,7 @@ from mechdesign.model.problem import largest_distortion
 from mechdesign.solvers.contract import Status
 
 # Some of these problems leave secrets alone, or bound no pair.
-pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")]
 
 UNIT = 1 << 62
 RESOLVED = 1e-12

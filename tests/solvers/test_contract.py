@@ -467,6 +467,7 @@ def test_small_coefficients_are_not_dropped() -> None:
     assert solve(program([1], [[1e-11]], [1], [INF], [0], [INF]), "highs").residuals.objective == pytest.approx(1e11)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("solver", ["highs-simplex", "highs-ipx", "highs-pdlp", "scipy-ipm", "cvxpy-scipy"])
 def test_time_limit(solver: str) -> None:
     solution = solve(metric_program(36), solver, Options(time_limit=0.3))
@@ -583,6 +584,7 @@ print(solution.status.name, solution.seconds < 20, flush=True)
 """
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name != "posix", reason="sends POSIX signals")
 @pytest.mark.parametrize("solver", ["highs-simplex", "highs-ipx", "highs-pdlp"])
 def test_interrupt(solver: str) -> None:

@@ -24,6 +24,8 @@ from mechdesign.solvers.ipm import correction, find_symmetry, generation, solve_
 from mechdesign.solvers.ipm.correction import corrected
 from mechdesign.solvers.ipm.outside import Outside, restricted
 
+pytestmark = pytest.mark.slow
+
 
 def _rewarded(program, seed):
     """Return a program whose parts of floors earn something, with costs that keep its value positive."""

@@ -17,6 +17,8 @@ from mechdesign.solvers.ipm.iterate import UNIFORM
 from mechdesign.solvers.ipm.merging import merged
 from mechdesign.solvers.ipm.solve import iterate_blocks
 
+pytestmark = pytest.mark.slow
+
 ARRAYS = "numpy", "numba"
 
 

@@ -19,6 +19,8 @@ from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.outside import Outside, restricted
 from mechdesign.solvers.ipm.pricing import price
 
+pytestmark = pytest.mark.slow
+
 GENERATED = Options(extra={"generation": True})
 
 

@@ -33,7 +33,7 @@ def _reason(library, device):
 
 def _kernel(library, device=None):
     reason = _reason(library, device)
-    marks = pytest.mark.skipif(bool(reason), reason=reason)
+    marks = [pytest.mark.skipif(bool(reason), reason=reason), *([pytest.mark.torch] if library == "torch" else [])]
     return pytest.param((library, device), marks=marks, id=f"{library}-{device}" if device else library)
 
 
@@ -393,6 +393,7 @@ def test_choices_that_cannot_be_had_are_refused(monkeypatch):
     assert choose(None, "cpu", 10**9) is kernel_numpy.NumpyKernel
 
 
+@pytest.mark.torch
 @needs_torch
 @pytest.mark.parametrize("device", ["cuda:99", "tpu", 7, ["cuda"]])
 def test_devices_that_are_not_there_are_refused(device):
@@ -400,6 +401,7 @@ def test_devices_that_are_not_there_are_refused(device):
         solve_block(grid(2, 2), Options(extra={"device": device}))
 
 
+@pytest.mark.torch
 @needs_torch
 def test_a_device_with_too_little_memory_is_refused_with_the_estimate(monkeypatch):
     accelerator = importlib.import_module("mechdesign.solvers.ipm.kernels.accelerator")

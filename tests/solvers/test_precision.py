@@ -21,6 +21,8 @@ from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.newton import SchurComplement, Targets, newton_direction, refined_direction
 from mechdesign.solvers.ipm.step import take_step
 
+pytestmark = pytest.mark.slow
+
 needs_numba = pytest.mark.skipif(
     importlib.util.find_spec("numba") is None, reason="numba is an extra and not installed"
 )

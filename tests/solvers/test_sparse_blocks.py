@@ -212,6 +212,7 @@ def test_how_many_inverses_are_added_up_together_does_not_matter(monkeypatch):
     assert np.allclose(found.schur, expected.schur, rtol=1e-12)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", GRAPHS)
 @pytest.mark.parametrize("worst", [False, True])
 def test_agrees_with_the_dense_method(name, worst):

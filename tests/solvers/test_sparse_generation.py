@@ -24,6 +24,8 @@ from mechdesign.solvers.ipm.outside import Outside, restricted
 from mechdesign.solvers.ipm.pricing import price
 from mechdesign.solvers.ipm.solve import iterate_blocks
 
+pytestmark = pytest.mark.slow
+
 GENERATED = Options(extra={"generation": True, "arrays": "sparse"})
 
 

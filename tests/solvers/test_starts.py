@@ -17,6 +17,8 @@ from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.pricing import price
 from mechdesign.solvers.ipm.solve import iterate_blocks
 
+pytestmark = pytest.mark.slow
+
 STARTS = {"spread": SPREAD, "uniform": UNIFORM, "eager": EAGER}
 
 

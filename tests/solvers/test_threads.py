@@ -77,6 +77,7 @@ def test_an_error_restores_the_threads_of_blas(two_blas_threads):
     assert blas_threads() == two_blas_threads
 
 
+@pytest.mark.torch
 def test_every_thread_gets_back_the_threads_of_pytorch():
     torch = pytest.importorskip("torch")
     before = torch.get_num_threads()
@@ -105,7 +106,7 @@ def test_every_thread_gets_back_the_threads_of_pytorch():
         torch.set_num_threads(before)
 
 
-@pytest.mark.parametrize("arrays", ["numpy", "numba", "torch"])
+@pytest.mark.parametrize("arrays", ["numpy", "numba", pytest.param("torch", marks=pytest.mark.torch)])
 def test_solves_at_once_give_what_they_give_alone(arrays):
     """To the bit, with several threads each; ways to handle floating-point errors stay what they were."""
     pytest.importorskip(arrays)

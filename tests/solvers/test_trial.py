@@ -15,6 +15,8 @@ from mechdesign.solvers.contract import Options, Status
 from mechdesign.solvers.ipm import generation, solve_block, solve_columns, stages
 from mechdesign.solvers.ipm.aggregation import aggregated
 
+pytestmark = pytest.mark.slow
+
 GENERATED = Options(extra={"generation": True})
 
 

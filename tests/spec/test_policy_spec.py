@@ -140,6 +140,7 @@ def test_a_walk_over_a_grid():
     assert chain.matrix[1].tolist() == [1 / 6] * 6
 
 
+@pytest.mark.slow
 def test_geolife_transitions(data_folder):
     box = "domain.grid = { columns = 8, rows = 8, south = 39.8, north = 40.1, west = 116.2, east = 116.5 }"
     prior = 'prior = { plt = { path = "geolife_trackintel/geolife_long_10_MB", only = 1 }, smoothing = 0.01 }'

@@ -308,6 +308,7 @@ def test_checkins_in_new_york(data_folder):
     assert found.requirements[1].minimum == 1
 
 
+@pytest.mark.slow
 def test_geolife(data_folder):
     folder = data_folder / "geolife_trackintel"
     domain = "domain.grid = { columns = 8, rows = 5, south = 39.7, north = 40.2, west = 116.0, east = 116.8 }"

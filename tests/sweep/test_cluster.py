@@ -18,7 +18,10 @@ from mechdesign.sweep import run
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask: pip install 'mechdesign[dask]'")
 
-pytestmark = pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning")
+pytestmark = [
+    pytest.mark.slow,
+    pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::ResourceWarning"),
+]
 
 LISTS = '"privacy.0.epsilon" = [0.2, 0.5, 1, 2]\n"cost.power" = [1, 2]\n"privacy.0.distance" = ["euclidean"]'
 

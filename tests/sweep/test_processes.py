@@ -20,6 +20,8 @@ from mechdesign.records import State
 from mechdesign.sweep import local, run
 from mechdesign.sweep.rows import prepare
 
+pytestmark = pytest.mark.slow
+
 FORKS = pytest.mark.skipif(not hasattr(os, "killpg"), reason="needs signals")
 
 

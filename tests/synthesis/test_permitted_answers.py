@@ -65,6 +65,7 @@ def joins_different_answers(problem: md.Problem) -> bool:
     return coupled or any(not part.alike for part in parts)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_two_hundred_random_problems_against_the_whole_program_by_another_solver() -> None:
     designed = infeasible = seed = 0

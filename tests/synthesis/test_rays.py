@@ -50,6 +50,7 @@ def problems() -> dict[str, md.Problem]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", problems())
 def test_the_bracket_holds_the_optimum(name: str) -> None:
     problem = problems()[name]

@@ -1,0 +1,100 @@
+"""The checks of a change, a session each: `.venv/bin/nox -l` lists them, `.venv/bin/nox -s style` runs one.
+
+Sessions run in the environment that holds nox, which has the extras test, lint, docs and ci; none installs them again.
+"""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+import nox
+
+nox.options.default_venv_backend = "none"
+nox.options.sessions = ["style", "types", "tests"]
+
+PROGRAMS = Path(sys.executable).parent
+# Two processes, each on one thread but where a test asks for more.
+IN_PAIRS = ("-n", "2", "--dist", "worksteal")
+ONE_THREAD = {"OMP_NUM_THREADS": "1"}
+# The newest release that indexes of builds for the processor and the package index both have.
+PYTORCH = "torch==2.13.0"
+
+
+def run(session: nox.Session, program: str, *arguments: str, **options: object) -> object:
+    """Run a program of this environment."""
+    return session.run(str(PROGRAMS / program), *arguments, external=True, **options)
+
+
+@nox.session
+def style(session: nox.Session) -> None:
+    """Check style and layers, and count what the package consists of, beside the commit before where git has it."""
+    run(session, "ruff", "check", ".")
+    run(session, "ruff", "format", "--check", ".")
+    run(session, "lint-imports")
+    against = ["--against", "HEAD~1"] if _has_history() else []
+    # Counts beyond their limits are shown and stop nothing.
+    run(session, "python", "benchmarks/house.py", *against, success_codes=[0, 1])
+
+
+def _has_history() -> bool:
+    """Tell whether git has a commit before this one: an archive has none, nor has a shallow clone."""
+    asked = ("git", "rev-parse", "--verify", "--quiet", "HEAD~1")
+    return shutil.which("git") is not None and subprocess.run(asked, capture_output=True, check=False).returncode == 0
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types, strictly."""
+    run(session, "mypy", "mechdesign")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests but the slow ones; arguments after `--` go to pytest."""
+    run(session, "pytest", *(session.posargs or IN_PAIRS), env=ONE_THREAD)
+
+
+@nox.session
+def slow(session: nox.Session) -> None:
+    """Run the slow tests; arguments after `--` go to pytest."""
+    run(session, "pytest", "-m", "slow", *(session.posargs or IN_PAIRS), env=ONE_THREAD)
+
+
+@nox.session
+def torch(session: nox.Session) -> None:
+    """Test the PyTorch kernel on the processor.
+
+    PyTorch is installed beside the environment, for this session alone. From the package index alone, Linux on x86-64
+    gets several gigabytes for graphics cards: name an index of builds for the processor in PIP_EXTRA_INDEX_URL.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        run(session, "python", "-m", "pip", "install", "--quiet", "--no-compile", "--target", folder, PYTORCH)
+        run(session, "pytest", "-m", "torch", *session.posargs, env=ONE_THREAD | {"PYTHONPATH": folder})
+
+
+@nox.session
+def lowest(session: nox.Session) -> None:
+    """Run some of the tests with the lowest version of each package."""
+    session.run("bash", ".ci/lowest", external=True)
+
+
+@nox.session
+def processors(session: nox.Session) -> None:
+    """Run the numeric tests with the arithmetic of older processors."""
+    session.run("bash", ".ci/processors", str(PROGRAMS / "python"), external=True)
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Build the site, every warning an error."""
+    run(session, "sphinx-build", "-W", "--keep-going", "-q", "-b", "html", "docs", "build/site")
+
+
+@nox.session
+def wheel(session: nox.Session) -> None:
+    """Build wheel and sdist, and verify a bundle with what was built."""
+    session.run("bash", ".ci/wheel", external=True)
