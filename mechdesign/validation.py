@@ -16,6 +16,8 @@ from mechdesign.errors import InputError
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]
+Flags = NDArray[np.bool_]
+Singles = NDArray[np.float32]
 
 # How far a sum of probabilities may be from 1: far above rounding, far below a typing mistake.
 SUM_TOLERANCE = 1e-9

@@ -1,10 +1,15 @@
 """contracts.py ROOT: the import contract of the rooms in pyproject.toml."""
-import re, sys
+
+import re
+import sys
 from pathlib import Path
-p = Path(sys.argv[1])/"pyproject.toml"; t = p.read_text()
-start = t.index("[tool.importlinter]"); m = re.search(r"\n\[tool\.(?!importlinter)", t[start:])
+
+p = Path(sys.argv[1]) / "pyproject.toml"
+t = p.read_text()
+start = t.index("[tool.importlinter]")
+m = re.search(r"\n\[tool\.(?!importlinter)", t[start:])
 end = start + m.start() + 1 if m else len(t)
-new = '''[tool.importlinter]
+new = """[tool.importlinter]
 root_package = "mechdesign"
 # Imports for type checkers and imports inside of functions count.
 
@@ -71,12 +76,15 @@ source_modules = [
     "mechdesign.tables", "mechdesign.report", "mechdesign.specification", "mechdesign.runs", "mechdesign.cli",
 ]
 forbidden_modules = ["mechdesign.errors", "mechdesign.__main__"]
-'''
-base = Path(sys.argv[1])/"mechdesign/base"
+"""
+base = Path(sys.argv[1]) / "mechdesign/base"
 ALLOWED = set(sys.argv[2:])
 no = [f"mechdesign.base.{q.stem}" for q in sorted(base.glob("_*.py")) if q.stem not in ("__init__", *ALLOWED)]
-rooms = "solve model data graphs synthesis mechanisms leakage measures traces tables report specification runs cli".split()
+rooms = (
+    "solve model data graphs synthesis mechanisms leakage measures traces tables report specification runs cli".split()
+)
 text = ", ".join(f'"{n}"' for n in no + [f"mechdesign.{r}" for r in rooms])
 import textwrap
+
 new = new.replace("    FORBIDDEN", textwrap.indent(textwrap.fill(text + ",", 116), "    "))
 p.write_text(t[:start] + new + ("\n" + t[end:] if m else ""))

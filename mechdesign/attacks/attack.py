@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sparse
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import InputError, SolverError, SolverInterruptedError, TimeLimitError
@@ -27,7 +27,7 @@ from mechdesign.model.channel import Channel
 from mechdesign.model.prior import Prior
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers import Options, Status, solve
-from mechdesign.validation import SUM_TOLERANCE, as_array, as_floats, read_only, require
+from mechdesign.validation import SUM_TOLERANCE, Floats, Integers, as_array, as_floats, read_only, require
 
 __all__ = ["Attack", "bayes", "minimax", "optimal", "pairwise_minimax", "prior_free"]
 
@@ -36,7 +36,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-Floats = NDArray[np.float64]
 Belief = Prior | ArrayLike | None
 
 # How far the value of a strategy may lie above what the multipliers prove: relative to the value, and to the
@@ -242,7 +241,7 @@ class _Game:
         strategy[np.arange(self.observables), chosen] = 1.0
         return strategy
 
-    def observed(self) -> tuple[Floats, NDArray[np.int64]]:
+    def observed(self) -> tuple[Floats, Integers]:
         """Merge observables that say the same of the secret, and drop those that never occur.
 
         Return the merged columns, of shape (n, g), and for each observable its column, or -1. Two proportional columns
@@ -258,7 +257,7 @@ class _Game:
         np.add.at(merged.T, group[occurs], self.channel.T[occurs])
         return merged, group
 
-    def fill(self, strategy: Floats, group: NDArray[np.int64]) -> Floats:
+    def fill(self, strategy: Floats, group: Integers) -> Floats:
         """Give observables that never occur the estimate of least total error."""
         strategy[group < 0] = 0.0
         strategy[group < 0, self.distance.sum(axis=1).argmin()] = 1.0
@@ -300,7 +299,7 @@ def _game(channel: Channel | ArrayLike, distance: ArrayLike) -> _Game:
     return _Game(matrix, error)
 
 
-def _undominated(distance: Floats) -> NDArray[np.int64]:
+def _undominated(distance: Floats) -> Integers:
     """Find the estimates that no other one beats or equals for every secret; of equals, keep the first."""
     kept: list[int] = []
     # In order of total error, whoever dominates an estimate has been seen before it.

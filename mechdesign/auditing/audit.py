@@ -9,7 +9,7 @@ from fractions import Fraction
 
 import networkx as nx
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from mechdesign.arithmetic import in_own_arithmetic
@@ -33,7 +33,7 @@ from mechdesign.requirements.metric import MetricPrivacy
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.design import synthesise
 from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.validation import Floats, as_floats, as_integer, as_list, as_nonnegative, as_truth, require
+from mechdesign.validation import Floats, Integers, as_floats, as_integer, as_list, as_nonnegative, as_truth, require
 from mechdesign.warned import silenced
 
 __all__ = ["Audit", "PairLoss", "audit"]
@@ -145,7 +145,7 @@ class Audit:
         return most
 
     @cached_property
-    def ruled_out(self) -> NDArray[np.int64]:
+    def ruled_out(self) -> Integers:
         """For each secret how many others some answer to it rules out, shape (n,)."""
         best, _ = self._rates
         return np.bincount(self.bound.sources[np.isinf(best)], minlength=len(self.matrix))
@@ -206,7 +206,7 @@ class Audit:
         return {name: float(getattr(attack, name)(self.matrix, self.prior, self.error).distortion) for name in names}
 
     @cached_property
-    def _rates(self) -> tuple[Floats, NDArray[np.int64]]:
+    def _rates(self) -> tuple[Floats, Integers]:
         return rates(self._rows, self.bound)
 
     @property

@@ -14,7 +14,7 @@ from mechdesign.certify.exact import nearest
 from mechdesign.computed import cached_property
 from mechdesign.errors import InputError, Shown
 from mechdesign.model.channel import Channel
-from mechdesign.validation import Floats, read_only, require, require_unmasked
+from mechdesign.validation import Floats, Integers, read_only, require, require_unmasked
 
 __all__ = ["SUM_TOLERANCE", "Rows", "exact_rows"]
 
@@ -68,7 +68,7 @@ class Rows:
         return max(abs(total - 1) for total in self.sums)
 
     @cached_property
-    def split(self) -> tuple[Floats, NDArray[np.int64]]:
+    def split(self) -> tuple[Floats, Integers]:
         """p(o|s) as x·2**e, both (n, m): within 3·2**-53 of it relatively, whatever the size of entries and sums."""
         mantissas, exponents = np.frexp(self.floats)
         exponents = exponents.astype(np.int64)

@@ -15,13 +15,12 @@ from fractions import Fraction
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.auditing.rows import Rows
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.exact import float_up
 from mechdesign.certify.exponential import ln_below, ln_upper
-from mechdesign.validation import Floats
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["LARGEST", "Tight", "Witness", "rates", "tight", "unequal"]
 
@@ -108,7 +107,7 @@ def _is_at_most(ratio: Fraction, limit: Fraction) -> bool:
     raise ArithmeticError(f"ln({ratio}) and {limit} are too close to each other")
 
 
-def rates(rows: Rows, bound: ExponentBound) -> tuple[Floats, NDArray[np.int64]]:
+def rates(rows: Rows, bound: ExponentBound) -> tuple[Floats, Integers]:
     """Return for each pair the least ε that it needs by itself, up to rounding, and the observable that needs it.
 
     Both have shape (k,). The ε is infinite where the second secret never gives what the first does, and only there; a
@@ -126,7 +125,7 @@ def rates(rows: Rows, bound: ExponentBound) -> tuple[Floats, NDArray[np.int64]]:
     return best, places
 
 
-def _gains(rows: Rows, bound: ExponentBound, part: slice | NDArray[np.int64]) -> Floats:
+def _gains(rows: Rows, bound: ExponentBound, part: slice | Integers) -> Floats:
     """Return ln p(o|s) − ln p(o|t), shape (pairs, m): −∞ where p(o|s) is 0, ∞ where only p(o|t) is."""
     mantissas, exponents = rows.split
     sources, targets = bound.sources[part], bound.targets[part]

@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any, cast
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.bench.contestants import Contestant
 from mechdesign.bench.families import RowPairs
@@ -16,10 +15,9 @@ from mechdesign.bench.verdicts import OPTIMAL_GAP, SLACK, Verdict, claimed
 from mechdesign.leakage.row_pair import row_pair_program
 from mechdesign.programs.fractional import CharnesCooper, charnes_cooper
 from mechdesign.solvers import Answer, BackEnd, find
+from mechdesign.validation import Floats
 
 __all__ = ["largest_leakage", "phases", "reduced"]
-
-Floats = NDArray[np.float64]
 
 
 def phases(pairs: RowPairs, contestant: Contestant, threads: int) -> Iterator[dict[str, Any]]:

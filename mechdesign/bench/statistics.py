@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.bench.verdicts import Verdict
+from mechdesign.validation import Floats
 
 __all__ = [
     "Score",
@@ -23,7 +23,7 @@ __all__ = [
     "solved",
 ]
 
-Floats = NDArray[np.float64]
+
 Results = Sequence[Mapping[str, Any]]
 
 SHIFT = 1.0

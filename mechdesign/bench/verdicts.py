@@ -8,17 +8,16 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.auditing.rows import exact_rows
 from mechdesign.auditing.tight import tight
 from mechdesign.certify.claims import ExponentBound, Floor
 from mechdesign.model.problem import Problem
 from mechdesign.solvers import Status
+from mechdesign.validation import Flags, Floats
 
 __all__ = ["OPTIMAL_GAP", "SLACK", "Returned", "Verdict", "claimed", "returned", "tight_epsilon"]
 
-Floats = NDArray[np.float64]
 
 OPTIMAL_GAP = 1e-5
 """The relative distance from a proved lower bound up to which a cost counts as optimal."""
@@ -113,7 +112,7 @@ def tight_epsilon(matrix: Floats, bound: ExponentBound) -> float:
     return tight(exact_rows(matrix, weights=True), replace(bound, **arrays)).epsilon
 
 
-def _differ(positive: Floats, bound: ExponentBound, pairs: NDArray[np.bool_]) -> bool:
+def _differ(positive: Floats, bound: ExponentBound, pairs: Flags) -> bool:
     """Tell whether rows differ that are at distance 0, by more than what rounding makes of them."""
     rows = positive / positive.sum(axis=1, keepdims=True)
     return bool((np.abs(rows[bound.sources[pairs]] - rows[bound.targets[pairs]]) > SLACK).any())

@@ -6,10 +6,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, qr, solve_triangular
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
+
+from mechdesign.validation import Floats
 
 from .edge_space import EdgeSpace
 
@@ -22,10 +23,8 @@ __all__ = [
     "squared_error",
 ]
 
-_Floats = NDArray[np.float64]
 
-
-def hierarchical_levels(size: int, fanout: int) -> list[_Floats]:
+def hierarchical_levels(size: int, fanout: int) -> list[Floats]:
     """Return the levels of a tree over `size` ordered values: a 0/1 matrix each, from the root to the leaves."""
     levels, width = [], 1
     while width < size:
@@ -34,7 +33,7 @@ def hierarchical_levels(size: int, fanout: int) -> list[_Floats]:
     return [np.ones((1, size)), *reversed(levels)]
 
 
-def ordered_hierarchical_levels(size: int, theta: int, fanout: int) -> list[_Floats]:
+def ordered_hierarchical_levels(size: int, theta: int, fanout: int) -> list[Floats]:
     """Return the levels of the ordered hierarchical strategy: cumulative counts at every θ-th value, trees in between.
 
     A record that moves by at most θ values changes one of the cumulative counts and two counts of each level below
@@ -50,7 +49,7 @@ def ordered_hierarchical_levels(size: int, theta: int, fanout: int) -> list[_Flo
     return levels + trees[::-1]
 
 
-def balanced_levels(levels: Sequence[_Floats], space: EdgeSpace, gram: _Floats, norm: int) -> _Floats:
+def balanced_levels(levels: Sequence[Floats], space: EdgeSpace, gram: Floats, norm: int) -> Floats:
     """Weight the levels of a strategy for the least error at a given privacy.
 
     Minimises tr(M·(Σ u_l² A_lᵀA_l)⁻¹)·Δ(u)² over u > 0, with Δ(u) = Σ u_l s_l for the ℓ1 norm and Δ(u)² = Σ u_l² s_l²
@@ -66,15 +65,15 @@ def balanced_levels(levels: Sequence[_Floats], space: EdgeSpace, gram: _Floats, 
     Returns:
         The weighted rows in the coordinates of the forest, shape (k, d).
     """
-    parts: list[_Floats] = [part[np.abs(part).max(axis=1) > 0] for part in map(space.differences, levels)]
+    parts: list[Floats] = [part[np.abs(part).max(axis=1) > 0] for part in map(space.differences, levels)]
     parts = [part for part in parts if len(part)]
     if len(parts) == 1:
         return parts[0]
     changes = np.array([largest_change(part, space, norm) for part in parts])
     grams = [part.T @ part for part in parts]
-    visited: list[tuple[float, _Floats]] = []
+    visited: list[tuple[float, Floats]] = []
 
-    def objective(logs: _Floats) -> tuple[float, _Floats]:
+    def objective(logs: Floats) -> tuple[float, Floats]:
         # Only the ratios of budgets count: the largest is 1, and none overflows.
         logs = logs - logs.max()
         squares = np.exp(2 * logs)
@@ -105,14 +104,14 @@ def balanced_levels(levels: Sequence[_Floats], space: EdgeSpace, gram: _Floats, 
     return np.vstack([weight * part for weight, part in zip(weights, parts, strict=True)])
 
 
-def largest_change(rows: _Floats, space: EdgeSpace, norm: int) -> float:
+def largest_change(rows: Floats, space: EdgeSpace, norm: int) -> float:
     """Return the largest ‖Ae‖₁, or ‖Ae‖₂² for norm 2, over the edges, in floating point: for comparisons only."""
     columns = np.ascontiguousarray(space.paths @ rows.T)
     distances = cdist(columns, columns, "cityblock" if norm == 1 else "sqeuclidean")
     return float(distances[space.edges[:, 0], space.edges[:, 1]].max())
 
 
-def decoder(rows: _Floats) -> _Floats:
+def decoder(rows: Floats) -> Floats:
     """Return A⁺ for rows A of full rank, shape (d, k)."""
     if len(rows) < rows.shape[1]:
         return decoder(rows.T).T
@@ -120,15 +119,15 @@ def decoder(rows: _Floats) -> _Floats:
     return np.asarray(solve_triangular(triangular, orthogonal.T, check_finite=False))
 
 
-def squared_error(decoding: _Floats, gram: _Floats) -> float:
+def squared_error(decoding: Floats, gram: Floats) -> float:
     """Return tr(M·A⁺(A⁺)ᵀ): the total squared error over the workload at noise of unit variance."""
     return float((decoding * (gram @ decoding)).sum())
 
 
-def _blocks(size: int, width: int, period: int) -> _Floats:
+def _blocks(size: int, width: int, period: int) -> Floats:
     """Return the indicators of blocks of `width` values, counted anew after every `period` values."""
     values = np.arange(size)
     labels = (values // period) * (-(-period // width)) + (values % period) // width
     _, numbers = np.unique(labels, return_inverse=True)
-    indicators: _Floats = (numbers == np.arange(numbers.max() + 1)[:, None]).astype(float)
+    indicators: Floats = (numbers == np.arange(numbers.max() + 1)[:, None]).astype(float)
     return indicators

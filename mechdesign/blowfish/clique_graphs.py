@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.secret_graphs import (
     BLOCK,
-    Booleans,
     Edge,
     Largest,
     SecretGraph,
@@ -26,7 +25,7 @@ from mechdesign.blowfish.secret_graphs import (
 )
 from mechdesign.computed import cached_property
 from mechdesign.errors import InputError
-from mechdesign.validation import Integers, as_labels, read_only, require_unmasked
+from mechdesign.validation import Flags, Integers, as_labels, read_only, require_unmasked
 
 __all__ = ["AttributeGraph", "CliqueGraph", "CompleteGraph", "PartitionGraph", "block_numbers"]
 
@@ -47,7 +46,7 @@ class CliqueGraph(SecretGraph):
             total += sum(size * (size - 1) // 2 * times for size, times in _tally(sizes))
         return total
 
-    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Booleans:
+    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
         """Say for each two nodes whether an edge joins them."""
         first, second = np.broadcast_arrays(np.asarray(x), np.asarray(y))
         values = (first != second) & (first < self.size) & (second < self.size)
@@ -131,7 +130,7 @@ class CompleteGraph(CliqueGraph):
         """Return the number of edges."""
         return self.size * (self.size - 1) // 2
 
-    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Booleans:
+    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
         """Say for each two nodes whether an edge joins them."""
         first, second = np.asarray(x), np.asarray(y)
         return np.asarray((first != second) & (first < self.size) & (second < self.size))

@@ -7,11 +7,11 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.blowfish.domain import Domain
 from mechdesign.errors import InputError
-from mechdesign.validation import Integers, as_array, as_list, read_only, require_kind, require_unmasked
+from mechdesign.validation import Flags, Integers, as_array, as_list, read_only, require_kind, require_unmasked
 
 __all__ = ["Constraint", "as_constraints", "kinds_of", "marginal_constraints"]
 
@@ -29,7 +29,7 @@ class Constraint:
         known: the known count, or None where it is only said to be known.
     """
 
-    counted: NDArray[np.bool_]
+    counted: Flags
     known: int | None = None
 
     def __eq__(self, other: object) -> bool:
@@ -48,7 +48,7 @@ def as_constraints(given: Iterable[object], size: int) -> tuple[Constraint, ...]
     return tuple(_constraint(entry, size, f"constraints[{index}]") for index, entry in enumerate(given))
 
 
-def kinds_of(constraints: Sequence[Constraint], size: int, *, null: bool = False) -> tuple[Integers, NDArray[np.bool_]]:
+def kinds_of(constraints: Sequence[Constraint], size: int, *, null: bool = False) -> tuple[Integers, Flags]:
     """Return the kind of each value, shape (|T|,), and which constraints count each kind, shape (kinds, constraints).
 
     Values are of one kind if the same constraints count them. With `null` the null node follows the values: it is of
@@ -68,7 +68,7 @@ def kinds_of(constraints: Sequence[Constraint], size: int, *, null: bool = False
 
 def marginal_constraints(
     domain: Domain, names: Sequence[str], table: ArrayLike | None = None
-) -> list[NDArray[np.bool_] | tuple[NDArray[np.bool_], int]]:
+) -> list[Flags | tuple[Flags, int]]:
     """Return the constraints that the marginal table of some attributes is publicly known.
 
     >>> domain = Domain({"age": range(3), "sex": ["f", "m"]})

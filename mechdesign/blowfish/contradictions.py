@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import optimize
 
 from mechdesign.blowfish.constraints import Constraint, kinds_of
 from mechdesign.errors import InputError, SolverError
+from mechdesign.validation import Floats
 
 __all__ = ["check_consistent", "contradictory"]
 
@@ -59,7 +59,7 @@ def contradictory(constraints: Sequence[Constraint], size: int) -> tuple[int, ..
     return tuple(known[row] for row in kept)
 
 
-def _possible(counted: NDArray[np.float64], answers: NDArray[np.float64]) -> bool:
+def _possible(counted: Floats, answers: Floats) -> bool:
     """Say whether some table has the counts; a yes is checked in whole numbers."""
     result = optimize.milp(
         np.zeros(counted.shape[1]),

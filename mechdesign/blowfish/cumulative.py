@@ -28,7 +28,7 @@ from mechdesign.certify.exact import exact, exact_text
 from mechdesign.computed import cached_property
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteLaplace, as_confidence
-from mechdesign.validation import as_array, as_generator, as_integer, require_kind
+from mechdesign.validation import Floats, Integers, as_array, as_generator, as_integer, require_kind
 
 __all__ = ["CumulativeRelease", "hierarchical", "ordered", "ordered_hierarchical", "release_cumulative"]
 
@@ -37,8 +37,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 Rng = np.random.Generator | int | None
 _Noisy = Callable[[DiscreteLaplace, Integers], Integers]
 

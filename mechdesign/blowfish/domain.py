@@ -18,7 +18,7 @@ from mechdesign.certify.exact import exact
 from mechdesign.certify.texts import require_plain, require_plain_texts
 from mechdesign.computed import cached_property
 from mechdesign.errors import InputError
-from mechdesign.validation import Integers, as_floats, as_integer, read_only, require_unmasked
+from mechdesign.validation import Floats, Integers, as_floats, as_integer, read_only, require_unmasked
 
 __all__ = ["Attribute", "Domain"]
 
@@ -150,7 +150,7 @@ class Attribute:
             raise self._outside(path, row, value.item() if isinstance(value, np.generic) else value)
         return codes
 
-    def nearest_codes(self, column: NDArray[np.float64], path: str) -> Integers:
+    def nearest_codes(self, column: Floats, path: str) -> Integers:
         """Return the numbers of the values nearest to reals; raise `InputError` naming the first row out of range."""
         if not self.numeric:
             raise InputError(f"{path}[{self.name!r}]", "is not a numeric attribute", bound="numbers")

@@ -5,21 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
 from mechdesign.computed import cached_property
+from mechdesign.validation import Flags, Floats, Integers
 
 __all__ = ["EdgeSpace", "edge_space"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-_Floats = NDArray[np.float64]
-_Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -43,12 +39,12 @@ class EdgeSpace:
     """
 
     size: int
-    edges: _Integers
-    paths: _Floats
-    children: _Integers
-    parents: _Integers
-    component: _Integers
-    free: _Integers
+    edges: Integers
+    paths: Floats
+    children: Integers
+    parents: Integers
+    component: Integers
+    free: Integers
 
     @property
     def rank(self) -> int:
@@ -56,41 +52,41 @@ class EdgeSpace:
         return len(self.children)
 
     @cached_property
-    def in_forest(self) -> NDArray[np.bool_]:
+    def in_forest(self) -> Flags:
         """Say which edges belong to the forest, shape (m,)."""
         known = np.minimum(self.children, self.parents) * (self.size + 1) + np.maximum(self.children, self.parents)
         return np.isin(self.edges.min(axis=1) * (self.size + 1) + self.edges.max(axis=1), known)
 
     @cached_property
-    def totals(self) -> _Floats:
+    def totals(self) -> Floats:
         """Return the queries outside the span, one 0/1 row per component whose total no edge changes."""
-        totals: _Floats = (self.component[None, :] == self.free[:, None]).astype(float)
+        totals: Floats = (self.component[None, :] == self.free[:, None]).astype(float)
         return totals
 
-    def differences(self, rows: _Floats) -> _Floats:
+    def differences(self, rows: Floats) -> Floats:
         """Return the rows' differences along the forest, shape (k, d)."""
         padded = np.concatenate([rows, np.zeros((len(rows), 1))], axis=1)
-        result: _Floats = padded[:, self.children] - padded[:, self.parents]
+        result: Floats = padded[:, self.children] - padded[:, self.parents]
         return result
 
-    def congruence(self, matrix: _Floats) -> _Floats:
+    def congruence(self, matrix: Floats) -> Floats:
         """Return TᵀMT for a symmetric M on values, with T the differences along the forest."""
         return self.differences(self.differences(matrix).T)
 
-    def histogram(self, below: _Floats) -> _Floats:
+    def histogram(self, below: Floats) -> Floats:
         """Return T·v for columns v of counts below the edges of the forest: shape (size, …)."""
         result = np.zeros((self.size + 1, *below.shape[1:]))
         np.add.at(result, self.children, below)
         np.subtract.at(result, self.parents, below)
         return result[: self.size]
 
-    def centred(self, rows: _Floats) -> _Floats:
+    def centred(self, rows: Floats) -> Floats:
         """Return the rows' orthogonal projections on the span of the edges."""
         sums = rows @ self.totals.T
-        result: _Floats = rows - (sums / self.totals.sum(axis=1)) @ self.totals
+        result: Floats = rows - (sums / self.totals.sum(axis=1)) @ self.totals
         return result
 
-    def laplacian(self, weights: _Floats) -> _Floats:
+    def laplacian(self, weights: Floats) -> Floats:
         """Return Σ w_e (e_x − e_y)(e_x − e_y)ᵀ over the edges, shape (size + 1, size + 1)."""
         nodes = self.size + 1
         first, second = self.edges.T
@@ -99,7 +95,7 @@ class EdgeSpace:
         return np.diag(pairs.sum(axis=0)) - pairs
 
 
-def edge_space(size: int, edges: _Integers) -> EdgeSpace:
+def edge_space(size: int, edges: Integers) -> EdgeSpace:
     """Return the span of the edges of a graph on values 0 … size − 1, the null node being `size`.
 
     The forest is the shortest one for the values' numbers, a chain wherever neighbouring numbers are joined.

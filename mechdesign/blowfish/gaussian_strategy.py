@@ -7,18 +7,16 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import eigh
 from scipy.sparse import coo_array, csr_array
+
+from mechdesign.validation import Floats, Integers
 
 from .edge_space import EdgeSpace
 
 __all__ = ["OptimalGram", "optimal_gram", "symmetries"]
 
-_Floats = NDArray[np.float64]
-_Integers = NDArray[np.int64]
 
-# Weights below e^-60 of the total are as good as zero, and can still grow again within a few steps.
 _SMALLEST_LOG = -60.0
 _RANK = 1e-11
 
@@ -36,8 +34,8 @@ class OptimalGram:
         seconds: wall-clock time.
     """
 
-    gram: _Floats
-    weights: _Floats
+    gram: Floats
+    weights: Floats
     lower: float
     upper: float
     iterations: int
@@ -45,9 +43,9 @@ class OptimalGram:
 
 
 def optimal_gram(
-    gram: _Floats,
+    gram: Floats,
     space: EdgeSpace,
-    mirrors: Sequence[_Integers] = (),
+    mirrors: Sequence[Integers] = (),
     *,
     tolerance: float = 2e-5,
     iterations: int = 1000,
@@ -115,7 +113,7 @@ def optimal_gram(
     return OptimalGram(best, orbits.spread(best_weights), lower, upper, step, time.perf_counter() - start)
 
 
-def symmetries(gram: _Floats, space: EdgeSpace, shape: tuple[int, ...]) -> list[_Integers]:
+def symmetries(gram: Floats, space: EdgeSpace, shape: tuple[int, ...]) -> list[Integers]:
     """Return the reversals of one attribute each that map the workload and the policy to themselves.
 
     Args:
@@ -138,7 +136,7 @@ def symmetries(gram: _Floats, space: EdgeSpace, shape: tuple[int, ...]) -> list[
 class _Orbits:
     """The orbits of the edges under the mirrors, one weight each."""
 
-    def __init__(self, space: EdgeSpace, mirrors: Sequence[_Integers]) -> None:
+    def __init__(self, space: EdgeSpace, mirrors: Sequence[Integers]) -> None:
         self._nodes = space.size + 1
         self._mirrors = [np.append(mirror, space.size) for mirror in mirrors]
         keys = _keys(space.edges, space.size)
@@ -152,7 +150,7 @@ class _Orbits:
         )
         self.representatives = space.edges[index]
 
-    def laplacian(self, weights: _Floats) -> _Floats:
+    def laplacian(self, weights: Floats) -> Floats:
         """Return the Laplacian, without the null node, of the edges with each orbit's weight spread over it evenly."""
         first, second = self.representatives.T
         pairs = coo_array((weights, (first, second)), shape=(self._nodes, self._nodes)).toarray()
@@ -161,23 +159,23 @@ class _Orbits:
             pairs = (pairs + pairs[np.ix_(mirror, mirror)]) / 2
         return (np.diag(pairs.sum(axis=0)) - pairs)[:-1, :-1]
 
-    def spread(self, weights: _Floats) -> _Floats:
+    def spread(self, weights: Floats) -> Floats:
         """Return the weights of the edges from those of the orbits."""
-        spread: _Floats = (weights / self.multiplicities)[self._orbit]
+        spread: Floats = (weights / self.multiplicities)[self._orbit]
         return spread
 
 
-def _moved(edges: _Integers, mirror: _Integers) -> _Integers:
-    moved: _Integers = np.append(mirror, len(mirror))[edges]
+def _moved(edges: Integers, mirror: Integers) -> Integers:
+    moved: Integers = np.append(mirror, len(mirror))[edges]
     return moved
 
 
-def _keys(edges: _Integers, size: int) -> _Integers:
-    keys: _Integers = edges.min(axis=1) * (size + 1) + edges.max(axis=1)
+def _keys(edges: Integers, size: int) -> Integers:
+    keys: Integers = edges.min(axis=1) * (size + 1) + edges.max(axis=1)
     return keys
 
 
-def _blocks(gram: _Floats, size: int, mirrors: Sequence[_Integers]) -> list[tuple[_Floats, csr_array]]:
+def _blocks(gram: Floats, size: int, mirrors: Sequence[Integers]) -> list[tuple[Floats, csr_array]]:
     """Return for each joint eigenspace of the mirrors a factor F of M on it, and its orthonormal basis."""
     bases = [csr_array(np.eye(size))]
     for mirror in mirrors:

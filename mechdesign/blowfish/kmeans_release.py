@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any, ClassVar
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.accounting.partition import UNKNOWN
 from mechdesign.arithmetic import in_own_arithmetic
@@ -25,7 +25,16 @@ from mechdesign.blowfish.true_answers import check_table, true_answers
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteLaplace, as_confidence
-from mechdesign.validation import as_floats, as_generator, as_integer, read_only, require_kind, require_unmasked
+from mechdesign.validation import (
+    Floats,
+    Integers,
+    as_floats,
+    as_generator,
+    as_integer,
+    read_only,
+    require_kind,
+    require_unmasked,
+)
 
 __all__ = ["ClusteringRelease", "kmeans"]
 
@@ -34,10 +43,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
-
-# Beyond, centroids and labels of the answers would fill the memory.
 _MOST_CLUSTERS = 1_000_000
 
 

@@ -52,7 +52,7 @@ from mechdesign.blowfish.policy_like import require_policy
 from mechdesign.blowfish.secret_graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph
 from mechdesign.blowfish.zero_sums import longest, minimal_zero_sums, rank
 from mechdesign.computed import cached_property
-from mechdesign.validation import Integers, read_only
+from mechdesign.validation import Flags, Integers, read_only
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.policy_like import PolicyLike
@@ -267,10 +267,10 @@ class _Dependence:
         used = [(len(effects[f]), int(times[f])) for f in np.flatnonzero(times)]
         return math.prod(math.comb(choices + number - 1, number) for choices, number in used)
 
-    def _cross(self, edges: Integers) -> NDArray[np.bool_]:
+    def _cross(self, edges: Integers) -> Flags:
         return np.asarray(self.labels[edges[:, 0]] != self.labels[edges[:, 1]])
 
-    def _listed(self, chosen: Callable[[NDArray[np.bool_]], NDArray[np.bool_]]) -> ExplicitGraph:
+    def _listed(self, chosen: Callable[[Flags], Flags]) -> ExplicitGraph:
         assert self.edges is not None
         edges = self.edges[chosen(self._cross(self.edges))]
         read_only(edges)

@@ -31,7 +31,7 @@ from mechdesign.blowfish.workload import Workload
 from mechdesign.certify.exact import exact, exact_text, printed
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE, as_confidence
-from mechdesign.validation import as_generator, require_unmasked
+from mechdesign.validation import Floats, Integers, as_generator, require_unmasked
 
 if TYPE_CHECKING:
     from mechdesign.accounting.partition import Partition
@@ -52,7 +52,7 @@ def __dir__() -> list[str]:
 
 
 Rng = np.random.Generator | int | None
-Integers = NDArray[np.int64]
+
 
 _MOST_WEIGHTS = 4_000_000
 # What a histogram holds: 2 GiB of labels and answers.
@@ -235,7 +235,7 @@ def release_sum(
     return _with_noise(asked, policy, budget, rng, ledger, confidence, together)
 
 
-def weights_of(workload: Workload) -> NDArray[np.float64]:
+def weights_of(workload: Workload) -> Floats:
     """Return the matrix of a workload that is not too large for one.
 
     Raises:
@@ -253,7 +253,7 @@ def weights_of(workload: Workload) -> NDArray[np.float64]:
     return workload.matrix()
 
 
-def step_of(weights: NDArray[np.float64]) -> Fraction:
+def step_of(weights: Floats) -> Fraction:
     """Return the largest step of which all weights, as the decimals that they print, are multiples.
 
     >>> step_of(np.array([[0.5, 0.25], [1.0, 3.0]]))

@@ -18,7 +18,7 @@ from mechdesign.mechanisms.discrete import (
     DiscreteNoise,
     as_confidence,
 )
-from mechdesign.validation import as_generator
+from mechdesign.validation import Floats, Integers, as_generator
 
 from .budget import Budget, LedgerLike
 from .charging import charge, classes_of_workload
@@ -36,10 +36,6 @@ __all__ = ["Strategy"]
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-_Floats = NDArray[np.float64]
-_Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -69,12 +65,12 @@ class Strategy:
     kind: str
     reason: str
     candidates: tuple[tuple[str, str, float], ...]
-    rows: _Integers = field(repr=False)
+    rows: Integers = field(repr=False)
     unit: Fraction
     power: Fraction
     bound: StrategyBound = field(repr=False)
     space: EdgeSpace = field(repr=False)
-    decoding: _Floats = field(repr=False)
+    decoding: Floats = field(repr=False)
     trace: float = field(repr=False)
 
     def __repr__(self) -> str:
@@ -86,12 +82,12 @@ class Strategy:
         return f"Strategy({self.kind}, {self.noise} noise, {len(self.rows)} queries, {excess:.4g} × the proven limit)"
 
     @property
-    def matrix(self) -> _Floats:
+    def matrix(self) -> Floats:
         """Return the strategy A, shape (k, |T|): the noisy rows only, within the span of the edges."""
         return self.space.centred((self.rows * float(self.unit)).astype(np.float64))
 
     @property
-    def exact_rows(self) -> _Floats:
+    def exact_rows(self) -> Floats:
         """Return the queries that no edge changes and that are released exactly, 0/1 of shape (c, |T|)."""
         return self.space.totals
 
@@ -153,17 +149,17 @@ class Strategy:
         scale = 2 / budget**2 if self.noise == "laplace" else 1 / (2 * budget)
         return self.bound.value * float(scale) * (1 - 2**-50)
 
-    def estimate(self, noisy: NDArray[Any], exact_counts: NDArray[Any]) -> _Floats:
+    def estimate(self, noisy: NDArray[Any], exact_counts: NDArray[Any]) -> Floats:
         """Return the histogram decoded from noisy answers, in units of `unit`, and exact component totals.
 
         Args:
             noisy: the noisy answers to `rows`, shape (k,).
             exact_counts: a histogram with the true totals of the components, shape (|T|,).
         """
-        result: _Floats = exact_counts + self.space.histogram(self.decoding @ (noisy * float(self.unit)))
+        result: Floats = exact_counts + self.space.histogram(self.decoding @ (noisy * float(self.unit)))
         return result
 
-    def standard_errors(self, *, epsilon: Any = None, rho: Any = None) -> _Floats:
+    def standard_errors(self, *, epsilon: Any = None, rho: Any = None) -> Floats:
         """Return the standard error of each answer, shape (queries,)."""
         law = self.law(epsilon=epsilon, rho=rho)
         if law is None:
@@ -175,7 +171,7 @@ class Strategy:
             # What the coefficients of a query have in common would drown small differences.
             spread = self.space.differences(self.workload.matrix()) @ self.decoding * float(self.unit)
             variances = (spread**2).sum(axis=1)
-        result: _Floats = np.sqrt(law.variance * variances)
+        result: Floats = np.sqrt(law.variance * variances)
         return result
 
     def release(

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from mechdesign.certify.exact import exact, float_up, is_flushing, least_float, nearest, printed
 from mechdesign.errors import InputError
-from mechdesign.validation import require_unmasked
+from mechdesign.validation import Floats, require_unmasked
 
 __all__ = ["Lattice", "as_lattice", "plain", "root_up"]
 
@@ -103,7 +103,7 @@ def _small(array: NDArray[Any], factor: int = 1) -> NDArray[Any]:
     return array.astype(np.int64 if fits else object)
 
 
-def _from_floats(array: NDArray[np.float64], path: str) -> Lattice:
+def _from_floats(array: Floats, path: str) -> Lattice:
     good = np.abs(array) <= _LARGEST
     if not good.all():
         place = np.unravel_index(int(np.argmin(good)), array.shape)

@@ -13,7 +13,7 @@ from typing import Any
 
 import networkx as nx
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.blowfish.policy import Policy
@@ -25,7 +25,7 @@ from mechdesign.model.problem import Problem
 from mechdesign.requirements.kinds import GraphPrivacy
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.design import design
-from mechdesign.validation import as_array, as_floats, as_integer, require_kind
+from mechdesign.validation import Floats, as_array, as_floats, as_integer, require_kind
 
 __all__ = ["CountCosts", "compare_counts", "optimal_attribute", "optimal_count", "remapped_cost"]
 
@@ -33,8 +33,6 @@ __all__ = ["CountCosts", "compare_counts", "optimal_attribute", "optimal_count",
 def __dir__() -> list[str]:
     return sorted(__all__)
 
-
-Floats = NDArray[np.float64]
 
 _COSTS = ("absolute", "squared", "hamming")
 _LARGEST = 2000

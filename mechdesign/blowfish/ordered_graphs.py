@@ -14,7 +14,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.blowfish.secret_graphs import (
     BLOCK,
-    Booleans,
     Edge,
     Largest,
     SecretGraph,
@@ -24,7 +23,7 @@ from mechdesign.blowfish.secret_graphs import (
     one_per_pair,
 )
 from mechdesign.computed import cached_property
-from mechdesign.validation import Integers
+from mechdesign.validation import Flags, Integers
 
 __all__ = ["OrderedGraph", "ThresholdGraph"]
 
@@ -65,7 +64,7 @@ class OrderedGraph(SecretGraph):
         """Return the number of edges."""
         return int(self._widths.sum())
 
-    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Booleans:
+    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
         """Say for each two nodes whether an edge joins them."""
         low, high = np.minimum(x, y), np.maximum(x, y)
         values = (low < high) & (high < self.size)
@@ -162,7 +161,7 @@ class ThresholdGraph(SecretGraph):
         # Ordered pairs, the values paired with themselves included.
         return (sum(counts.values()) - self.size) // 2
 
-    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Booleans:
+    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
         """Say for each two nodes whether an edge joins them."""
         first, second = np.broadcast_arrays(np.asarray(x), np.asarray(y))
         values = (first != second) & (first < self.size) & (second < self.size)

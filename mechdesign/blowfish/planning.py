@@ -9,7 +9,6 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.blowfish.budget import Budget
@@ -29,7 +28,7 @@ from mechdesign.blowfish.values import read_ranges
 from mechdesign.blowfish.workload import Workload, as_workload, prefixes
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import InputError
-from mechdesign.validation import as_array, require_kind
+from mechdesign.validation import Floats, as_array, require_kind
 
 __all__ = [
     "Option",
@@ -47,7 +46,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-Floats = NDArray[np.float64]
 Ranges = Sequence[tuple[int, int]]
 
 # Up to so many values strategies are found for comparison, which takes seconds.

@@ -9,13 +9,13 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.blowfish.range_tree import RangeTree
 from mechdesign.blowfish.secret_graphs import require_room
 from mechdesign.certify.exact import nearest
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteLaplace
+from mechdesign.validation import Floats
 
 __all__ = ["RangeNoise", "interval_about"]
 
@@ -24,9 +24,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-Floats = NDArray[np.float64]
-
-# Noise that is almost never there counts as this: products of inverse variances stay finite.
 _LEAST_VARIANCE = 1e-60
 
 

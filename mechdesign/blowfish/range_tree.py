@@ -25,16 +25,13 @@ from numpy.typing import NDArray
 from scipy.linalg import solveh_banded
 
 from mechdesign.computed import cached_property
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["Block", "RangeTree", "height"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 def height(size: int, fanout: int) -> int:

@@ -17,15 +17,13 @@ from mechdesign.blowfish.range_noise import interval_about
 from mechdesign.blowfish.values import find_label, read_label
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
+from mechdesign.validation import Floats
 
 __all__ = ["Distribution", "Estimate", "Quantile", "cdf", "quantile", "quantile_numbers", "range_query"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -19,7 +19,7 @@ from mechdesign.blowfish.definitions import EARLIER
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.texts import to_cell
 from mechdesign.errors import ExportError, InputError
-from mechdesign.validation import read_only, require_kind
+from mechdesign.validation import Floats, read_only, require_kind
 
 __all__ = ["ANSWERS", "HEADER", "VERSION", "Description", "Header", "Release"]
 
@@ -28,7 +28,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-Floats = NDArray[np.float64]
 Column = NDArray[Any]
 
 VERSION = 2

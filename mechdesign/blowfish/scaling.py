@@ -5,9 +5,10 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import nearest
+from mechdesign.validation import Floats
 
 __all__ = ["scaled"]
 
@@ -15,7 +16,7 @@ __all__ = ["scaled"]
 _LARGEST = 1 << 900
 
 
-def scaled(numbers: ArrayLike, step: Fraction) -> NDArray[np.float64]:
+def scaled(numbers: ArrayLike, step: Fraction) -> Floats:
     """Return numbers × step, float64 of the shape of the numbers, which are finite.
 
     >>> scaled([3], Fraction(1, 10)).tolist(), scaled([3], Fraction(5, 10**324)).tolist()
@@ -24,7 +25,7 @@ def scaled(numbers: ArrayLike, step: Fraction) -> NDArray[np.float64]:
     array = np.asarray(numbers)
     if max(abs(step.numerator), step.denominator) < _LARGEST:
         # In this order 3 steps of 0.1 are 0.3.
-        found: NDArray[np.float64] = array * float(step.numerator) / float(step.denominator)
+        found: Floats = array * float(step.numerator) / float(step.denominator)
         return found
     flat = [nearest(Fraction(number) * step) for number in array.ravel().tolist()]
     return np.array(flat, dtype=np.float64).reshape(array.shape)

@@ -22,7 +22,7 @@ from scipy.sparse.csgraph import connected_components
 
 from mechdesign.computed import cached_property
 from mechdesign.errors import InputError
-from mechdesign.validation import Integers, read_only
+from mechdesign.validation import Flags, Integers, read_only
 
 __all__ = [
     "LARGEST_EDGE_LIST",
@@ -48,7 +48,7 @@ BLOCK = 1 << 18
 LARGEST_ARRAY = 1 << 26
 """Number of values up to which an array with an entry for each of them is made: half a GiB."""
 
-Booleans = NDArray[np.bool_]
+
 Edge = tuple[int, int]
 
 
@@ -91,7 +91,7 @@ class SecretGraph(ABC):
         """Return the number of edges."""
 
     @abstractmethod
-    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Booleans:
+    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
         """Say for each two nodes, arrays of numbers that broadcast, whether an edge joins them."""
 
     @abstractmethod
@@ -249,7 +249,7 @@ class ExplicitGraph(SecretGraph):
     def _codes(self) -> Integers:
         return np.sort(self.listed[:, 0] * (self.size + 1) + self.listed[:, 1])
 
-    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Booleans:
+    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
         """Say for each two nodes whether an edge joins them."""
         first, second = np.asarray(x, dtype=np.int64), np.asarray(y, dtype=np.int64)
         codes = np.minimum(first, second) * (self.size + 1) + np.maximum(first, second)
@@ -283,7 +283,7 @@ class NullGraph(SecretGraph):
         """Return the number of edges."""
         return self.size
 
-    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Booleans:
+    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
         """Say for each two nodes whether an edge joins them."""
         return np.asarray((np.asarray(x) == self.size) ^ (np.asarray(y) == self.size))
 
@@ -341,7 +341,7 @@ class UnionGraph(SecretGraph):
     def _without_null(self) -> int:
         return sum(part.kind != "null" for part in self.parts)
 
-    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Booleans:
+    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
         """Say for each two nodes whether an edge joins them."""
         return np.asarray(np.logical_or.reduce([part.has_edge(x, y) for part in self.parts]))
 

@@ -7,8 +7,9 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigh
+
+from mechdesign.validation import Floats
 
 from .edge_space import EdgeSpace
 from .workload import RangeQueries, Workload
@@ -19,8 +20,6 @@ __all__ = ["StrategyBound", "certified_bound"]
 def __dir__() -> list[str]:
     return sorted(__all__)
 
-
-_Floats = NDArray[np.float64]
 
 _UNIT = 2.0**-53
 # A loss of twice this much is accepted without looking for a better conditioned H.
@@ -40,11 +39,11 @@ class StrategyBound:
     """
 
     value: float
-    weights: _Floats
-    multiplier: _Floats
+    weights: Floats
+    multiplier: Floats
 
 
-def certified_bound(workload: Workload, space: EdgeSpace, weights: _Floats) -> StrategyBound:
+def certified_bound(workload: Workload, space: EdgeSpace, weights: Floats) -> StrategyBound:
     """Turn weights on the edges into a lower bound on the error of every strategy with unit sensitivity.
 
     For any H with H·M·Hᵀ ⪯ E = Σ w_e c_e c_eᵀ and any feasible X, tr(X⁺M) ≥ 2·tr(HM) − tr(X·HMHᵀ) ≥ 2·tr(HM) − Σ w_e
@@ -94,15 +93,15 @@ def certified_bound(workload: Workload, space: EdgeSpace, weights: _Floats) -> S
     return best
 
 
-def _multiplier(inner: _Floats, roots: _Floats, vectors: _Floats) -> _Floats:
+def _multiplier(inner: Floats, roots: Floats, vectors: Floats) -> Floats:
     """Return H = E·Fᵀ·(FEFᵀ)^{-1/2}·(F⁺)ᵀ for F with the given singular values and right singular vectors."""
     middle, turn = eigh((roots[:, None] * (vectors.T @ inner @ vectors)) * roots)
     inverse = (turn / np.sqrt(np.maximum(middle, middle[-1] * 1e-15))) @ turn.T
-    result: _Floats = inner @ ((vectors * roots) @ inverse @ (vectors / roots).T)
+    result: Floats = inner @ ((vectors * roots) @ inverse @ (vectors / roots).T)
     return result
 
 
-def _smallest_slack(inner: _Floats, multiplier: _Floats, gram: _Floats, inexact: float) -> float | None:
+def _smallest_slack(inner: Floats, multiplier: Floats, gram: Floats, inexact: float) -> float | None:
     """Return the first s for which ((1 − s)H)·M·((1 − s)H)ᵀ ⪯ E is proven, or None."""
     rank = len(inner)
     magnitude = np.abs(multiplier)
@@ -123,16 +122,16 @@ def _smallest_slack(inner: _Floats, multiplier: _Floats, gram: _Floats, inexact:
     return None
 
 
-def _integral_weights(space: EdgeSpace, weights: _Floats, floor: float) -> _Floats:
+def _integral_weights(space: EdgeSpace, weights: Floats, floor: float) -> Floats:
     """Return weights scaled to integers below 2⁵⁰ in total, those of the spanning forest no less than a share."""
     shares = weights / weights.sum()
     if floor > 0:
         shares = np.where(space.in_forest, np.maximum(shares, floor), shares)
-    integers: _Floats = np.floor(shares / shares.sum() * 2.0**49)
+    integers: Floats = np.floor(shares / shares.sum() * 2.0**49)
     return integers
 
 
-def _forest_gram(workload: Workload, space: EdgeSpace) -> tuple[_Floats, float]:
+def _forest_gram(workload: Workload, space: EdgeSpace) -> tuple[Floats, float]:
     """Return M in the coordinates of the forest, and γ with |ΔM_ij| ≤ γ·√(M_ii·M_jj)."""
     if workload.integral:
         if isinstance(workload, RangeQueries) or workload.count > workload.size:

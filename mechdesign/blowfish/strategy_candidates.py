@@ -6,8 +6,9 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.linalg import cholesky, eigh, qr
+
+from mechdesign.validation import Floats
 
 from .classical_strategies import (
     balanced_levels,
@@ -23,7 +24,6 @@ from .workload import Workload, identity, prefixes
 
 __all__ = ["KINDS", "Candidate", "Program", "candidate", "program"]
 
-_Floats = NDArray[np.float64]
 
 KINDS = ("optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical")
 
@@ -50,8 +50,8 @@ class Program:
 
     workload: Workload
     space: EdgeSpace
-    gram: _Floats
-    basis: _Floats | None
+    gram: Floats
+    basis: Floats | None
     best: OptimalGram
 
 
@@ -70,11 +70,11 @@ class Candidate:
     kind: str
     detail: str
     error: float
-    coefficients: _Floats
-    basis: _Floats | None = None
+    coefficients: Floats
+    basis: Floats | None = None
 
     @property
-    def rows(self) -> _Floats:
+    def rows(self) -> Floats:
         """Return A = CB in the coordinates of the spanning forest, shape (k, d)."""
         return self.coefficients if self.basis is None else self.coefficients @ self.basis
 
@@ -176,7 +176,7 @@ _BUILDERS: dict[str, Callable[[Program, int, bool], Candidate | None]] = {
 
 
 def _balanced(
-    kind: str, words: str, trees: dict[int, list[_Floats]], programme: Program, norm: int, balance: bool
+    kind: str, words: str, trees: dict[int, list[Floats]], programme: Program, norm: int, balance: bool
 ) -> Candidate:
     """Choose the fan-out with equal budgets, then balance the budgets of the levels."""
     equal = []
@@ -197,7 +197,7 @@ def _rows(kind: str, words: str, strategy: Workload, programme: Program, norm: i
 
 
 def _best(
-    choices: list[tuple[str, str, _Floats]], programme: Program, norm: int, basis: _Floats | None = None
+    choices: list[tuple[str, str, Floats]], programme: Program, norm: int, basis: Floats | None = None
 ) -> Candidate:
     found = []
     for kind, words, coefficients in choices:
@@ -208,13 +208,13 @@ def _best(
     return min(found, key=lambda one: one.error)
 
 
-def _basis(workload: Workload, space: EdgeSpace, rank: int) -> _Floats | None:
+def _basis(workload: Workload, space: EdgeSpace, rank: int) -> Floats | None:
     """Return `rank` independent rows of differences of the workload that span all, if they are integers."""
     if not workload.integral or workload.count * space.size > _LARGEST_BASIS:
         return None
     rows = space.differences(workload.matrix())
     _, _, order = qr(rows.T, mode="economic", pivoting=True, check_finite=False)
-    basis: _Floats = rows[order[:rank]]
+    basis: Floats = rows[order[:rank]]
     # A direction taken for none would bias the answers.
     left_out = np.abs(rows - (rows @ decoder(basis)) @ basis).max()
     return basis if left_out <= 1e-8 * np.abs(rows).max() else None

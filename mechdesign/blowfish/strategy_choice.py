@@ -7,11 +7,10 @@ from fractions import Fraction
 from typing import Any, Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import InputError, SolverError
-from mechdesign.validation import as_number
+from mechdesign.validation import Floats, Integers, as_number
 
 from .classical_strategies import decoder, squared_error
 from .edge_space import EdgeSpace, edge_space
@@ -25,8 +24,6 @@ from .workload import Workload, as_workload
 
 __all__ = ["strategy"]
 
-_Floats = NDArray[np.float64]
-_Integers = NDArray[np.int64]
 
 _LARGEST_SIZE = 2048
 _TOLERANCE = 5e-5
@@ -156,7 +153,7 @@ def _exact_strategy(queries: Workload, policy: Policy, noise: Any, space: EdgeSp
     )
 
 
-def _on_lattice(best: Candidate, space: EdgeSpace, norm: int) -> tuple[_Integers, Fraction, _Floats]:
+def _on_lattice(best: Candidate, space: EdgeSpace, norm: int) -> tuple[Integers, Fraction, Floats]:
     """Return a strategy's rows on the values as integers, their unit, and the integers on the forest."""
     coefficients = best.coefficients
     reach = max(float(np.abs(best.rows @ space.paths.T).max()), float(np.abs(coefficients).max()))

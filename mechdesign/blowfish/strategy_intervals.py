@@ -8,19 +8,17 @@ from statistics import NormalDist
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteNoise
+from mechdesign.validation import Floats
 
 __all__ = ["half_widths"]
 
-_Floats = NDArray[np.float64]
 
-# From this variance on rounding a normal variable is a good stand-in for the discrete law.
 _FINE = 2.0**20
 
 
-def half_widths(law: DiscreteNoise, errors: _Floats, rows: int, level: Fraction) -> _Floats:
+def half_widths(law: DiscreteNoise, errors: Floats, rows: int, level: Fraction) -> Floats:
     """Return half-widths t of intervals for sums Σ w_i X_i of noise with P(|Σ w_i X_i| ≤ t) at least the level.
 
     The least of these, with s the standard error and α = 1 − level:
@@ -50,7 +48,7 @@ def half_widths(law: DiscreteNoise, errors: _Floats, rows: int, level: Fraction)
         slopes = np.linspace(0.01, 0.99, 99)
         chernoff = float(((math.log(2 / outside) - np.log1p(-(slopes**2))) / slopes).min())
         factor = min(factor, chernoff * _scale(law) / deviation)
-    widths: _Floats = errors * factor * (1 + 1e-9)
+    widths: Floats = errors * factor * (1 + 1e-9)
     return widths
 
 

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from mechdesign.errors import InputError
-from mechdesign.validation import require_kind, require_unmasked
+from mechdesign.validation import Floats, Integers, require_kind, require_unmasked
 
 from .domain import Domain
 from .secret_graphs import require_room
@@ -36,10 +36,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-_Floats = NDArray[np.float64]
-_Integers = NDArray[np.int64]
-
-# Sums of this many units in the last place are exact in a float64.
 _EXACT = 2.0**53
 # Squares of coefficients up to this size, and of their reciprocals, neither overflow nor underflow.
 _LARGEST = 1e100
@@ -70,11 +66,11 @@ class Workload(ABC):
         """Say whether all coefficients are integers so small that `gram` is exact."""
 
     @abstractmethod
-    def gram(self) -> _Floats:
+    def gram(self) -> Floats:
         """Return M = WᵀW, shape (size, size)."""
 
     @abstractmethod
-    def matrix(self) -> _Floats:
+    def matrix(self) -> Floats:
         """Return W, shape (count, size)."""
 
     @abstractmethod
@@ -82,11 +78,11 @@ class Workload(ABC):
         """Return what names each query: arrays of shape (count,) by heading."""
 
     @abstractmethod
-    def answers(self, histogram: NDArray[Any]) -> _Floats:
+    def answers(self, histogram: NDArray[Any]) -> Floats:
         """Return Wh for a histogram h of shape (size,)."""
 
     @abstractmethod
-    def variances(self, covariance: _Floats) -> _Floats:
+    def variances(self, covariance: Floats) -> Floats:
         """Return the diagonal of WΣWᵀ for the covariance Σ of an estimated histogram."""
 
 
@@ -98,8 +94,8 @@ class RangeQueries(Workload):
     """
 
     size: int
-    low: _Integers
-    high: _Integers
+    low: Integers
+    high: Integers
     phrase: str
     names: NDArray[Any] | None = None
 
@@ -113,7 +109,7 @@ class RangeQueries(Workload):
         """Say that the coefficients are 0 and 1."""
         return True
 
-    def gram(self) -> _Floats:
+    def gram(self) -> Floats:
         """Return how many ranges hold both x and y, for every two values."""
         starts = np.zeros((self.size, self.size))
         np.add.at(starts, (self.low, self.high), 1.0)
@@ -122,7 +118,7 @@ class RangeQueries(Workload):
         upper = np.triu(holding)
         return upper + np.triu(upper, 1).T
 
-    def matrix(self) -> _Floats:
+    def matrix(self) -> Floats:
         """Return W."""
         values = np.arange(self.size)
         return ((values >= self.low[:, None]) & (values <= self.high[:, None])).astype(float)
@@ -133,18 +129,18 @@ class RangeQueries(Workload):
             return {"first": self.low.copy(), "last": self.high.copy()}
         return {"first": self.names[self.low], "last": self.names[self.high]}
 
-    def answers(self, histogram: NDArray[Any]) -> _Floats:
+    def answers(self, histogram: NDArray[Any]) -> Floats:
         """Return the ranges' counts."""
         sums = np.concatenate([[0.0], np.cumsum(histogram, dtype=float)])
-        result: _Floats = sums[self.high + 1] - sums[self.low]
+        result: Floats = sums[self.high + 1] - sums[self.low]
         return result
 
-    def variances(self, covariance: _Floats) -> _Floats:
+    def variances(self, covariance: Floats) -> Floats:
         """Return the variances of the ranges' counts."""
         sums = np.zeros((self.size + 1, self.size + 1))
         sums[1:, 1:] = covariance.cumsum(axis=0).cumsum(axis=1)
         low, high = self.low, self.high + 1
-        result: _Floats = np.maximum(sums[high, high] - 2 * sums[low, high] + sums[low, low], 0.0)
+        result: Floats = np.maximum(sums[high, high] - 2 * sums[low, high] + sums[low, low], 0.0)
         return result
 
 
@@ -176,29 +172,29 @@ class MatrixQueries(Workload):
         # Four times, because differences of differences are taken.
         return bool((entries == np.rint(entries)).all()) and 4 * largest**2 * self.count < _EXACT
 
-    def gram(self) -> _Floats:
+    def gram(self) -> Floats:
         """Return M = WᵀW."""
-        result: _Floats = (self.rows.T @ self.rows).toarray()
+        result: Floats = (self.rows.T @ self.rows).toarray()
         return result
 
-    def matrix(self) -> _Floats:
+    def matrix(self) -> Floats:
         """Return W."""
-        result: _Floats = self.rows.toarray()
+        result: Floats = self.rows.toarray()
         return result
 
     def labels(self) -> dict[str, NDArray[Any]]:
         """Return the names of the queries, or their numbers."""
         return {"query": np.array(self.names) if self.names else np.arange(self.count)}
 
-    def answers(self, histogram: NDArray[Any]) -> _Floats:
+    def answers(self, histogram: NDArray[Any]) -> Floats:
         """Return Wh."""
-        result: _Floats = self.rows @ np.asarray(histogram, dtype=float)
+        result: Floats = self.rows @ np.asarray(histogram, dtype=float)
         return result
 
-    def variances(self, covariance: _Floats) -> _Floats:
+    def variances(self, covariance: Floats) -> Floats:
         """Return the diagonal of WΣWᵀ."""
         left = self.rows @ covariance
-        result: _Floats = np.maximum(np.asarray(self.rows.multiply(left).sum(axis=1)).ravel(), 0.0)
+        result: Floats = np.maximum(np.asarray(self.rows.multiply(left).sum(axis=1)).ravel(), 0.0)
         return result
 
 

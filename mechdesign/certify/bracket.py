@@ -26,7 +26,6 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.certify.claims import Claim, Floor, PairBound
 from mechdesign.certify.dithering import Dithered
@@ -203,7 +202,7 @@ def _sums(cells: Integers, values: Floats, size: int) -> tuple[Floats, Floats]:
     if not largest * count < _HUGE:
         return np.zeros(size), np.full(size, math.inf)
     sigma = 2.0 ** (math.frexp(largest * count)[1] + 2)
-    high: NDArray[np.float64] = (sigma + values) - sigma
+    high: Floats = (sigma + values) - sigma
     total = np.bincount(cells, high, size) + np.bincount(cells, values - high, size)
     slack = count**2 * 2.0**-105 * sigma + 2.0**-1070
     lower = np.nextafter(np.nextafter(total, -math.inf) - slack, -math.inf)

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.arithmetic import decimals
+from mechdesign.validation import Floats
 
 __all__ = ["SHIFT", "exp_lower", "exp_upper", "ln_below", "ln_lower", "ln_upper"]
 
@@ -30,7 +31,7 @@ _DIGITS = 60
 _NEAREST = 64
 
 
-def exp_lower(epsilon: Fraction, weights: NDArray[np.float64], exponent: int) -> NDArray[np.object_]:
+def exp_lower(epsilon: Fraction, weights: Floats, exponent: int) -> NDArray[np.object_]:
     """Return Python integers A, shaped like `weights`, with A / 2**SHIFT <= exp(ε·w), at most 2**(SHIFT + exponent).
 
     The cap costs nothing where numerators are at most 2**exponent: a factor that large only says that zero goes with
@@ -54,7 +55,7 @@ def exp_lower(epsilon: Fraction, weights: NDArray[np.float64], exponent: int) ->
     return bounds[places].reshape(weights.shape)
 
 
-def exp_upper(epsilon: Fraction, weights: NDArray[np.float64]) -> NDArray[np.float64]:
+def exp_upper(epsilon: Fraction, weights: Floats) -> Floats:
     """Return float64 numbers g, shaped like `weights`, with g >= exp(ε·w) as binary numbers; inf where that overflows.
 
     Needs ε >= 0 and finite w >= 0. g is 1 for w = 0 and else at most two units in the last place too large.

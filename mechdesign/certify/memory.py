@@ -18,6 +18,7 @@ from mechdesign.certify.claims import ExponentBound, Floor, PairBound
 from mechdesign.certify.evidence import Evidence
 from mechdesign.errors import InputError, VerifierMemoryError
 from mechdesign.limits import limited_memory
+from mechdesign.validation import Floats
 
 __all__ = ["MEMORY_GIB", "as_bytes", "proving", "reading", "require_room"]
 
@@ -110,7 +111,7 @@ def proving(evidence: Evidence) -> int:
     return needed
 
 
-def _integers(values: NDArray[np.float64]) -> int:
+def _integers(values: Floats) -> int:
     """Return the bytes that entries take as integers over their least power of two, times numerators."""
     counted = values[np.isfinite(values) & (values > 0)]
     if not counted.size:

@@ -292,7 +292,7 @@ def _candidates(
         yield float(weights[key]), a, b
 
 
-def _growth(numerators: Integers, inverse: Floats, bound: ExponentBound, part: slice | NDArray[np.int64]) -> Floats:
+def _growth(numerators: Integers, inverse: Floats, bound: ExponentBound, part: slice | Integers) -> Floats:
     """Return (N[s,o] - N[t,o]) / N[t,o] for some pairs, shape (pairs, m)."""
     sources, targets = bound.sources[part], bound.targets[part]
     growth: Floats = (numerators[sources] - numerators[targets]) * inverse[targets]

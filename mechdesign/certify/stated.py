@@ -27,13 +27,21 @@ from types import MappingProxyType
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.certify.claims import Claim, ExponentBound, Floor, PairBound, RatioBound, pairs, square
 from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.exact import exact
 from mechdesign.errors import InputError
-from mechdesign.validation import Integers, as_array, as_distribution, as_nonnegative, as_whole_numbers, require_below
+from mechdesign.validation import (
+    Floats,
+    Integers,
+    as_array,
+    as_distribution,
+    as_nonnegative,
+    as_whole_numbers,
+    require_below,
+)
 
 __all__ = ["ARRAYS", "FORMS", "Form", "Stated"]
 
@@ -42,7 +50,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-Array = NDArray[np.float64] | NDArray[np.int64]
+Array = Floats | Integers
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")
 
 

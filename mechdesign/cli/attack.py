@@ -7,8 +7,6 @@ from collections.abc import Callable
 from pathlib import Path
 
 import click
-import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.attacks import attack as games
 from mechdesign.attacks.attack import Attack
@@ -22,6 +20,7 @@ from mechdesign.model.problem import Problem
 from mechdesign.report.words import attack_measure
 from mechdesign.solvers import Options, ProgressCallback
 from mechdesign.synthesis.certified import Design
+from mechdesign.validation import Floats
 
 __all__ = ["attack"]
 
@@ -117,9 +116,9 @@ def _short(value: float) -> str:
 def _attack(
     name: str,
     problem: Problem,
-    channel: NDArray[np.float64],
-    belief: NDArray[np.float64],
-    error: NDArray[np.float64],
+    channel: Floats,
+    belief: Floats,
+    error: Floats,
     time_limit: float,
     live: ProgressCallback | None,
 ) -> Attack | None:

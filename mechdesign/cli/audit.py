@@ -35,6 +35,7 @@ from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.outputs import write_output
 from mechdesign.synthesis.certified import Design
+from mechdesign.validation import Floats
 
 if TYPE_CHECKING:
     from mechdesign.auditing.audit import Audit
@@ -43,7 +44,6 @@ if TYPE_CHECKING:
 
 __all__ = ["audit"]
 
-Floats = NDArray[np.float64]
 
 _FILE = click.Path(path_type=Path)
 _PLACED = {

@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING
 
 import click
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.cli.console import output, say_note, show_next, table
 from mechdesign.cli.correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
@@ -22,6 +21,7 @@ from mechdesign.errors import InputError
 from mechdesign.export.files import check_no_input, check_output
 from mechdesign.outputs import write_output
 from mechdesign.spec.examples import on_disk
+from mechdesign.validation import Floats
 
 if TYPE_CHECKING:
     from mechdesign.leakage import LossFunction
@@ -143,7 +143,7 @@ def _print_facts(found: Mapping[str, Mapping[str, float]], width: int | None) ->
 
 
 def _facts(
-    budgets: NDArray[np.float64], width: int | None, before: LossFunction | None, after: LossFunction | None
+    budgets: Floats, width: int | None, before: LossFunction | None, after: LossFunction | None
 ) -> dict[str, float]:
     """Return what one release, a window of them, and all of them leak; see `_MEANINGS`."""
     from mechdesign.leakage import composition, recursion
@@ -166,7 +166,7 @@ def _next(example: str) -> dict[str, str]:
     }
 
 
-def _budgets(epsilon: float | None, steps: int | None, path: Path | None) -> NDArray[np.float64]:
+def _budgets(epsilon: float | None, steps: int | None, path: Path | None) -> Floats:
     if path is not None:
         if epsilon is not None or steps is not None:
             raise click.UsageError("give either --budgets or --epsilon with --steps")
@@ -179,7 +179,7 @@ def _budgets(epsilon: float | None, steps: int | None, path: Path | None) -> NDA
     return np.full(steps, epsilon)
 
 
-def _print_table(columns: dict[str, NDArray[np.float64]]) -> None:
+def _print_table(columns: dict[str, Floats]) -> None:
     shown = table("release", *columns, numbers=("release", *columns))
     count = len(columns["epsilon"])
     # The ends of a long series say most; -o writes all of it.
@@ -194,7 +194,7 @@ def _print_table(columns: dict[str, NDArray[np.float64]]) -> None:
     console.print()
 
 
-def _write_table(path: Path, columns: dict[str, NDArray[np.float64]]) -> None:
+def _write_table(path: Path, columns: dict[str, Floats]) -> None:
     lines = [",".join(["step", *columns])]
     for step, row in enumerate(zip(*(values.tolist() for values in columns.values()), strict=True)):
         lines.append(",".join([str(step), *map(repr, row)]))

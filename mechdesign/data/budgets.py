@@ -9,7 +9,7 @@ from os import PathLike
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact, nearest
 from mechdesign.data.forms import cell, withholding
@@ -17,7 +17,7 @@ from mechdesign.data.layout import mark_of
 from mechdesign.data.text import columns_text, read_rows
 from mechdesign.errors import InputError, Shown
 from mechdesign.outputs import write_output
-from mechdesign.validation import as_budgets, as_path
+from mechdesign.validation import Floats, as_budgets, as_path
 
 __all__ = ["read_budgets", "read_exact_budgets", "write_budgets"]
 
@@ -40,7 +40,7 @@ def write_budgets(path: str | PathLike[str], epsilons: ArrayLike) -> None:
     write_output(path, ["".join(f"{line}\n" for line in lines).encode()])
 
 
-def read_budgets(path: str | PathLike[str]) -> NDArray[np.float64]:
+def read_budgets(path: str | PathLike[str]) -> Floats:
     """Read budgets back, in nats, shape (T,); raise `InputError` naming the line that is wrong."""
     return np.array([nearest(epsilon) for epsilon in read_exact_budgets(path)])
 

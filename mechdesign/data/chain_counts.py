@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.model.markov import MarkovChain
+from mechdesign.validation import Floats
 
 __all__ = ["CHAIN_COUNTS", "Counted", "counts_file", "counts_of", "direction_of"]
 
@@ -30,8 +30,6 @@ _LARGEST_FILE = 2**28
 # A dense matrix of so many states has 3 GB; larger ones are sparse, and not counted by `mechdesign chain`.
 _MOST_STATES = 20_000
 _REMEDY = f"count the chain again, or move {CHAIN_COUNTS} away"
-
-Floats = NDArray[np.float64]
 
 
 class Counted(NamedTuple):

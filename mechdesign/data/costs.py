@@ -6,16 +6,13 @@ from itertools import groupby
 from os import PathLike
 from pathlib import Path
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mechdesign.data.forms import cell
 from mechdesign.data.text import columns_text, numbers_in, read_columns, read_rows
 from mechdesign.errors import InputError, Shown
+from mechdesign.validation import Floats
 
 __all__ = ["read_cost_curves", "read_weights"]
 
-Floats = NDArray[np.float64]
 
 _ONE, _SEVERAL = ["epsilon", "cost"], ["step", "epsilon", "cost"]
 

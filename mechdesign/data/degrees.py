@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Literal
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.data import left_out as reasons
 from mechdesign.data.forms import cell
@@ -16,7 +15,7 @@ from mechdesign.data.layout import say_recognised
 from mechdesign.data.left_out import INTERCHANGED, RowError
 from mechdesign.data.text import as_float
 from mechdesign.errors import InputError
-from mechdesign.validation import Floats
+from mechdesign.validation import Flags, Floats
 
 __all__ = ["Error", "Longitudes", "longitudes_note", "place_in", "possible_longitudes", "say_beyond"]
 
@@ -73,13 +72,13 @@ def refused(row: RowError) -> InputError:
     return InputError(error.path, problem, value=error.value, bound=error.bound, remedy=_EXCHANGE)
 
 
-def possible_longitudes(longitudes: Floats, how: Longitudes | None = None) -> NDArray[np.bool_]:
+def possible_longitudes(longitudes: Floats, how: Longitudes | None = None) -> Flags:
     """Return which of the longitudes of a column, between -180 and 360 degrees, are possible.
 
     Longitudes beyond 180 degrees are where none is negative, or where `how` says so; there negative ones are not.
     """
     if how == "360" or (how is None and not (longitudes < 0).any()):
-        good: NDArray[np.bool_] = longitudes >= 0
+        good: Flags = longitudes >= 0
         return good
     return longitudes <= 180
 

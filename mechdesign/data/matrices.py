@@ -23,11 +23,11 @@ from mechdesign.data.layout import mark_of, said
 from mechdesign.data.text import number, read_lines, read_rows, unreadable
 from mechdesign.errors import InputError, Shown
 from mechdesign.model.open_chain import ENDS, ROW_OF_ZEROS
-from mechdesign.validation import LARGEST_MATRIX
+from mechdesign.validation import LARGEST_MATRIX, Floats
 
 __all__ = ["dense", "read_any_matrix", "read_chain_matrix", "read_matrix", "read_only_array", "require_unnumbered"]
 
-Floats = NDArray[np.float64]
+
 Shape = tuple[int | None, int | None]
 _UNKNOWN = (None, None)
 _ROW_OF_NANS = f"is a row of NaN, as 0 divided by 0 is; of counts it {ROW_OF_ZEROS}"

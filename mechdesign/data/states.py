@@ -26,7 +26,7 @@ from mechdesign.data.times import Clock, Moment, SetClockError, is_missing, orde
 from mechdesign.errors import InputError, Shown
 from mechdesign.model.domain import Domain
 from mechdesign.model.places import DEGREES, PLANE, locate
-from mechdesign.validation import as_array, as_list
+from mechdesign.validation import Integers, as_array, as_list
 
 __all__ = ["States", "Steps", "as_states", "as_steps", "read_states"]
 
@@ -35,8 +35,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]
 """The true states of a trace: a file, columns by name, or one state, or place, after the other."""
 

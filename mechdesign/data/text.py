@@ -15,7 +15,6 @@ from pathlib import Path
 from typing import TextIO
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.certify.texts import escape, from_cell
 from mechdesign.data.bounds import LimitedReader
@@ -33,8 +32,8 @@ from mechdesign.data.layout import (
     wide_fields,
 )
 from mechdesign.errors import InputError, MissingDependencyError, values_are_shown
+from mechdesign.validation import Floats
 
-Floats = NDArray[np.float64]
 Rows = Sequence[tuple[int, Sequence[str]]]
 
 

@@ -43,6 +43,7 @@ from mechdesign.errors import (
 from mechdesign.model.domain import BoundingBox, Domain
 from mechdesign.model.places import interval, turned
 from mechdesign.validation import (
+    Flags,
     Floats,
     Integers,
     as_array,
@@ -403,7 +404,7 @@ class _Found:
             self.seconds.append(moment.seconds)
             self.nanoseconds.append(moment.nanoseconds)
 
-    def trace(self, user: str, kept: NDArray[np.bool_] | None = None) -> Trace | None:
+    def trace(self, user: str, kept: Flags | None = None) -> Trace | None:
         """Return the trace of the points that are `kept`, in the order of their times; None where there is none."""
         chosen = slice(None) if kept is None else kept
         latitudes, longitudes = np.array(self.latitude)[chosen], within_180(np.array(self.longitude)[chosen])
@@ -481,7 +482,7 @@ def _of_traces(
 ) -> Points:
     """Return the traces, after longitudes were taken to be between -180 and 180 degrees."""
     notes = clock.notes
-    kept: dict[tuple[str, str], NDArray[np.bool_]] = {}
+    kept: dict[tuple[str, str], Flags] = {}
     if (
         longitudes == "360"
         and not beyond.errors

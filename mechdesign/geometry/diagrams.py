@@ -11,15 +11,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import ConvexHull, QhullError, cKDTree
 
 from mechdesign.model.connectivity import connected
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["PlaneDiagram", "Rectangles", "all_pairs", "line_diagram", "nearest", "plane_diagram", "rectangles"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 ROUNDING = 1e-12
 

@@ -13,7 +13,7 @@ import math
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.display import card, outline_plot
@@ -22,6 +22,7 @@ from mechdesign.geometry.body import TOLERANCE, Body, build, simplex_volumes, to
 from mechdesign.model.distances import refuse_distances
 from mechdesign.model.domain import Domain
 from mechdesign.validation import (
+    Flags,
     Floats,
     Integers,
     as_floats,
@@ -116,7 +117,7 @@ class SensitivityHull:
         result[self._off_span(rows)] = np.inf
         return result.reshape(vectors.shape[:-1])
 
-    def contains(self, v: ArrayLike) -> NDArray[np.bool_]:
+    def contains(self, v: ArrayLike) -> Flags:
         """Tell which vectors v of shape (…, d) are in K, its boundary included: K-norm at most 1 + `TOLERANCE`."""
         return np.asarray(self.norm(v) <= 1 + TOLERANCE)
 
@@ -176,12 +177,12 @@ class SensitivityHull:
         return vectors
 
     @in_own_arithmetic
-    def _off_span(self, rows: Floats) -> NDArray[np.bool_]:
+    def _off_span(self, rows: Floats) -> Flags:
         if self.dimension == self.basis.shape[1]:
             return np.zeros(len(rows), dtype=np.bool_)
         # Largest coordinates, where squares of tiny ones would vanish.
         apart = np.abs(rows - rows @ self.basis.T @ self.basis).max(axis=1)
-        off: NDArray[np.bool_] = apart > TOLERANCE * np.maximum(np.abs(rows).max(axis=1), self.radius)
+        off: Flags = apart > TOLERANCE * np.maximum(np.abs(rows).max(axis=1), self.radius)
         return off
 
 

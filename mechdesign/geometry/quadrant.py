@@ -9,14 +9,12 @@ the directions with p·a + q·b <= 0.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
+
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["clip", "exponential_difference", "integrate", "quadrants"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
-# A corner this close to a line, relative to the terms of its equation, is on it.
 _ROUNDING = 2.0**-50
 
 # Terms of the series of `_second_difference` for arguments below 1: the next is below 2**-53 of the sum.

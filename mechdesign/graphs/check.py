@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.validation import Integers
@@ -49,6 +48,6 @@ def check_graph(graph: nx.Graph, size: int | None = None, path: str = "graph") -
 
 def edge_array(graph: nx.Graph) -> Integers:
     """Return the edges as int64 of shape (k, 2): the lower end first, in lexicographic order."""
-    pairs: NDArray[np.int64] = np.array(list(graph.edges()), dtype=np.int64).reshape(-1, 2)
+    pairs: Integers = np.array(list(graph.edges()), dtype=np.int64).reshape(-1, 2)
     pairs.sort(axis=1)
     return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]

@@ -6,12 +6,11 @@ from dataclasses import dataclass, replace
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.constraint import components, membership
 from mechdesign.graphs.hulls import hull_between, hulls_between
-from mechdesign.validation import Floats, Integers
+from mechdesign.validation import Flags, Floats, Integers
 
 __all__ = ["Released", "released"]
 
@@ -29,7 +28,7 @@ class Released:
     sizes: Integers
     hulls: tuple[SensitivityHull, ...]
     separate: bool
-    bystander: NDArray[np.bool_]
+    bystander: Flags
 
     def exposed(self, i: int) -> bool:
         """Tell whether no other node is released with the same hull and within it."""
@@ -97,7 +96,7 @@ class Released:
         return others, np.delete(costs, d, axis=1)
 
 
-def released(places: Floats, graph: nx.Graph, nodes: Integers, hull: str, bystander: NDArray[np.bool_]) -> Released:
+def released(places: Floats, graph: nx.Graph, nodes: Integers, hull: str, bystander: Flags) -> Released:
     """Return the hulls of a graph with the sorted `nodes`, one for all ("graph") or one for each component."""
     count = len(nodes)
     if hull == "graph":

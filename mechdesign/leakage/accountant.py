@@ -28,7 +28,6 @@ from mechdesign.leakage.accountant_ledger import ledger_of, require_ledger, said
 from mechdesign.leakage.accountant_pieces import checked_losses
 from mechdesign.leakage.correlation import Correlation, candidate_functions
 from mechdesign.leakage.history import History
-from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.numbers import as_not_negative, as_target
 from mechdesign.leakage.pairing import check_directions
 from mechdesign.ownership import readers_of
@@ -42,7 +41,7 @@ from mechdesign.sharing import (
     locked_to_begin,
     require_one_name,
 )
-from mechdesign.validation import as_truth
+from mechdesign.validation import Floats, as_truth
 from mechdesign.warned import warn
 
 __all__ = ["Accountant"]

@@ -26,8 +26,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.leakage.cost_curves import CostCurve
-from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
+from mechdesign.validation import Floats
 
 __all__ = ["WIDEST", "Grid", "Path", "Program", "solve"]
 

@@ -11,12 +11,11 @@ from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify.exact import printed
 from mechdesign.errors import BudgetWarning
 from mechdesign.leakage.correlation import Correlation, candidate_functions
-from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_target, rounded_down
 from mechdesign.leakage.pairing import check_directions
 from mechdesign.leakage.upwards import Step, ceiling, that_count, total
-from mechdesign.validation import as_integer
+from mechdesign.validation import Floats, as_integer
 from mechdesign.warned import warn
 
 __all__ = ["allocate_budget", "constant_budget"]

@@ -18,10 +18,9 @@ from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
 from mechdesign.leakage.formulas import limit_of, log_ratio
-from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.matrices import as_transition
 from mechdesign.leakage.numbers import as_alphas, as_not_negative, as_target
-from mechdesign.validation import as_array, as_integer
+from mechdesign.validation import Floats, as_array, as_integer
 
 __all__ = [
     "Piecewise",

@@ -13,11 +13,10 @@ from numpy.typing import ArrayLike
 from mechdesign.certify.exact import printed
 from mechdesign.errors import InputError
 from mechdesign.leakage.correlation import Correlation
-from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.numbers import rounded_up
 from mechdesign.leakage.recursion import both_ways
 from mechdesign.leakage.upwards import total
-from mechdesign.validation import as_budgets, as_integer
+from mechdesign.validation import Floats, as_budgets, as_integer
 
 __all__ = ["Guarantees", "guarantees", "window", "windows"]
 

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
-from mechdesign.leakage.lines import Floats
-from mechdesign.validation import as_array, as_nonnegative, require
+from mechdesign.validation import Floats, as_array, as_nonnegative, require
 
 __all__ = ["CostCurve", "as_curves"]
 

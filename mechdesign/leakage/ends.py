@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sparse
 
-from mechdesign.leakage.lines import Floats, Integers, Line
+from mechdesign.leakage.lines import Line
 from mechdesign.leakage.matrices import row_scales
 from mechdesign.model.open_chain import OpenChain
-from mechdesign.validation import read_only
+from mechdesign.validation import Floats, Integers, read_only
 
 __all__ = ["as_open_rows", "emptied", "end_states", "known_rows", "line_of_any"]
 

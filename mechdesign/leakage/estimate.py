@@ -10,11 +10,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
-from mechdesign.leakage.lines import Floats, Integers
 from mechdesign.model.markov import MarkovChain, chain_of, reversed_rows, smooth
 from mechdesign.model.open_chain import Ends, OpenChain, as_ends
 from mechdesign.model.prior import Prior
-from mechdesign.validation import as_floats, as_indices, as_integer, as_list, as_smoothing, read_only
+from mechdesign.validation import Floats, Integers, as_floats, as_indices, as_integer, as_list, as_smoothing, read_only
 
 __all__ = ["Border", "Correlations", "correlations_from_traces", "smooth"]
 

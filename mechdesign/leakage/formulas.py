@@ -10,8 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.leakage.lines import Floats
-from mechdesign.validation import as_array
+from mechdesign.validation import Floats, as_array
 
 __all__ = ["breakpoint_between", "limit_of", "log_ratio"]
 

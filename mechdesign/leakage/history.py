@@ -10,10 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import rounded_down
 from mechdesign.leakage.upwards import Amount, Step, advance, decimal, first, that_count, total
+from mechdesign.validation import Floats
 
 __all__ = ["History", "Worst"]
 

@@ -16,8 +16,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.leakage.lines import Floats, Integers, Line
+from mechdesign.leakage.lines import Line
 from mechdesign.leakage.support import Support
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["envelope"]
 

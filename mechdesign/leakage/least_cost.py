@@ -18,11 +18,10 @@ from mechdesign.leakage.budgets import allocate_budget, constant_budget
 from mechdesign.leakage.composition import windows
 from mechdesign.leakage.correlation import Candidates, Correlation, Varying, step_functions
 from mechdesign.leakage.cost_curves import as_curves
-from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_target
 from mechdesign.leakage.pairing import check_directions
-from mechdesign.validation import as_integer, as_number, read_only
+from mechdesign.validation import Floats, as_integer, as_number, read_only
 from mechdesign.warned import silenced
 
 __all__ = ["BestBudgets", "best_budgets"]

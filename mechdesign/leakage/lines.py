@@ -8,17 +8,14 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["Floats", "Integers", "Line", "are_pieces", "line_of"]
+from mechdesign.validation import Floats
+
+__all__ = ["Line", "are_pieces", "line_of"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 class Line(NamedTuple):

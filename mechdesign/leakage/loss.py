@@ -18,7 +18,7 @@ from mechdesign.display import card, data_frame, line_plot
 from mechdesign.leakage.ends import as_open_rows, emptied, end_states, known_rows, line_of_any
 from mechdesign.leakage.formulas import breakpoint_between, limit_of, log_ratio
 from mechdesign.leakage.hull import envelope
-from mechdesign.leakage.lines import Floats, Integers, Line, are_pieces
+from mechdesign.leakage.lines import Line, are_pieces
 from mechdesign.leakage.matrices import as_transition, disjoint_rows, distinct_rows, matrix_digest
 from mechdesign.leakage.numbers import as_alphas, as_not_negative
 from mechdesign.leakage.smoothed import warn_of_smoothing
@@ -26,7 +26,7 @@ from mechdesign.leakage.sparse_support import SparseRows
 from mechdesign.leakage.support import DensePairs, Support
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.open_chain import OpenChain
-from mechdesign.validation import as_floats, read_only
+from mechdesign.validation import Floats, Integers, as_floats, read_only
 
 __all__ = ["LossFunction", "Pieces"]
 

@@ -8,12 +8,10 @@ from typing import Any
 
 import numpy as np
 import scipy.sparse as sparse
-from numpy.typing import NDArray
 
 from mechdesign.errors import InputError, Total
-from mechdesign.leakage.lines import Floats, Integers
 from mechdesign.model.open_chain import ROW_OF_ZEROS
-from mechdesign.validation import SUM_TOLERANCE, as_floats, read_only, require
+from mechdesign.validation import SUM_TOLERANCE, Floats, Integers, Singles, as_floats, read_only, require
 
 __all__ = ["as_transition", "disjoint_rows", "distinct_rows", "matrix_digest", "row_scales"]
 
@@ -148,7 +146,7 @@ def disjoint_rows(matrix: Floats | sparse.csr_array) -> tuple[int, int] | None:
             # A column that all rows have.
             return None
         pattern = positive.astype(np.float32)
-        common: NDArray[np.float32] = pattern @ pattern.T
+        common: Singles = pattern @ pattern.T
         at = int(np.argmin(common))
         row, other = divmod(at, matrix.shape[0])
         return (row, other) if common[row, other] == 0 else None

@@ -10,8 +10,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact, float_down, float_up
 from mechdesign.errors import InputError
-from mechdesign.leakage.lines import Floats
-from mechdesign.validation import as_number, require_unmasked
+from mechdesign.validation import Floats, as_number, require_unmasked
 
 __all__ = ["as_alphas", "as_not_negative", "as_target", "rounded_down", "rounded_up"]
 

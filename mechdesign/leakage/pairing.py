@@ -7,14 +7,13 @@ from typing import NamedTuple
 
 import numpy as np
 import scipy.sparse as sparse
-from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
 from mechdesign.errors import CorrelationWarning
 from mechdesign.leakage.correlation import require_same_states
 from mechdesign.leakage.ends import end_states
-from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
+from mechdesign.validation import Flags, Floats
 from mechdesign.warned import warn
 
 __all__ = ["check_directions", "mismatch"]
@@ -110,11 +109,11 @@ def mismatch(backward: Floats | sparse.csr_array, forward: Floats | sparse.csr_a
     return ""
 
 
-def _unseen(ahead: sparse.csr_array, back: sparse.csr_array) -> NDArray[np.bool_]:
+def _unseen(ahead: sparse.csr_array, back: sparse.csr_array) -> Flags:
     """Return which rows of F, (n, n), say nothing: rows of zeros, and a 1 on the diagonal where Bᵀ has no entry."""
     ends = np.zeros(ahead.shape[0], dtype=bool)
     ends[end_states(ahead)] = True
-    unseen: NDArray[np.bool_] = (np.diff(ahead.indptr) == 0) | (ends & (np.diff(back.indptr) == 0))
+    unseen: Flags = (np.diff(ahead.indptr) == 0) | (ends & (np.diff(back.indptr) == 0))
     return unseen
 
 

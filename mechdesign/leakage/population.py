@@ -10,9 +10,8 @@ from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
 from mechdesign.leakage.correlation import Correlation
-from mechdesign.leakage.lines import Floats, Integers
 from mechdesign.leakage.recursion import temporal
-from mechdesign.validation import as_budgets, as_list, read_only, require_kind
+from mechdesign.validation import Floats, Integers, as_budgets, as_list, read_only, require_kind
 
 __all__ = ["User", "UsersLeakage", "users"]
 

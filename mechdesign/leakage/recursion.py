@@ -7,12 +7,11 @@ from numpy.typing import ArrayLike
 
 from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.leakage.correlation import Correlation, candidate_functions, step_functions
-from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_not_negative
 from mechdesign.leakage.pairing import check_directions
 from mechdesign.leakage.upwards import Amount, advance, first, that_count, total
-from mechdesign.validation import as_budgets
+from mechdesign.validation import Floats, as_budgets
 
 __all__ = ["backward", "both_ways", "forward", "supremum", "temporal"]
 

@@ -9,11 +9,10 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
-from mechdesign.leakage.lines import Floats
 from mechdesign.programs.fractional import FractionalProgram
 from mechdesign.solvers import Options
 from mechdesign.solvers.fractional import solve_fractional
-from mechdesign.validation import SUM_TOLERANCE, as_floats, as_number, require
+from mechdesign.validation import SUM_TOLERANCE, Floats, as_floats, as_number, require
 
 __all__ = ["LARGEST_ALPHA", "fractional", "row_pair_program"]
 

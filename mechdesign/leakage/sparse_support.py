@@ -5,8 +5,9 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sparse
 
-from mechdesign.leakage.lines import Floats, Integers, Line, line_of
+from mechdesign.leakage.lines import Line, line_of
 from mechdesign.leakage.support import LARGEST_SLOPE
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["SparseRows"]
 

@@ -12,7 +12,8 @@ from typing import Protocol
 
 import numpy as np
 
-from mechdesign.leakage.lines import Floats, Integers, Line, line_of
+from mechdesign.leakage.lines import Line, line_of
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["LARGEST_SLOPE", "DensePairs", "Support"]
 

@@ -6,20 +6,17 @@ import math
 from collections.abc import Callable
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.privacy import check
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.connectivity import connected
+from mechdesign.validation import Flags, Floats, Integers
 
 __all__ = ["certified_numerators"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
-# ε is lowered by this, times 1 + ε, to pay for the rounding of the masses, and by 16 times more where that falls short.
 _LEAST_GAP = 2.0**-42
 _TRIES = 5
 
@@ -31,7 +28,7 @@ def certified_numerators(
     masses: Callable[[float], Floats],
     bound: ExponentBound,
     observables: int,
-    filled: NDArray[np.bool_] | None = None,
+    filled: Flags | None = None,
 ) -> Integers:
     """Return numerators (n, m) over 2**62 that keep `bound` exactly: N[s,o] <= e^{ε w} N[t,o] for its pairs (s, t).
 
@@ -71,7 +68,7 @@ def certified_numerators(
     raise CertificateError(f"the masses cannot be rounded to a channel: {violation.sentence}", violation.pair)
 
 
-def _numerators(rows: Floats, constant: int, bound: ExponentBound, filled: NDArray[np.bool_]) -> Integers:
+def _numerators(rows: Floats, constant: int, bound: ExponentBound, filled: Flags) -> Integers:
     """Round rows to integers that sum to 2**62, each at most 1 above and 2 below its share plus the constant.
 
     Columns that no row of a connected set uses stay 0 in it; a set that uses only one column needs no constant.

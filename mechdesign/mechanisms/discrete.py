@@ -15,14 +15,13 @@ from functools import lru_cache
 from statistics import NormalDist
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify.exact import exact, nearest
 from mechdesign.errors import InputError
 from mechdesign.mechanisms.enclosures import exp_minus
 from mechdesign.mechanisms.sampling import draw, prepare, source
-from mechdesign.validation import as_integer
+from mechdesign.validation import Integers, as_integer
 
 __all__ = ["LARGEST_VALUE", "DiscreteGaussian", "DiscreteLaplace", "DiscreteNoise", "as_confidence"]
 
@@ -31,9 +30,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-Integers = NDArray[np.int64]
-
-# Values of a larger magnitude are refused, and noisy values are clipped to it.
 LARGEST_VALUE = 2**61
 
 _LARGEST_SCALE = 2**50

@@ -13,7 +13,7 @@ from typing import Literal
 
 import networkx as nx
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify.claims import PairBound
@@ -30,7 +30,7 @@ from mechdesign.mechanisms.mechanism import Mechanism, Within
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.requirements.numbers import Number
-from mechdesign.validation import as_generator, as_integer, require_unmasked
+from mechdesign.validation import Floats, Integers, as_generator, as_integer, require_unmasked
 
 __all__ = ["HullChoice", "KNormMechanism"]
 
@@ -38,9 +38,6 @@ __all__ = ["HullChoice", "KNormMechanism"]
 def __dir__() -> list[str]:
     return sorted(__all__)
 
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 HullChoice = Literal["component", "graph"]
 """Whether the noise is fitted to the edges of a node's own component (PGLP) or to those of the whole graph (DPHMM)."""

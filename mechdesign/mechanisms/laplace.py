@@ -4,21 +4,18 @@ from __future__ import annotations
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.check import edge_array
 from mechdesign.graphs.constraint import components, membership
 from mechdesign.mechanisms.knorm import HullChoice, KNormMechanism
+from mechdesign.validation import Floats
 
 __all__ = ["Laplace"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-Floats = NDArray[np.float64]
 
 
 class Laplace(KNormMechanism):

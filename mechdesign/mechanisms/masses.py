@@ -8,7 +8,6 @@ are positive, so that small masses are as accurate as large ones.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.errors import CertificateError, InputError
@@ -23,11 +22,10 @@ from mechdesign.geometry.diagrams import (
 )
 from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.geometry.quadrant import clip, integrate, quadrants
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["LARGEST_DIMENSION", "cell_masses"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 LARGEST_DIMENSION = 2
 """The largest affine dimension of K for which masses are computed."""

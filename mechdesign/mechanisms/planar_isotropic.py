@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import networkx as nx
-import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.constraint import components
 from mechdesign.graphs.exposure import degree_of_protection
 from mechdesign.graphs.hulls import component_hulls, sensitivity_hull
 from mechdesign.mechanisms.knorm import HullChoice, KNormMechanism
+from mechdesign.validation import Floats
 
 __all__ = ["PlanarIsotropic"]
 
@@ -34,7 +33,7 @@ class PlanarIsotropic(KNormMechanism):
     """
 
     @staticmethod
-    def _bodies(places: NDArray[np.float64], graph: nx.Graph, hull: HullChoice) -> list[SensitivityHull]:
+    def _bodies(places: Floats, graph: nx.Graph, hull: HullChoice) -> list[SensitivityHull]:
         if hull == "component":
             return component_hulls(places, graph)
         return [sensitivity_hull(places, graph)] * len(components(graph))

@@ -37,11 +37,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.mechanisms.enclosures import exp_minus
-from mechdesign.validation import as_generator
+from mechdesign.validation import Flags, Integers, as_generator
 
 __all__ = ["LARGEST_NOISE", "Law", "Thresholds", "Words", "draw", "prepare", "source", "thresholds"]
 
-Integers = NDArray[np.int64]
+
 Words = Callable[[int], NDArray[np.uint64]]
 
 # Larger draws are given as this number (a scale of at most 2**50 reaches it with a probability below exp(-4000)).
@@ -184,7 +184,7 @@ def _refined_block(law: Law, number: int, words: Words) -> int:
 
 def _accepted(
     law: Law, blocks: Integers, offsets: NDArray[np.uint64], drawn: NDArray[np.uint64], words: Words
-) -> NDArray[np.bool_]:
+) -> Flags:
     """Take step 2 for the first words `drawn`."""
     shift = block_bits(law)
     slopes = _slopes(law)

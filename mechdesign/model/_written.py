@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from mechdesign.certify.exact import is_flushing, nearest, printed
 from mechdesign.model import _expansions as expansions
 from mechdesign.model.domain import Domain
-from mechdesign.validation import Floats, Integers
+from mechdesign.validation import Flags, Floats, Integers
 
 # A float is this near to where rounding leads to.
 _NEAR = 4
@@ -179,9 +179,7 @@ class Norm(ABC):
             found = flat.reshape(found.shape)
         return found
 
-    def _decided(
-        self, first: Places, second: Places, i: Integers, j: Integers, value: Floats, hard: NDArray[np.bool_]
-    ) -> Floats:
+    def _decided(self, first: Places, second: Places, i: Integers, j: Integers, value: Floats, hard: Flags) -> Floats:
         """Return the largest float64 not above each length; where not `hard`, it is `value` or the one below."""
         pairs = list(zip(first.whole.T, second.whole.T, strict=True))
         scale = first.scale

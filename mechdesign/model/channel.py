@@ -17,7 +17,16 @@ from mechdesign.certify import bundle
 from mechdesign.computed import cached_property
 from mechdesign.display import card, data_frame, heat_map
 from mechdesign.errors import CertificateError, InputError, Total
-from mechdesign.validation import as_array, as_generator, as_integer, as_nonnegative, as_path, read_only
+from mechdesign.validation import (
+    Floats,
+    Integers,
+    as_array,
+    as_generator,
+    as_integer,
+    as_nonnegative,
+    as_path,
+    read_only,
+)
 
 __all__ = ["EXPONENT", "Channel", "uniform_bits"]
 
@@ -31,8 +40,6 @@ EXPONENT = 62
 
 # How far the sum of a row may be from 1: far above rounding, far below a typing mistake.
 _ROW_SUM_TOLERANCE = 1e-6
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -107,7 +114,7 @@ class Channel:
         return 1 << EXPONENT
 
     @cached_property
-    def matrix(self) -> NDArray[np.float64]:
+    def matrix(self) -> Floats:
         """p(o|s) as float64 of shape (n, m), each entry rounded to nearest."""
         matrix = np.ldexp(self.numerators.astype(np.float64), -EXPONENT)
         read_only(matrix)
@@ -118,7 +125,7 @@ class Channel:
         secret: int | str | ArrayLike,
         size: int | tuple[int, ...] | None = None,
         rng: np.random.Generator | int | None = None,
-    ) -> NDArray[np.int64]:
+    ) -> Integers:
         """Draw observables, exactly: 62 uniform bits are looked up in the cumulative sums of the secret's row.
 
         `secret` is an index or a label, or an array of indices, one per draw (then `size` is left out). Returns an

@@ -24,7 +24,7 @@ from fractions import Fraction
 
 import networkx as nx
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
@@ -639,5 +639,5 @@ def _haversine(places: Floats, others: Floats, rows: Integers, columns: Integers
 
 
 def _sine(degrees: Floats) -> Floats:
-    sine: NDArray[np.float64] = np.sin(degrees * (math.pi / 180))
+    sine: Floats = np.sin(degrees * (math.pi / 180))
     return sine

@@ -5,7 +5,6 @@ from __future__ import annotations
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.errors import InputError
 from mechdesign.model.channel import EXPONENT, uniform_bits
@@ -71,7 +70,7 @@ def _drawn(places: list[Between], which: Integers, rng: np.random.Generator | No
     return drawn
 
 
-def _below(shares: list[Fraction], which: Integers, rng: np.random.Generator | None) -> NDArray[np.int64]:
+def _below(shares: list[Fraction], which: Integers, rng: np.random.Generator | None) -> Integers:
     """Return 1 with probability `shares[which]`, else 0, exactly: bits are drawn until they decide."""
     ahead = np.zeros(which.size, dtype=np.int64)
     open_draws = np.arange(which.size)

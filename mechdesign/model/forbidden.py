@@ -5,12 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.certify.claims import Claim, PairBound
 from mechdesign.errors import InfeasibleError
 from mechdesign.model.connectivity import connected
-from mechdesign.validation import Floats, Integers, read_only
+from mechdesign.validation import Flags, Floats, Integers, read_only
 
 __all__ = ["sharing", "spread", "tied"]
 
@@ -37,7 +36,7 @@ def spread(cost: Floats, claims: Sequence[Claim]) -> Floats:
     labels = connected(len(cost), pairs, strong=True)
     order = np.argsort(labels, kind="stable")
     starts = np.flatnonzero(np.diff(labels[order], prepend=-1))
-    sets: NDArray[np.bool_] = np.logical_or.reduceat(forbidden[order], starts, axis=0)
+    sets: Flags = np.logical_or.reduceat(forbidden[order], starts, axis=0)
     links = labels[pairs]
     one_way = np.unique(links[links[:, 0] != links[:, 1]], axis=0)
     while True:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
 from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.display import card, heat_map
@@ -94,7 +94,7 @@ class MarkovChain:
         """Return the chain of the step from time `step` to the next: itself, at every time."""
         return self
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[np.float64]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Floats:
         # A request for a copy must not be answered with the frozen array itself.
         if copy:
             return np.array(self.matrix, dtype=dtype)

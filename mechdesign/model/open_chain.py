@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
 from mechdesign.errors import InputError, Total
 from mechdesign.validation import SUM_TOLERANCE, Floats, Integers, as_floats, read_only, require
@@ -72,7 +72,7 @@ class OpenChain:
     def __repr__(self) -> str:
         return f"OpenChain({self.size} states, {len(self.missing)} of them ends: {self.ends})"
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[np.float64]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Floats:
         raise InputError(
             "matrix",
             f"is no Markov chain: the rows of {len(self.missing)} of its {self.size} states are unknown",

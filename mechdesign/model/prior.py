@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any, Protocol
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike
 
 from mechdesign.display import card, data_frame, line_plot
 from mechdesign.errors import InputError, Total
@@ -90,7 +90,7 @@ class Prior:
     def __len__(self) -> int:
         return len(self.probabilities)
 
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> NDArray[np.float64]:
+    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Floats:
         # A request for a copy must not be answered with the frozen array itself.
         if copy:
             return np.array(self.probabilities, dtype=dtype)

@@ -8,7 +8,7 @@ from fractions import Fraction
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.certify.claims import Claim, Floor
 from mechdesign.certify.costs import distortion
@@ -24,7 +24,7 @@ from mechdesign.model.domain import Domain
 from mechdesign.model.forbidden import sharing, spread
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
-from mechdesign.validation import as_array, as_floats, as_list, require, require_kind, require_order
+from mechdesign.validation import Floats, Integers, as_array, as_floats, as_list, require, require_kind, require_order
 from mechdesign.warned import warn
 
 __all__ = ["OBJECTIVES", "Problem", "largest_distortion"]
@@ -60,8 +60,8 @@ class Problem:
     floor.
     """
 
-    prior: NDArray[np.float64]
-    cost: NDArray[np.float64]
+    prior: Floats
+    cost: Floats
     requirements: tuple[Requirement, ...]
     objective: str = "expected"
     secrets: Domain | None = None
@@ -227,8 +227,8 @@ def _check_labels(prior: Any, cost: Any, secrets: object, observables: object) -
 def _check_reachable(
     path: str,
     floors: Sequence[Floor],
-    prior: NDArray[np.float64],
-    told: NDArray[np.int64] | None,
+    prior: Floats,
+    told: Integers | None,
     secrets: Domain | None,
 ) -> None:
     """Raise `InfeasibleError` where the floors of one requirement, all of one minimum, are too high."""
@@ -249,7 +249,7 @@ def _check_reachable(
         )
 
 
-def _unit(error: NDArray[np.float64], secrets: Domain | None) -> str:
+def _unit(error: Floats, secrets: Domain | None) -> str:
     """Return the unit of a matrix of distances between secrets, after a space; nothing where it is not known."""
     if secrets is None or error.shape != (secrets.size, secrets.size):
         return ""
@@ -261,7 +261,7 @@ def _unit(error: NDArray[np.float64], secrets: Domain | None) -> str:
     return f" {unit}" if unit else ""
 
 
-def _check_beliefs(path: str, floors: Sequence[Floor], prior: NDArray[np.float64]) -> None:
+def _check_beliefs(path: str, floors: Sequence[Floor], prior: Floats) -> None:
     """Warn with `PriorWarning` where an adversary believes in secrets that the prior of the problem excludes."""
     for index, floor in enumerate(floors):
         if floor.prior is None or not floor.minimum:

@@ -17,7 +17,7 @@ import math
 from collections.abc import Hashable, Sequence
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
 from mechdesign.geometry.hull import as_points
@@ -25,7 +25,17 @@ from mechdesign.graphs.builders import as_grid
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain, Grid
 from mechdesign.model.prior import Prior
-from mechdesign.validation import SUM_TOLERANCE, Floats, Integers, as_array, as_floats, as_integer, as_labels, require
+from mechdesign.validation import (
+    SUM_TOLERANCE,
+    Flags,
+    Floats,
+    Integers,
+    as_array,
+    as_floats,
+    as_integer,
+    as_labels,
+    require,
+)
 
 __all__ = ["differs", "distances", "euclidean_error", "mismatch_error", "regions", "root_mean_square_error"]
 
@@ -34,7 +44,7 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-Labels = Sequence[Hashable] | NDArray[np.int64]
+Labels = Sequence[Hashable] | Integers
 
 
 def euclidean_error(
@@ -103,7 +113,7 @@ def distances(truth: ArrayLike, released: ArrayLike) -> Floats:
     return lengths
 
 
-def differs(truth: Labels, released: Labels) -> NDArray[np.bool_]:
+def differs(truth: Labels, released: Labels) -> Flags:
     """Tell for each released label whether it is another one than the true one, ‖R(s*), R(z)‖₀ in PGLP: shape (k,)."""
     here = as_labels(truth, "truth")
     there = _codes(released, "released", len(here))

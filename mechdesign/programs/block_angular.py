@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.errors import InputError
+from mechdesign.validation import Floats, Integers
 
 __all__ = [
     "BlockMultipliers",
@@ -27,10 +27,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-
-
 @dataclass(frozen=True, eq=False)
 class FloorBlock:
     """The requirement Σ_o w_o >= minimum on the parts w_o = min_h Σ_s error[h, s] x[s, o], error >= 0 of shape (k, n).
@@ -39,15 +35,15 @@ class FloorBlock:
     """
 
     minimum: float
-    error: Array
-    rewards: Array | None = None
+    error: Floats
+    rewards: Floats | None = None
 
 
 @dataclass(frozen=True, eq=False)
 class WorstBlock:
     """The objective max_i Σ_o cost[i, o] x[row[i], o]: `cost` (q, m), and `row` (q,) with entries below n."""
 
-    cost: Array
+    cost: Floats
     row: Integers
 
 
@@ -60,8 +56,8 @@ class BlockProgram:
     required and on the diagonal.
     """
 
-    cost: Array
-    exponents: Array
+    cost: Floats
+    exponents: Floats
     floors: tuple[FloorBlock, ...] = ()
     worst: WorstBlock | None = None
 
@@ -110,7 +106,7 @@ class RatioMultipliers:
     sources: Integers
     targets: Integers
     columns: Integers
-    values: Array
+    values: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -118,11 +114,11 @@ class BlockMultipliers:
     """Multipliers of a block program: of its ratio bounds, of each floor (k, m), and the weights (q,) of `worst`."""
 
     ratios: RatioMultipliers
-    floors: tuple[Array, ...] = ()
-    weights: Array | None = None
+    floors: tuple[Floats, ...] = ()
+    weights: Floats | None = None
 
 
-def objective(program: BlockProgram, x: Array) -> float:
+def objective(program: BlockProgram, x: Floats) -> float:
     """Return the value of x (n, m)."""
     if program.worst is not None:
         return float((program.worst.cost * x[program.worst.row]).sum(axis=1).max())
@@ -131,7 +127,7 @@ def objective(program: BlockProgram, x: Array) -> float:
     )
 
 
-def repaired(program: BlockProgram, x: Array) -> Array:
+def repaired(program: BlockProgram, x: Floats) -> Floats:
     """Return x (n, m) with its rows normalised and its floors met, by mixing it with the cheapest constant.
 
     Ratio bounds that x meets with row sums of almost 1 may be missed by as little.
@@ -166,7 +162,7 @@ def lower_bound(program: BlockProgram, multipliers: BlockMultipliers) -> float:
     return total + float(reduced_costs(program, multipliers).min(axis=1).sum())
 
 
-def reduced_costs(program: BlockProgram, multipliers: BlockMultipliers) -> Array:
+def reduced_costs(program: BlockProgram, multipliers: BlockMultipliers) -> Floats:
     """Return r = c − Bᵀy − Σ_h q[h] error[h] (n, m), of which min_o r[s, o] is the multiplier of row sum s."""
     reduced = priced_cost(program, multipliers.weights).copy()
     for floor, values in zip(program.floors, multipliers.floors, strict=True):
@@ -179,7 +175,7 @@ def reduced_costs(program: BlockProgram, multipliers: BlockMultipliers) -> Array
     return reduced
 
 
-def _rewarded(floor: FloorBlock, values: Array) -> Array:
+def _rewarded(floor: FloorBlock, values: Floats) -> Floats:
     """Return multipliers (k, m) of a floor whose sums are at least its rewards."""
     if floor.rewards is None:
         return values
@@ -191,13 +187,13 @@ def _rewarded(floor: FloorBlock, values: Array) -> Array:
     return values
 
 
-def _beyond_rewards(floor: FloorBlock, values: Array) -> Array:
+def _beyond_rewards(floor: FloorBlock, values: Floats) -> Floats:
     """Return by how much the multipliers (k, m) of a floor are more than its rewards (m,)."""
-    total: Array = values.sum(axis=0)
+    total: Floats = values.sum(axis=0)
     return total if floor.rewards is None else np.maximum(total - floor.rewards, 0.0)
 
 
-def priced_cost(program: BlockProgram, weights: Array | None) -> Array:
+def priced_cost(program: BlockProgram, weights: Floats | None) -> Floats:
     """Return the costs (n, m): as they are, or those of `worst` with weights ω, scaled to sum 1 (equal if none)."""
     if program.worst is None:
         return program.cost

@@ -3,28 +3,27 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
+from mechdesign.validation import Floats
+
 __all__ = ["implied_exponents", "near_exponents"]
 
-Array = npt.NDArray[np.float64]
 
-# A chain of two bounds implies a third one up to rounding.
 _IMPLIED = 1e-9
 
 
-def implied_exponents(exponents: Array) -> Array:
+def implied_exponents(exponents: Floats) -> Floats:
     """Return the exponents (n, n) that chains of finite ones imply: shortest paths, 0 on the diagonal."""
     sources, targets = np.nonzero(np.isfinite(exponents))
     # A dense matrix would not do: there, SciPy takes entries below 1e-8 for absent edges.
     graph = sparse.csr_array((exponents[sources, targets], (sources, targets)), shape=exponents.shape)
-    paths: Array = csgraph.shortest_path(graph)
+    paths: Floats = csgraph.shortest_path(graph)
     return paths
 
 
-def near_exponents(exponents: Array, count: int) -> Array:
+def near_exponents(exponents: Floats, count: int) -> Floats:
     """Return the exponents (n, n) of the `count` strictest bounds on each row, infinity elsewhere.
 
     Bounds that two stricter ones imply are passed over: on a grid those along a line. What is left out is allowed more:

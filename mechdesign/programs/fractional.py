@@ -6,20 +6,17 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sparse
 
 from mechdesign.errors import InputError
 from mechdesign.programs.linear import LinearProgram
+from mechdesign.validation import Floats
 
 __all__ = ["CharnesCooper", "FractionalProgram", "charnes_cooper", "dinkelbach"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,13 +28,13 @@ class FractionalProgram:
     `matrix` (rows, columns), which may have no rows; bounds may be infinite.
     """
 
-    numerator: Array
-    denominator: Array
+    numerator: Floats
+    denominator: Floats
     matrix: sparse.csr_array
-    row_lower: Array
-    row_upper: Array
-    lower: Array
-    upper: Array
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    upper: Floats
     numerator_constant: float = 0.0
     denominator_constant: float = 0.0
     name: str = "fractional"
@@ -69,7 +66,7 @@ class FractionalProgram:
         """Number of variables."""
         return len(self.numerator)
 
-    def fraction(self, x: Array) -> tuple[float, float]:
+    def fraction(self, x: Floats) -> tuple[float, float]:
         """Return numerator and denominator at x, shape (columns,)."""
         return (
             float(self.numerator @ x) + self.numerator_constant,
@@ -86,10 +83,10 @@ class CharnesCooper:
     """
 
     program: LinearProgram
-    shift: Array
+    shift: Floats
     unit: float
 
-    def invert(self, y: Array) -> Array | None:
+    def invert(self, y: Floats) -> Floats | None:
         """Return x for a solution y of `program`, or None when t = 0: the best fraction is only approached, far out."""
         t = y[-1] / self.unit
         return None if t <= 0 else self.shift + y[:-1] / t

@@ -7,20 +7,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sparse
 
 from mechdesign.errors import InputError
 from mechdesign.mappings import ReadOnlyMapping
+from mechdesign.validation import Floats
 
 __all__ = ["LinearProgram", "Residuals", "residuals"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -32,12 +29,12 @@ class LinearProgram:
     The names are what an MPS file and an error message show.
     """
 
-    cost: Array
+    cost: Floats
     matrix: sparse.csr_array
-    row_lower: Array
-    row_upper: Array
-    lower: Array
-    upper: Array
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    upper: Floats
     row_blocks: Mapping[str, slice] = field(default_factory=dict)
     column_blocks: Mapping[str, slice] = field(default_factory=dict)
     name: str = "program"
@@ -109,7 +106,7 @@ class Residuals:
     gap: float
 
 
-def residuals(program: LinearProgram, x: Array, row_dual: Array) -> Residuals:
+def residuals(program: LinearProgram, x: Floats, row_dual: Floats) -> Residuals:
     """Measure the pair (x, row_dual); multipliers are positive on rows that hold at their lower bound.
 
     The reduced costs are ``cost - matrix.T @ row_dual``: positive ones lean on the lower bound of their column,

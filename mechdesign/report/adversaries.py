@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.attacks import attack
 from mechdesign.certify.claims import Floor
@@ -15,12 +14,11 @@ from mechdesign.model.problem import Problem
 from mechdesign.report.document import section, table, text
 from mechdesign.report.numbers import short
 from mechdesign.report.words import recognised
+from mechdesign.validation import Floats
 
 __all__ = ["Adversary", "adversaries", "adversaries_section"]
 
-Floats = NDArray[np.float64]
 
-# More rows than this are no table for people; those that expect least come first.
 _SHOWN = 24
 
 

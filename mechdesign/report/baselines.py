@@ -10,7 +10,6 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.attacks import attack
 from mechdesign.certify import privacy
@@ -22,7 +21,7 @@ from mechdesign.model.distances import euclidean
 from mechdesign.model.problem import Problem
 from mechdesign.report.references import NO_INFORMATION, Reference, combined_bound
 from mechdesign.report.words import answers, attack_measure
-from mechdesign.validation import Floats, Integers
+from mechdesign.validation import Flags, Floats, Integers
 
 __all__ = ["Baseline", "baselines", "bounds", "exponential", "reference_costs", "tight_epsilons"]
 
@@ -179,7 +178,7 @@ def _remapped(problem: Problem, numerators: Integers) -> Integers:
     return remapped
 
 
-def _whole(masses: Floats, filled: NDArray[np.bool_]) -> Integers:
+def _whole(masses: Floats, filled: Flags) -> Integers:
     """Round the masses of each row to whole numbers that sum to 2**62; those that are `filled` are not 0."""
     extra = _UNITS * filled
     scale = 2.0**EXPONENT - extra.sum(axis=1, keepdims=True)

@@ -11,15 +11,14 @@ from dataclasses import dataclass
 from html import escape
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.report.scales import Scale, levels, ticks
 from mechdesign.report.views import TALLEST, WIDTH, View
 from mechdesign.report.words import plain
+from mechdesign.validation import Flags, Floats, Integers
 
 __all__ = ["HATCH", "Panel", "framed", "key", "panel", "panels"]
 
-Floats = NDArray[np.float64]
 
 HATCH = (
     '<svg class="defs" aria-hidden="true"><defs><pattern id="hatch" width="18" height="18" '
@@ -147,7 +146,7 @@ def _shapes(shown: Panel) -> list[str]:
 
 
 def _cells(
-    columns: int, rows: int, of: NDArray[np.int64], absent: NDArray[np.bool_], hue: str
+    columns: int, rows: int, of: Integers, absent: Flags, hue: str
 ) -> list[str]:  # fmt: skip
     """Return a path for each colour, of runs of cells in a row; the grid's row 0 is the lowest."""
     found: dict[int, list[str]] = {}
@@ -161,7 +160,7 @@ def _cells(
 
 
 def _points(
-    view: View, values: Floats, scale: Scale, of: NDArray[np.int64], absent: NDArray[np.bool_]
+    view: View, values: Floats, scale: Scale, of: Integers, absent: Flags
 ) -> list[str]:  # fmt: skip
     largest = float(view.widths[0]) / 2
     part = np.clip(values / (values.max() or 1.0), 0.12, 1.0) if scale.zeros else np.full(len(values), 0.5)
@@ -176,7 +175,7 @@ def _points(
 
 
 def _bars(
-    view: View, values: Floats, scale: Scale, absent: NDArray[np.bool_], mark: int | None
+    view: View, values: Floats, scale: Scale, absent: Flags, mark: int | None
 ) -> list[str]:  # fmt: skip
     top = float(scale.norm.vmax or 1.0)
     rules = "".join(f"M0 {view.height * (1 - at):.1f}h{WIDTH:g}" for at, _ in _value_ticks(scale))

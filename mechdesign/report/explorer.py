@@ -10,17 +10,16 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.report.charts import Panel, framed, key, panels
 from mechdesign.report.scales import LEVELS, Scale, probability_scale
 from mechdesign.report.views import View, name_of
+from mechdesign.validation import Floats
 
 __all__ = ["Explored", "beliefs", "data_block", "decoded", "encoded", "explore", "explorer", "series_block"]
 
-Floats = NDArray[np.float64]
 
-# So many numbers make about half a megabyte of page.
 _MOST_ENTRIES = 260_000
 # A number of three digits is stored as 1 + (digits − 100) + 900 · exponent: 10⁻² is the exponent 0; zero is 0.
 _DIGITS = 900

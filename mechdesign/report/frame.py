@@ -7,13 +7,13 @@ import math
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
-from numpy.typing import NDArray
 
 from mechdesign.model.domain import Domain, Grid
 from mechdesign.model.places import turned
 from mechdesign.report.scales import short
 from mechdesign.report.style import INK, RULE
 from mechdesign.report.words import clip
+from mechdesign.validation import Floats
 
 __all__ = [
     "LONGEST",
@@ -27,7 +27,6 @@ __all__ = [
     "ruler_length",
 ]
 
-Floats = NDArray[np.float64]
 
 LONGEST = 12.0
 """A map longer than this, in widths, is not drawn to scale: its short side could not be seen."""

@@ -20,13 +20,12 @@ from numpy.typing import ArrayLike
 from mechdesign.leakage.budgets import allocate_budget, constant_budget
 from mechdesign.leakage.cao2019 import algorithm2
 from mechdesign.leakage.correlation import Correlation
-from mechdesign.leakage.lines import Floats
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.recursion import backward as backward_leakage
 from mechdesign.leakage.recursion import forward as forward_leakage
 from mechdesign.leakage.recursion import temporal
 from mechdesign.model.markov import smooth
-from mechdesign.validation import as_array, as_budgets
+from mechdesign.validation import Floats, as_array, as_budgets
 
 __all__ = [
     "allocation",

@@ -14,17 +14,17 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
-from numpy.typing import NDArray
 
 from mechdesign.model.domain import Domain
 from mechdesign.report.frame import LONGEST, borders, extent, frame, in_unit, round_ticks
 from mechdesign.report.scales import Scale
 from mechdesign.report.style import ACCENT, MUTED
 from mechdesign.report.words import clip
+from mechdesign.validation import Floats
 
 __all__ = ["Kind", "along", "bar_room", "draw", "kind", "mark_place", "panel_size", "scale_bar", "zero_key"]
 
-Floats = NDArray[np.float64]
+
 Kind = Literal["grid", "points", "line", "labels"]
 
 _MOST_NAMES = 36

@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.data.outline import Outline
 from mechdesign.report.frame import plane_of
 from mechdesign.report.views import WIDTH, View
+from mechdesign.validation import Floats
 
 __all__ = ["outline_path"]
 
-Floats = NDArray[np.float64]
 
 _MOST_POINTS = 12_000
 

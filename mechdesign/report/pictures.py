@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.data.outline import Outline
 from mechdesign.model.channel import Channel
@@ -19,10 +19,9 @@ from mechdesign.report.scales import error_scale, percent, probability_scale
 from mechdesign.report.scatter import against_prior
 from mechdesign.report.views import View, name_of, view
 from mechdesign.report.words import answers, plain
+from mechdesign.validation import Floats
 
 __all__ = ["Pictures", "pictures"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)

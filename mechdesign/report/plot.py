@@ -12,7 +12,7 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.model.domain import Domain
 from mechdesign.report import maps
@@ -20,6 +20,7 @@ from mechdesign.report.frame import round_ticks
 from mechdesign.report.scales import Scale, error_scale, percent, probability_scale, short
 from mechdesign.report.style import INK, MUTED, drawn, headline, new_figure
 from mechdesign.report.words import clip
+from mechdesign.validation import Floats, Integers
 
 __all__ = [
     "error_finding",
@@ -31,7 +32,6 @@ __all__ = [
     "prior_picture",
 ]
 
-Floats = NDArray[np.float64]
 
 _WIDTH = 9.0
 _MOST_PANELS = 6
@@ -145,7 +145,7 @@ def error_picture(per_secret: ArrayLike, prior: ArrayLike, secrets: Domain | Non
     return figure
 
 
-def most_likely(prior: ArrayLike, count: int = _MOST_PANELS) -> NDArray[np.int64]:
+def most_likely(prior: ArrayLike, count: int = _MOST_PANELS) -> Integers:
     """Return the indices of at most `count` secrets that can occur, most likely first, the first of equals first."""
     probabilities = np.asarray(prior, dtype=np.float64)
     order = np.argsort(-probabilities, kind="stable")[: max(1, count)].astype(np.int64)

@@ -13,7 +13,7 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Polygon, Rectangle
 from matplotlib.ticker import FuncFormatter
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
@@ -21,13 +21,11 @@ from mechdesign.report import maps
 from mechdesign.report.frame import borders, extent, frame, in_unit, round_ticks
 from mechdesign.report.scales import short
 from mechdesign.report.style import ACCENT, INK, MUTED, NARROW_WIDTH, RULE, abreast, drawn, headline, new_figure
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["Shown", "can_draw", "policy_picture"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
-# Alarm and remedy, told apart by readers with any colour vision.
 _EXPOSED, _ADDED = "#D55E00", "#009E73"
 _MAP_WIDTH, _MAP_HEIGHT, _HULL_SIDE = 5.6, 4.6, 2.5
 

@@ -5,17 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.csgraph import csgraph_from_masked, shortest_path
 
 from mechdesign.certify.claims import PairBound
 from mechdesign.model.problem import Problem
+from mechdesign.validation import Floats
 
 __all__ = ["NO_INFORMATION", "Reference", "combined_bound"]
 
 NO_INFORMATION = "no information: always the same answer"
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -9,9 +9,10 @@ import matplotlib
 import numpy as np
 from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.ticker import MaxNLocator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.report.numbers import percent, power, relative, short
+from mechdesign.validation import Floats, Integers
 
 __all__ = [
     "LEVELS",
@@ -84,7 +85,7 @@ def error_scale(values: ArrayLike, label: str) -> Scale:
     return Scale(Normalize(0.0, top), _between("viridis_r", 0.0, 1.0), label, False, hue="e")
 
 
-def levels(scale: Scale, values: ArrayLike) -> NDArray[np.int64]:
+def levels(scale: Scale, values: ArrayLike) -> Integers:
     """Return the step of the colour scale, from 0 to `LEVELS` − 1, of each of `values`, any shape."""
     numbers = np.asarray(values, dtype=np.float64)
     low, top = float(scale.norm.vmin or 0.0), float(scale.norm.vmax or 1.0)
@@ -93,7 +94,7 @@ def levels(scale: Scale, values: ArrayLike) -> NDArray[np.int64]:
         parts = np.log(np.maximum(numbers, low) / low) / reach
     else:
         parts = (numbers - low) / (top - low)
-    found: NDArray[np.int64] = np.clip(np.floor(parts * LEVELS), 0, LEVELS - 1).astype(np.int64)
+    found: Integers = np.clip(np.floor(parts * LEVELS), 0, LEVELS - 1).astype(np.int64)
     return found
 
 
@@ -122,12 +123,12 @@ def ramps(dark: bool) -> str:
     return "\n".join(rules)
 
 
-def _steps(name: str, start: float, stop: float) -> NDArray[np.float64]:
-    colours: NDArray[np.float64] = matplotlib.colormaps[name](np.linspace(start, stop, LEVELS))
+def _steps(name: str, start: float, stop: float) -> Floats:
+    colours: Floats = matplotlib.colormaps[name](np.linspace(start, stop, LEVELS))
     return colours
 
 
-def _positive(values: ArrayLike) -> NDArray[np.float64]:
+def _positive(values: ArrayLike) -> Floats:
     array = np.asarray(values, dtype=np.float64)
     return array[np.isfinite(array) & (array > 0)]
 

@@ -6,16 +6,15 @@ import math
 from html import escape
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.report.frame import round_ticks
 from mechdesign.report.scales import Scale, levels, percent, short, ticks
 from mechdesign.report.views import WIDTH
 from mechdesign.report.words import plain
+from mechdesign.validation import Floats
 
 __all__ = ["against_prior"]
 
-Floats = NDArray[np.float64]
 
 _HEIGHT = 800.0
 # Priors that lie further apart than this are on a logarithmic axis.

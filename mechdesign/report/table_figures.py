@@ -21,7 +21,7 @@ from mechdesign.report.frame import round_ticks
 from mechdesign.report.scales import short
 from mechdesign.report.style import ACCENT, INK, MUTED, abreast, drawn, headline, new_figure
 from mechdesign.report.words import clip
-from mechdesign.validation import as_list, require_kind
+from mechdesign.validation import Floats, Integers, as_list, require_kind
 
 __all__ = [
     "answers_picture",
@@ -32,7 +32,6 @@ __all__ = [
     "release_picture",
 ]
 
-Floats = NDArray[np.float64]
 
 _WIDTH = 8.0
 # Told apart from the accent by readers with any colour vision.
@@ -265,14 +264,14 @@ def _name(release: Release, index: int) -> str:
     return ", ".join(f"{name} = {release.labels[name][index]}" for name in columns)
 
 
-def _largest(answers: Floats) -> NDArray[np.int64]:
+def _largest(answers: Floats) -> Integers:
     """Return which queries are shown, in order: all, or the ones with the largest answers."""
     if len(answers) <= _NAMED:
         return np.arange(len(answers))
     return np.argsort(-answers, kind="stable")[:_NAMED]
 
 
-def _thinned(size: int) -> NDArray[np.int64]:
+def _thinned(size: int) -> Integers:
     return np.unique(np.linspace(0, size - 1, min(size, _POINTS)).round().astype(np.int64))
 
 

@@ -9,7 +9,7 @@ from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.errors import InputError
 from mechdesign.model.domain import Domain
@@ -18,10 +18,10 @@ from mechdesign.report.frame import borders, extent, frame, in_unit
 from mechdesign.report.scales import short
 from mechdesign.report.style import ACCENT, INK, MUTED, RULE, abreast, drawn, headline, new_figure, put_legend
 from mechdesign.report.words import clip
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["over_time_picture", "trace_picture"]
 
-Floats = NDArray[np.float64]
 
 _WIDTH = 8.0
 # Told apart from the accent by readers with any colour vision.
@@ -169,7 +169,7 @@ def _path(axes: Axes, places: Floats, colour: str, name: str, marker: str) -> No
     axes.scatter(x, y, s=90, facecolor="none", edgecolor=colour, linewidth=1.5, zorder=4, label=f"{name}, first step")
 
 
-def _over_states(domain: Domain, outputs: NDArray[np.int64], truth: NDArray[np.int64] | None) -> Figure:
+def _over_states(domain: Domain, outputs: Integers, truth: Integers | None) -> Figure:
     """Show states over the steps: along the line where they have positions, else by name."""
     along = maps.kind(domain) == "line"
     heights = np.arange(domain.size, dtype=np.float64)

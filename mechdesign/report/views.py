@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.model.domain import Domain
 from mechdesign.report import maps
 from mechdesign.report.frame import LONGEST, degree_ticks, extent, in_unit, round_ticks, ruler_length
 from mechdesign.report.scales import short
 from mechdesign.report.words import clip, plain
+from mechdesign.validation import Floats
 
 __all__ = ["TALLEST", "WIDTH", "View", "name_of", "view"]
 
@@ -23,7 +23,7 @@ WIDTH = 1000.0
 TALLEST = 28.0
 """Largest height of a map on its own, in rem."""
 
-Floats = NDArray[np.float64]
+
 Tick = tuple[float, str]
 
 _BARS_HEIGHT = 360.0

@@ -9,18 +9,16 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.certify.claims import Floor
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
+from mechdesign.validation import Flags, Floats
 
 __all__ = ["Measure", "answers", "attack_measure", "clip", "cost_measure", "decimal", "measure", "plain", "recognised"]
 
-Floats = NDArray[np.float64]
 
-# Distances in plain floating point agree with the library's, which are rounded down, to within this.
 _CLOSE = 1e-9
 
 # Distances in a plane that another processor computed differ in the last bits only, by less than their margin.
@@ -55,9 +53,7 @@ class Measure:
         return self.with_unit(write(value)) + root
 
 
-def measure(
-    matrix: Floats, rows: Domain | None, columns: Domain | None, counts: NDArray[np.bool_] | None = None
-) -> Measure:
+def measure(matrix: Floats, rows: Domain | None, columns: Domain | None, counts: Flags | None = None) -> Measure:
     """Recognise a matrix between the members of two domains, shape (rows, columns), by its values.
 
     `counts` marks the entries to look at, all unless given.
@@ -93,9 +89,7 @@ def measure(
     return Measure(matrix)
 
 
-def recognised(
-    matrix: Floats, rows: Domain | None, columns: Domain | None, counts: NDArray[np.bool_] | None = None
-) -> Measure:
+def recognised(matrix: Floats, rows: Domain | None, columns: Domain | None, counts: Flags | None = None) -> Measure:
     """Recognise a matrix as `measure` does, and also squares of such distances."""
     found = measure(matrix, rows, columns, counts)
     roots = found if found.name else measure(np.sqrt(matrix), rows, columns, counts)

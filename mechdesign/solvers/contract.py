@@ -7,19 +7,14 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from mechdesign.programs.linear import LinearProgram, Residuals
+from mechdesign.validation import Floats
 
 __all__ = ["Answer", "BackEnd", "Options", "Progress", "ProgressCallback", "Solution", "Status"]
 
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-Array = npt.NDArray[np.float64]
 
 
 class Status(enum.StrEnum):
@@ -95,8 +90,8 @@ class Answer:
     """
 
     status: Status
-    x: Array | None
-    row_dual: Array | None
+    x: Floats | None
+    row_dual: Floats | None
     iterations: int
     message: str
     version: str
@@ -118,8 +113,8 @@ class Solution:
     """
 
     status: Status
-    x: Array
-    row_dual: Array
+    x: Floats
+    row_dual: Floats
     residuals: Residuals
     solver: str
     version: str

@@ -7,15 +7,14 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.errors import InfeasibleError, InputError, SolverError, UnboundedError
 from mechdesign.programs.fractional import FractionalProgram, charnes_cooper, dinkelbach
 from mechdesign.solvers import Options, Solution, Status, solve
+from mechdesign.validation import Floats
 
 __all__ = ["FractionalSolution", "solve_fractional"]
 
-Array = npt.NDArray[np.float64]
 
 _MOST_STEPS = 200
 _SCALES = (1e4, 1e6, 1e2)
@@ -31,7 +30,7 @@ class FractionalSolution:
     """
 
     value: float
-    x: Array | None
+    x: Floats | None
     violation: float
     programs: int
     solver: str
@@ -99,7 +98,7 @@ def _solved(solution: Solution, fractional: FractionalProgram) -> Solution:
     raise SolverError(message)
 
 
-def _measured(fractional: FractionalProgram, x: Array, programs: int, solver: str) -> FractionalSolution:
+def _measured(fractional: FractionalProgram, x: Floats, programs: int, solver: str) -> FractionalSolution:
     x = np.clip(x, fractional.lower, fractional.upper)
     above, below = fractional.fraction(x)
     if not below > 0:

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import sparse
 
 from mechdesign.data.chain_counts import counts_of
@@ -26,6 +25,7 @@ from mechdesign.model.markov import MarkovChain, VaryingChain
 from mechdesign.report.numbers import percent
 from mechdesign.spec.priors import PriorTable, Read, read_visits
 from mechdesign.spec.tables import at, convert, in_file, one_of
+from mechdesign.validation import Floats, Integers
 from mechdesign.warned import warn
 
 _DATA = ("checkins", "plt")
@@ -149,7 +149,7 @@ def _warn_of_smoothing(chains: tuple[MarkovChain, ...], path: str) -> None:
     )
 
 
-def _ends_notes(counts: NDArray[np.float64], smoothing: float, path: str) -> tuple[str, ...]:
+def _ends_notes(counts: Floats, smoothing: float, path: str) -> tuple[str, ...]:
     """Say of which states nobody saw a step, where each of the chains (k, n, n) lets them stay."""
     never_left = int((counts.sum(axis=2) == 0).sum())
     if smoothing or not never_left:
@@ -201,7 +201,7 @@ def _check_keys(table: ChainTable, form: str, path: str) -> None:
         )
 
 
-def _steps(visits: Visits, n: int) -> NDArray[np.float64]:
+def _steps(visits: Visits, n: int) -> Floats:
     """Return how often each step was seen, (n, n)."""
     counts = np.zeros((n, n))
     for cells in visits.cells:
@@ -209,7 +209,7 @@ def _steps(visits: Visits, n: int) -> NDArray[np.float64]:
     return counts
 
 
-def _hourly(visits: Visits, n: int) -> NDArray[np.float64]:
+def _hourly(visits: Visits, n: int) -> Floats:
     """Return how often each step was seen that starts in each hour of the day (UTC), (24, n, n)."""
     counts = np.zeros((_HOURS, n, n))
     if not visits.times or any(times is None for times in visits.times):
@@ -295,7 +295,7 @@ def _walk(table: ChainTable, path: str, domain: Domain, folder: Path) -> tuple[M
     return (MarkovChain(matrix / matrix.sum(axis=1, keepdims=True)),)
 
 
-def neighbours(domain: Domain, count: int, path: str) -> NDArray[np.int64]:
+def neighbours(domain: Domain, count: int, path: str) -> Integers:
     """Return the pairs of neighbouring cells of a grid, shape (k, 2); `count` is 4 or 8 for each cell."""
     if count not in (4, 8):
         raise SpecificationError(path, "is not a neighbourhood", value=count, bound="4 or 8")

@@ -12,7 +12,6 @@ from typing import Annotated, ClassVar, Literal, cast
 
 import networkx as nx
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.certify.exact import exact_text
 from mechdesign.computed import cached_property
@@ -32,9 +31,7 @@ from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.graphs import Graphs
 from mechdesign.spec.priors import build_prior
 from mechdesign.spec.tables import at, choice, convert, in_file, one_of
-from mechdesign.validation import LARGEST_NUMBER
-
-Floats = NDArray[np.float64]
+from mechdesign.validation import LARGEST_NUMBER, Floats
 
 DISTANCES: Mapping[str, Callable[[Domain, Domain | None], Floats]] = MappingProxyType(
     {

@@ -8,8 +8,6 @@ from fractions import Fraction
 from typing import Annotated, Literal
 
 import networkx as nx
-import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.certify.exact import exact_text
 from mechdesign.data.resampling import Sampling
@@ -27,6 +25,7 @@ from mechdesign.spec.chains import Transitions, build_chain
 from mechdesign.spec.graphs import Graphs
 from mechdesign.spec.priors import PriorTable, build_prior
 from mechdesign.spec.tables import at, choice, convert
+from mechdesign.validation import Floats
 
 __all__ = [
     "LedgerTable",
@@ -43,7 +42,6 @@ def __dir__() -> list[str]:
     return sorted(__all__)
 
 
-Floats = NDArray[np.float64]
 Within = Literal["component", "map"]
 Isolated = Literal["refuse", "repair", "hull", "release"]
 Repair = Literal["area", "nearest", "best", "exhaustive"]

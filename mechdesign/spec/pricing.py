@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact_text
 from mechdesign.errors import SpecificationError
@@ -24,9 +24,7 @@ from mechdesign.validation import as_nonnegative
 
 __all__ = ["PricedBudgets", "price_budgets"]
 
-Floats = NDArray[np.float64]
 
-# Shares of α at which the curve is found first, how many more designs a round may ask for, and how many rounds.
 _SHARES = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1))
 _MORE, _ROUNDS = 6, 5
 # An ε is written with so many digits that there are at least this many below α.

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.data import traces
@@ -25,7 +24,7 @@ from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.report.numbers import percent
 from mechdesign.spec.tables import at, convert, in_file, one_of
-from mechdesign.validation import renamed
+from mechdesign.validation import Floats, renamed
 
 _MOST_PEOPLE = 10**12
 
@@ -165,7 +164,7 @@ def _check_length(length: int, domain: Domain, path: str) -> None:
         raise SpecificationError(path, "differs in length from the domain", value=length, bound=str(domain.size))
 
 
-def _from_file(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[NDArray[np.float64], str]:
+def _from_file(raw: Raw, path: str, domain: Domain, folder: Path) -> tuple[Floats, str]:
     """Return the counts in a file, in the order of the secrets, and how its rows were matched with them."""
     table = convert(raw, CountsFile, path)
     with in_file(path, table):
@@ -300,7 +299,7 @@ def _user(users: list[str], only: int | str, path: str) -> str:
     return names[0]
 
 
-def _counted(visits: traces.Visits) -> tuple[NDArray[np.float64], tuple[str, ...]]:
+def _counted(visits: traces.Visits) -> tuple[Floats, tuple[str, ...]]:
     notes = [f"{visits.inside} points of {len(dict.fromkeys(visits.users))} user(s) counted"]
     if visits.outside:
         share = visits.outside / (visits.inside + visits.outside)
@@ -309,7 +308,7 @@ def _counted(visits: traces.Visits) -> tuple[NDArray[np.float64], tuple[str, ...
 
 
 @in_own_arithmetic
-def _simulated(raw: Raw, path: str, domain: Domain) -> NDArray[np.float64]:
+def _simulated(raw: Raw, path: str, domain: Domain) -> Floats:
     """Return whole numbers of people in each cell, so that the prior is the same on every machine."""
     table = convert(raw, Simulated, path)
     if domain.points.shape[1] != 2:
@@ -342,5 +341,5 @@ def _simulated(raw: Raw, path: str, domain: Domain) -> NDArray[np.float64]:
         density += centre.weight * near / near.sum()
         total += centre.weight
     shares = (1 - table.background) * density / total + table.background / domain.size
-    people: NDArray[np.float64] = np.rint(table.people * shares)
+    people: Floats = np.rint(table.people * shares)
     return people

@@ -24,7 +24,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify.claims import ExponentBound
@@ -70,7 +69,7 @@ from mechdesign.spec.tables import TOML, at, convert
 from mechdesign.spec.visits import priced, read_raw_visits
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.sizes import Size, check_size
-from mechdesign.validation import as_path, require_kind
+from mechdesign.validation import Floats, Integers, as_path, require_kind
 from mechdesign.warned import silenced
 
 if TYPE_CHECKING:
@@ -93,7 +92,7 @@ class _Data(NamedTuple):
     """What the problems of a specification have in common."""
 
     prior: Prior
-    cost: NDArray[np.float64]
+    cost: Floats
     objective: str
     measures: Measures
     notes: tuple[str, ...]
@@ -267,7 +266,7 @@ class Specification:
         method = policy.settings.repair if repair else None
         return overview(policy.graph, problem.secrets, support, hull=policy.settings.hull, method=method)
 
-    def states(self, trace: States, delimiter: str | None = None) -> NDArray[np.int64]:
+    def states(self, trace: States, delimiter: str | None = None) -> Integers:
         """Return the states of a trace as indices of secrets, shape (steps,); see `release` for how it is given."""
         return self.steps(trace, delimiter)[0].states
 

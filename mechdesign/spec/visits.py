@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.data.left_out import MOST_LEFT_OUT, left_out_text
 from mechdesign.data.places import count_places
@@ -20,7 +19,7 @@ from mechdesign.model.prior import Prior
 from mechdesign.spec.measures import CostTable, scaled_cost
 from mechdesign.spec.priors import PriorTable, VisitsFile, read_traces
 from mechdesign.spec.tables import at, convert, in_file, one_of
-from mechdesign.validation import Floats
+from mechdesign.validation import Flags, Floats
 
 __all__ = ["RawVisits", "priced", "read_raw_visits"]
 
@@ -68,7 +67,7 @@ def read_raw_visits(raw: Raw, path: str, anchors: Domain, folder: Path) -> RawVi
     return RawVisits(every[inside], (*found.notes, taken, *beyond))
 
 
-def _outside(points: Floats, anchors: Domain) -> NDArray[np.bool_]:
+def _outside(points: Floats, anchors: Domain) -> Flags:
     """Return which points, (k, 2), are outside the rectangle of the anchors."""
     assert anchors.lattice is not None
     return anchors.lattice.corners(points[:, 0], points[:, 1]).outside

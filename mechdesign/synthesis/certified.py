@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
 from mechdesign.arithmetic import in_own_arithmetic
 from mechdesign.certify import bundle
@@ -27,7 +27,7 @@ from mechdesign.model.places import Outside
 from mechdesign.model.problem import Problem
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.summary import SolveSummary
-from mechdesign.validation import as_path, as_truth
+from mechdesign.validation import Integers, as_path, as_truth
 from mechdesign.version import __version__
 
 __all__ = ["Design", "certified"]
@@ -35,9 +35,6 @@ __all__ = ["Design", "certified"]
 
 def __dir__() -> list[str]:
     return sorted(__all__)
-
-
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False, repr=False)

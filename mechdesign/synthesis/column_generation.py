@@ -16,7 +16,6 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sparse
-from numpy.typing import NDArray
 
 from mechdesign import solvers
 from mechdesign.errors import SolverError
@@ -25,10 +24,10 @@ from mechdesign.solvers import Options, Progress, Status
 from mechdesign.synthesis.plan import EXACT
 from mechdesign.synthesis.pricing import Answer, Kind
 from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.validation import Floats
 
 __all__ = ["Decomposed", "decompose"]
 
-Floats = NDArray[np.float64]
 
 _ROUNDS = 300
 

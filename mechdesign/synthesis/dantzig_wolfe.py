@@ -11,7 +11,6 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.certify.claims import Floor, PairBound
 from mechdesign.certify.costs import distortion
@@ -28,11 +27,11 @@ from mechdesign.synthesis.pricing import Answer, Kind, priced_problem
 from mechdesign.synthesis.rounding import round_channel
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.summary import SolveSummary
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["couple", "decomposes"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+
 _Columns = tuple[Integers, Integers, Floats]
 
 

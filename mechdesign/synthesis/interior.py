@@ -10,7 +10,6 @@ from dataclasses import replace
 
 import numpy as np
 import scipy.sparse as sparse
-from numpy.typing import NDArray
 
 from mechdesign import solvers
 from mechdesign.errors import InfeasibleError, SolverError, TimeLimitError
@@ -20,12 +19,11 @@ from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.plan import EXACT, LAZY, SMALL
 from mechdesign.synthesis.row_program import RowInverse, RowReduction, permitted_triples
 from mechdesign.synthesis.spanner import bounded_pairs
+from mechdesign.validation import Floats
 
 __all__ = ["interior"]
 
-Floats = NDArray[np.float64]
 
-# The room of floors, as a part of the floor, beside that of bounds, as a part of the room that a uniform output has.
 _FLOOR_SHARE = 1 / 64
 # Solvers meet rows up to about this much: less room than its negative is no room.
 _RESOLUTION = 1e-8

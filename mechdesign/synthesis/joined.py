@@ -5,18 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.certify.claims import Floor
 from mechdesign.certify.evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.model.problem import Problem
 from mechdesign.synthesis.multipliers import nothing
 from mechdesign.synthesis.summary import SolveSummary
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["Assembled", "Gathered"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +30,7 @@ class Gathered:
 
     def __init__(self, problem: Problem) -> None:
         self._claims = problem.claims
-        self._entries: list[list[tuple[NDArray[np.float64] | Integers, ...]]] = [[] for _ in problem.claims]
+        self._entries: list[list[tuple[Floats | Integers, ...]]] = [[] for _ in problem.claims]
 
     def add(self, requirement: int, *columns: Integers | Floats) -> None:
         """Add entries of one requirement: the columns of `PairMultipliers` or `FloorMultipliers`."""

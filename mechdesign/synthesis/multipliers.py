@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.certify.claims import Claim, Floor
 from mechdesign.certify.evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.reduction import FormMultipliers
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["carried", "nothing", "problem_multipliers"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+
 _Columns = tuple[Integers, Integers, Integers, Floats]
 
 

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sparse
-from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
 from mechdesign.certify.claims import Floor, PairBound
@@ -14,11 +13,9 @@ from mechdesign.computed import cached_property
 from mechdesign.model.connectivity import connected
 from mechdesign.model.problem import Problem
 from mechdesign.programs.chains import implied_exponents
+from mechdesign.validation import Flags, Floats, Integers
 
 __all__ = ["FloorRows", "NormalForm", "normalise"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -72,7 +69,7 @@ class NormalForm:
         return int(self.problem.cost.shape[1])
 
     @cached_property
-    def forbidden(self) -> NDArray[np.bool_]:
+    def forbidden(self) -> Flags:
         """Which answers are forbidden to a group (k, m): those that are to one of its members."""
         forbidden = np.zeros((self.groups, self.observables), dtype=np.bool_)
         np.logical_or.at(forbidden, self.group, np.isinf(self.problem.cost))

@@ -7,17 +7,16 @@ from dataclasses import dataclass
 from typing import Generic, TypeVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.certify.claims import Floor, PairBound
 from mechdesign.certify.dithering import Dithered
 from mechdesign.model.forbidden import sharing, tied
 from mechdesign.model.problem import Problem
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["Known", "Part", "has_floors", "restricted", "split", "undominated"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
+
 T = TypeVar("T")
 
 # Parts of a map differ in the last digits of their coordinates, and so of their costs.

@@ -15,14 +15,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.reduction import FormMultipliers
+from mechdesign.validation import Floats
 
 __all__ = ["polished"]
 
-Floats = NDArray[np.float64]
 
 _STEPS = 200
 # A little more than is lacking is taken away, so that rounding leaves nothing lacking.

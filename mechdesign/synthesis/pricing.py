@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign import solvers
 from mechdesign.certify.claims import Floor
@@ -23,11 +22,9 @@ from mechdesign.synthesis.rounding import channel_cost, cheapest_constant
 from mechdesign.synthesis.row_program import RowReduction, all_triples
 from mechdesign.synthesis.settings import Rows
 from mechdesign.synthesis.spanner import bounded_pairs
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["Answer", "Kind", "Proposal", "priced_problem"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

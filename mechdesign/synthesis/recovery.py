@@ -7,7 +7,6 @@ from dataclasses import replace
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.certify.claims import PairBound
 from mechdesign.certify.costs import distortion
@@ -23,11 +22,10 @@ from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.polish import polished
 from mechdesign.synthesis.reduction import Candidate, FormMultipliers
 from mechdesign.synthesis.rounding import Rounded, channel_cost, cheapest_constant, round_channel
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["recovered", "usable"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _UNSOLVABLE = {
     Status.INFEASIBLE: "although a constant channel meets every requirement",

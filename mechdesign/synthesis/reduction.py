@@ -11,16 +11,12 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-import numpy as np
-from numpy.typing import NDArray
-
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.summary import SolveSummary
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["Candidate", "FormMultipliers", "Reduction"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 Given = TypeVar("Given", contravariant=True)
 Program = TypeVar("Program", covariant=True)

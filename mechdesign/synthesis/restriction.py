@@ -6,7 +6,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.certify.claims import PairBound
 from mechdesign.certify.evidence import PairMultipliers
@@ -14,11 +13,9 @@ from mechdesign.model.problem import Problem
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.parts import Part, restricted, undominated
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["Piece", "Restriction", "RestrictionInverse"]
-
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)

@@ -7,17 +7,15 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.model.channel import EXPONENT
 from mechdesign.solvers.ipm.layout import is_sparse
 from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.normal import NormalForm
+from mechdesign.validation import Flags, Floats, Integers
 
 __all__ = ["Rounded", "channel_cost", "cheapest_constant", "round_channel", "tight"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _UNIT = 2.0**-EXPONENT
 # Eight roundings to nearest: what mixing and normalising in double precision can add to an entry, with room.
@@ -177,7 +175,7 @@ def _clean(matrix: Floats, threshold: float, labels: Integers) -> Floats:
     return _normalised(rows)
 
 
-def _permitted(matrix: Floats, threshold: float, forbidden: NDArray[np.bool_], interior: Floats) -> Floats:
+def _permitted(matrix: Floats, threshold: float, forbidden: Flags, interior: Floats) -> Floats:
     """Clip, empty what is forbidden or negligible, normalise; rows of which nothing is left are those of `interior`."""
     rows = np.where(forbidden | (matrix <= threshold), 0.0, np.minimum(matrix, 1.0))
     lost = rows.sum(axis=1) <= 0

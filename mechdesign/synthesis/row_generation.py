@@ -11,7 +11,6 @@ import time
 from dataclasses import dataclass, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign import solvers
 from mechdesign.errors import InputError
@@ -24,10 +23,10 @@ from mechdesign.synthesis.row_program import RowInverse, RowReduction, Triples, 
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.spanner import bounded_pairs, dilation, irreducible
 from mechdesign.synthesis.summary import SolveSummary
+from mechdesign.validation import Flags, Floats, Integers
 
 __all__ = ["NEAR_DILATION", "solve_rows"]
 
-Floats = NDArray[np.float64]
 
 NEAR_DILATION = 1.0824
 """The spanner keeps pairs that no detour longer by this factor replaces: on a grid eight neighbours, at 1/cos(π/8)."""
@@ -93,12 +92,12 @@ class _Run:
         limit = self.options.time_limit
         return math.inf if limit is None else self.clock + limit + _GRACE
 
-    def listed(self, pairs: NDArray[np.bool_], form: NormalForm) -> Triples:
+    def listed(self, pairs: Flags, form: NormalForm) -> Triples:
         """List the rows of these pairs."""
         return permitted_triples(pairs, form, self.until)
 
 
-def _near(form: NormalForm, near: NDArray[np.bool_], run: _Run) -> Candidate:
+def _near(form: NormalForm, near: Flags, run: _Run) -> Candidate:
     factor = dilation(form.exponents, near, run.until)
     if not np.isfinite(factor):
         raise InputError("rows", "the near set does not join all pairs", value="near", remedy="use lazy or all rows")
@@ -113,7 +112,7 @@ def _near(form: NormalForm, near: NDArray[np.bool_], run: _Run) -> Candidate:
     return replace(inner.noted(rounds=2, dilation=factor), multipliers=proof)
 
 
-def _lazy(form: NormalForm, pairs: NDArray[np.bool_], near: NDArray[np.bool_], run: _Run) -> Candidate:
+def _lazy(form: NormalForm, pairs: Flags, near: Flags, run: _Run) -> Candidate:
     triples = run.listed(near & pairs, form)
     loaded = np.zeros((form.groups, form.groups, form.observables), dtype=bool)
     loaded[triples.sources, triples.targets, triples.observables] = True
@@ -154,9 +153,9 @@ def _lazy(form: NormalForm, pairs: NDArray[np.bool_], near: NDArray[np.bool_], r
 def _violated(
     form: NormalForm,
     matrix: Floats,
-    sources: NDArray[np.int64],
-    targets: NDArray[np.int64],
-    loaded: NDArray[np.bool_],
+    sources: Integers,
+    targets: Integers,
+    loaded: Flags,
     tolerance: float,
 ) -> Triples:
     """Return the rows of the given pairs that `matrix` violates by more than `tolerance`, scaled as in the program."""

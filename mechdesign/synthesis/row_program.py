@@ -9,7 +9,6 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.sparse as sparse
-from numpy.typing import NDArray
 
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers.contract import Solution
@@ -17,13 +16,11 @@ from mechdesign.solvers.ipm.parallel import LateError
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.reduction import Candidate, FormMultipliers
 from mechdesign.synthesis.summary import SolveSummary
+from mechdesign.validation import Flags, Floats, Integers
 
 __all__ = ["RowInverse", "RowReduction", "Triples", "all_triples", "permitted_triples"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
-# Costs below this part of the largest one are left to the certificate's own unit.
 _LEAST_MAGNITUDE = 1e-8
 # Rows that are listed before the clock is looked at.
 _AT_A_TIME = 1_000_000
@@ -51,7 +48,7 @@ class Triples:
         )
 
 
-def all_triples(pairs: NDArray[np.bool_], observables: int) -> Triples:
+def all_triples(pairs: Flags, observables: int) -> Triples:
     """Return a row for every marked pair (k, k) and every observable."""
     sources, targets = np.nonzero(pairs)
     return Triples(
@@ -61,7 +58,7 @@ def all_triples(pairs: NDArray[np.bool_], observables: int) -> Triples:
     )
 
 
-def permitted_triples(pairs: NDArray[np.bool_], form: NormalForm, until: float = math.inf) -> Triples:
+def permitted_triples(pairs: Flags, form: NormalForm, until: float = math.inf) -> Triples:
     """Return a row for every marked pair (k, k) and every observable that is not forbidden to its source.
 
     Raises LateError where it is later than `until`, a time of `time.perf_counter`, before the end.

@@ -12,7 +12,6 @@ import time
 
 import numpy as np
 import scipy.sparse as sparse
-from numpy.typing import NDArray
 from scipy.sparse import csgraph
 
 from mechdesign import interrupts
@@ -21,20 +20,18 @@ from mechdesign.solvers.ipm.parallel import LateError
 from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.settings import Rows
+from mechdesign.validation import Flags, Floats, Integers
 
 __all__ = ["bounded_pairs", "dilation", "few_pairs", "irreducible"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
-# Far above the rounding of sums of distances, far below any slack that a certificate could notice.
 _ROUNDING = 1e-12
 _SOURCES = 64
 # What pairs no others imply is looked for among so many next to each secret, and checked first from a few secrets.
 _NEXT, _FIRST = 32, 8
 
 
-def irreducible(exponents: Floats, dilation: float = 1.0, until: float = math.inf) -> NDArray[np.bool_]:
+def irreducible(exponents: Floats, dilation: float = 1.0, until: float = math.inf) -> Flags:
     """Mark the pairs (s, t) whose bound is not implied by a detour over two shorter ones.
 
     `exponents` (k, k) is infinite where nothing is required. A pair is left out when some r has
@@ -60,7 +57,7 @@ def irreducible(exponents: Floats, dilation: float = 1.0, until: float = math.in
     return kept
 
 
-def few_pairs(exponents: Floats) -> NDArray[np.bool_] | None:
+def few_pairs(exponents: Floats) -> Flags | None:
     """Mark the pairs that no others imply where these are few and near, as in lengths of paths in a road network.
 
     They imply all other bounds, up to a rounding of 1e-12 as in `irreducible`. None where they are not few enough for
@@ -94,7 +91,7 @@ def few_pairs(exponents: Floats) -> NDArray[np.bool_] | None:
     return kept
 
 
-def _implied(exponents: Floats, kept: NDArray[np.bool_], some: Integers) -> bool:
+def _implied(exponents: Floats, kept: Flags, some: Integers) -> bool:
     """Tell whether paths over the pairs kept are no longer than the bounds on pairs from `some` secrets."""
     sources, targets = np.nonzero(kept)
     graph = sparse.csr_array((exponents[kept], (sources, targets)), shape=exponents.shape)
@@ -102,7 +99,7 @@ def _implied(exponents: Floats, kept: NDArray[np.bool_], some: Integers) -> bool
     return bool((paths <= exponents[some] * (1 + _ROUNDING)).all())
 
 
-def dilation(exponents: Floats, kept: NDArray[np.bool_], until: float = math.inf) -> float:
+def dilation(exponents: Floats, kept: Flags, until: float = math.inf) -> float:
     """Return the least δ >= 1 such that the bounds on `kept` pairs imply all bounds with exponents times δ.
 
     It is the largest ratio of a shortest path over kept pairs to the exponent of a pair, infinite when some pair
@@ -124,7 +121,7 @@ def dilation(exponents: Floats, kept: NDArray[np.bool_], until: float = math.inf
     return largest
 
 
-def bounded_pairs(form: NormalForm, rows: Rows, until: float = math.inf) -> NDArray[np.bool_]:
+def bounded_pairs(form: NormalForm, rows: Rows, until: float = math.inf) -> Flags:
     """Return the pairs (k, k) that may get a row: all of them, or those that no others imply.
 
     Raises LateError as `irreducible` does.

@@ -27,7 +27,9 @@ MODULES = {module.name: module for module in house.read(PROJECT)}
 @cache
 def imports():
     """Return the graph of all imports between modules: at the top, in functions, and for type checkers only."""
-    graph = nx.DiGraph((name, other) for name, module in MODULES.items() for other in module.imports(frozenset(MODULES)))
+    graph = nx.DiGraph(
+        (name, other) for name, module in MODULES.items() for other in module.imports(frozenset(MODULES))
+    )
     graph.add_nodes_from(MODULES)
     return graph
 
@@ -65,7 +67,9 @@ def test_imports_point_downwards_for_type_checkers_too():
 
 
 def test_rooms_on_one_floor_are_independent():
-    apart = [{room.removeprefix("mechdesign.") for room in c["modules"]} for c in CONTRACTS if c["type"] == "independence"]
+    apart = [
+        {room.removeprefix("mechdesign.") for room in c["modules"]} for c in CONTRACTS if c["type"] == "independence"
+    ]
     assert sorted(map(sorted, apart)) == sorted(sorted(line) for line in FLOORS if len(line) > 1)
 
 
@@ -172,9 +176,10 @@ def test_an_addition_touches_as_many_files_as_the_page_says(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_module_elsewhere_tests_for_a_kind(kind):
     """No name of a registered kind stands in a comparison outside its own room."""
+    from mechdesign.synthesis.formats import FORMATS
+
     from mechdesign.mechanisms import available
     from mechdesign.model import KINDS as REQUIREMENTS
-    from mechdesign.synthesis.formats import FORMATS
 
     names = {
         "requirement": set(REQUIREMENTS),

@@ -6,14 +6,12 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["Family", "Instance", "RowPairs", "prior_on", "square"]
-
-Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -27,7 +25,7 @@ class RowPairs:
     """
 
     matrix: Floats
-    pairs: NDArray[np.int64]
+    pairs: Integers
     alpha: float
 
 

@@ -16,17 +16,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
 from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.programs.chains import implied_exponents
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["aggregated"]
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 def aggregated(program: BlockProgram, count: int) -> BlockProgram:
@@ -47,7 +44,7 @@ def aggregated(program: BlockProgram, count: int) -> BlockProgram:
     return BlockProgram(member @ program.cost, exponents, floors, worst)
 
 
-def _clusters(implied: Array, count: int) -> Integers:
+def _clusters(implied: Floats, count: int) -> Integers:
     """Return the cluster of each row: those are joined whose rows are the least apart on average."""
     apart = np.maximum(implied, implied.T)
     finite = np.isfinite(apart)
@@ -59,11 +56,11 @@ def _clusters(implied: Array, count: int) -> Integers:
     return cluster
 
 
-def _means(implied: Array, member: Array) -> Array:
+def _means(implied: Floats, member: Floats) -> Floats:
     """Return the mean of the finite exponents from the rows of a cluster to those of another."""
     finite = np.isfinite(implied)
     np.fill_diagonal(finite, False)
     counts = member @ finite @ member.T
     sums = member @ np.where(finite, implied, 0.0) @ member.T
-    means: Array = np.divide(sums, counts, out=np.full(counts.shape, np.inf), where=counts > 0)
+    means: Floats = np.divide(sums, counts, out=np.full(counts.shape, np.inf), where=counts > 0)
     return means

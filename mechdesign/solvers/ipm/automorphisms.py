@@ -10,15 +10,13 @@ that, and bounds are recomputed without symmetry anyway.
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.solvers.ipm.symmetry import Symmetry, trivial
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["find_symmetry", "generated", "invariant", "symmetry_of"]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _TOLERANCE = 1e-9
 _LARGEST_BASE = 8
@@ -124,7 +122,7 @@ def _images_under(program: BlockProgram, element: Integers) -> tuple[Integers, l
     return (columns, found) if columns is not None and len(found) == len(estimates) else None
 
 
-def _relations(program: BlockProgram) -> Array:
+def _relations(program: BlockProgram) -> Floats:
     """Return one number for each ordered pair of rows that every symmetry leaves as it is (n, n).
 
     It mixes exponents, and the inner products of rows of costs and of columns of errors, with fixed random factors.
@@ -148,7 +146,7 @@ def _relations(program: BlockProgram) -> Array:
     return total
 
 
-def _colours(relations: Array) -> Integers:
+def _colours(relations: Floats) -> Integers:
     """Group rows whose sorted relations agree."""
     generator = np.random.default_rng(_SEED)
     weights = generator.uniform(0.5, 1.5, (2, relations.shape[0]))
@@ -156,7 +154,7 @@ def _colours(relations: Array) -> Integers:
     return _clusters(both)
 
 
-def _clusters(values: Array) -> Integers:
+def _clusters(values: Floats) -> Integers:
     """Return the numbers of the clusters of values that lie within the tolerance of their neighbours."""
     order = np.argsort(values)
     scale = max(1.0, float(np.abs(values).max()))
@@ -166,19 +164,19 @@ def _clusters(values: Array) -> Integers:
     return labels
 
 
-def _signatures(relations: Array, base: list[int], colours: Integers) -> Array:
+def _signatures(relations: Floats, base: list[int], colours: Integers) -> Floats:
     """Return what each row looks like from the base (n, 1 + 2 |base|)."""
     return np.hstack([colours[:, None].astype(float), relations[:, base], relations[base].T])
 
 
-def _cells(relations: Array, base: list[int], colours: Integers) -> Integers:
+def _cells(relations: Floats, base: list[int], colours: Integers) -> Integers:
     """Group rows that look alike from the base."""
     signatures = _signatures(relations, base, colours)
     generator = np.random.default_rng(_SEED)
     return _clusters(signatures @ generator.uniform(0.5, 1.5, signatures.shape[1]))
 
 
-def _base(relations: Array) -> list[int] | None:
+def _base(relations: Floats) -> list[int] | None:
     """Return few rows from which all rows look different, or None when that takes too many."""
     colours = _colours(relations)
     base: list[int] = []
@@ -194,7 +192,7 @@ def _base(relations: Array) -> list[int] | None:
         base.append(int(np.flatnonzero(cells == several[sizes[several].argmin()])[0]))
 
 
-def _images(relations: Array, base: list[int]) -> list[list[int]] | None:
+def _images(relations: Floats, base: list[int]) -> list[list[int]] | None:
     """Return the images of the base that keep its colours and relations, or None when there are too many."""
     colours = _colours(relations)
     partial: list[list[int]] = [[]]
@@ -212,13 +210,13 @@ def _images(relations: Array, base: list[int]) -> list[list[int]] | None:
     return partial
 
 
-def _complete(relations: Array, base: list[int], image: list[int]) -> Integers | None:
+def _complete(relations: Floats, base: list[int], image: list[int]) -> Integers | None:
     """Return the permutation of rows that sends `base` to `image`, or None when there is none."""
     colours = _colours(relations)
     return _match(_signatures(relations, base, colours), _signatures(relations, image, colours))
 
 
-def _match(first: Array, second: Array) -> Integers | None:
+def _match(first: Floats, second: Floats) -> Integers | None:
     """Return γ with second[γ[i]] = first[i] for all rows i, or None; equal rows are matched in order."""
     generator = np.random.default_rng(_SEED)
     # Rows of different sums differ; of a thousand rows two may come close in one sum, but not in all three.
@@ -232,18 +230,18 @@ def _match(first: Array, second: Array) -> Integers | None:
     return result if _alike(second[result], first) else None
 
 
-def _scaled(matrix: Array) -> tuple[Array, Array]:
+def _scaled(matrix: Floats) -> tuple[Floats, Floats]:
     """Return the largest entry of each row, and the matrix with its rows divided by these."""
     sizes = np.abs(matrix).max(axis=1, initial=0.0)
     return sizes, matrix / np.where(sizes > 0, sizes, 1.0)[:, None]
 
 
-def _close(first: Array, second: Array) -> bool:
+def _close(first: Floats, second: Floats) -> bool:
     """Tell whether two vectors agree to the tolerance, entry by entry."""
     return bool((np.abs(first - second) <= _TOLERANCE * np.maximum(first, second)).all())
 
 
-def _alike(first: Array, second: Array) -> bool:
+def _alike(first: Floats, second: Floats) -> bool:
     """Tell whether two arrays agree to the tolerance, relative to the largest finite entry."""
     finite = np.isfinite(second)
     if not np.array_equal(finite, np.isfinite(first)):

@@ -9,12 +9,10 @@ from __future__ import annotations
 import itertools
 
 import numpy as np
-import numpy.typing as npt
+
+from mechdesign.validation import Flags, Floats
 
 __all__ = ["AuxiliaryRows"]
-
-Array = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 
 class AuxiliaryRows:
@@ -26,8 +24,8 @@ class AuxiliaryRows:
 
     def __init__(
         self,
-        counts: Array,
-        errors: tuple[Array, ...],
+        counts: Floats,
+        errors: tuple[Floats, ...],
         members: int,
         link_weight: float,
         near: tuple[Flags, ...] | None = None,
@@ -48,15 +46,15 @@ class AuxiliaryRows:
         repeated = [np.repeat(counts, error.shape[0]) for error in errors]
         self.counts = np.concatenate([*repeated, np.repeat(counts, floors), np.ones(floors + members)])
 
-    def floor(self, vector: Array, index: int) -> Array:
+    def floor(self, vector: Floats, index: int) -> Floats:
         """View the rows of one floor as (B, k)."""
         return vector[self.floor_slices[index]].reshape(self.blocks, -1)
 
-    def part(self, vector: Array) -> Array:
+    def part(self, vector: Floats) -> Floats:
         """View the rows w_of >= 0 as (B, F)."""
         return vector[self.parts].reshape(self.blocks, len(self.errors))
 
-    def slacks(self, points: Array, link_slacks: Array) -> Array:
+    def slacks(self, points: Floats, link_slacks: Floats) -> Floats:
         """Return z for the points ξ (B, N) and the slacks of the linking rows."""
         z = np.empty(self.size)
         n = points.shape[1] - len(self.errors)
@@ -67,7 +65,7 @@ class AuxiliaryRows:
         z[self.absent] = 1.0
         return z
 
-    def relative(self, points: Array, u: Array, z: Array, link_steps: Array) -> Array:
+    def relative(self, points: Floats, u: Floats, z: Floats, link_steps: Floats) -> Floats:
         """Return q = dz/z for the relative steps u (B, N) and the steps of the linking slacks.
 
         For a floor row z q = error·(x∘(u − u_w)) + z u_w: nothing cancels along the ray u = 1.
@@ -83,11 +81,11 @@ class AuxiliaryRows:
         q[self.absent] = 0.0
         return q
 
-    def greatest_fall(self, y: Array, dy: Array) -> float:
+    def greatest_fall(self, y: Floats, dy: Floats) -> float:
         """Return the largest −dy/y, or 0, over the rows that take part."""
         return -float(np.divide(dy, y, out=np.zeros(self.size), where=y > 0).min(initial=0.0))
 
-    def add_adjoint(self, values: Array, out: Array) -> None:
+    def add_adjoint(self, values: Floats, out: Floats) -> None:
         """Add the transpose of the blocks' rows, applied to `values`, to `out` (B, N)."""
         n = out.shape[1] - len(self.errors)
         for index, error in enumerate(self.errors):

@@ -6,17 +6,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram
 from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
 from mechdesign.solvers.ipm.iterate import State
+from mechdesign.validation import Flags, Floats, Integers
 
 __all__ = ["CLOSE", "NEAR", "Choice", "beyond"]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 NEAR = 0.3
 """By what part worse estimates than the best one still take part in a column."""
@@ -64,7 +61,7 @@ class Choice:
         # A column that was left out for a while may have none of those chosen since.
         return tuple(each | ~each.any(axis=1, keepdims=True) for each in flags)
 
-    def closer(self, program: BlockProgram, x: Array, worse: float) -> Choice:
+    def closer(self, program: BlockProgram, x: Floats, worse: float) -> Choice:
         """Return the choice of those estimates that are close to the best one for some chosen column.
 
         In each of these columns the chosen ones that are near take part from then on.
@@ -97,7 +94,7 @@ class Choice:
         columns = np.union1d(self.columns, np.array(list(more), dtype=np.int64))
         return Choice(columns, tuple(chosen), flags)
 
-    def completed(self, program: BlockProgram, x: Array, near: tuple[Flags, ...] | None) -> tuple[Choice, bool]:
+    def completed(self, program: BlockProgram, x: Floats, near: tuple[Flags, ...] | None) -> tuple[Choice, bool]:
         """Return the choice with the estimates that were missing, and whether none of the best ones was.
 
         Args:
@@ -118,7 +115,7 @@ class Choice:
         return Choice(self.columns, tuple(chosen), flags), complete
 
 
-def beyond(program: BlockProgram, columns: Integers, state: State) -> tuple[Array, float]:
+def beyond(program: BlockProgram, columns: Integers, state: State) -> tuple[Floats, float]:
     """Return what columns in use cost beyond a state's multipliers, as columns with Σ_s x_s = 1, and a row's cost."""
     n = program.rows
     x, w, v = state.points[:, :n].T, state.points[:, n:], state.multipliers[n : n + len(program.floors)]

@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.programs.block_angular import (
     BlockMultipliers,
@@ -29,11 +28,9 @@ from mechdesign.programs.block_angular import (
 from mechdesign.solvers.contract import Options, Status
 from mechdesign.solvers.ipm.estimates import with_all_estimates
 from mechdesign.solvers.ipm.solve import solve_block
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["corrected"]
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 def corrected(
@@ -110,5 +107,5 @@ def _sum(rows: int, *parts: RatioMultipliers) -> RatioMultipliers:
         np.concatenate([getattr(part, name) for part in parts]) for name in ("sources", "targets", "columns", "values")
     )
     keys, place = np.unique((columns * rows + sources) * rows + targets, return_inverse=True)
-    total: Array = np.bincount(place, values, keys.size).astype(np.float64)
+    total: Floats = np.bincount(place, values, keys.size).astype(np.float64)
     return RatioMultipliers(keys // rows % rows, keys % rows, keys // rows**2, total)

@@ -10,12 +10,12 @@ from mechdesign.programs.block_angular import BlockMultipliers, RatioMultipliers
 from mechdesign.solvers.ipm.iterate import Iterate
 from mechdesign.solvers.ipm.layout import Layout
 from mechdesign.solvers.ipm.newton import FactoredBlocks
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["Part", "dual_bound", "sparsify", "trimmed"]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Part = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Array]
+
+Part = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Floats]
 """Rows s, columns t and values of the multipliers of one block."""
 
 _SUM_ROUNDING = 1e-13
@@ -40,7 +40,7 @@ def dual_bound(blocks: FactoredBlocks) -> float:
     return total / float(multipliers[width:].sum()) if layout.members else total
 
 
-def _floor_multipliers(layout: Layout, iterate: Iterate) -> list[Array]:
+def _floor_multipliers(layout: Layout, iterate: Iterate) -> list[Floats]:
     """Return for each floor its multipliers (B, k), scaled in every block to sum to v and what the block earns."""
     result = []
     for index in range(layout.floors):
@@ -51,7 +51,7 @@ def _floor_multipliers(layout: Layout, iterate: Iterate) -> list[Array]:
 
 
 def sparsify(
-    layout: Layout, iterate: Iterate, y: Array, allowance: float, pairs: tuple[Integers, Integers] | None = None
+    layout: Layout, iterate: Iterate, y: Floats, allowance: float, pairs: tuple[Integers, Integers] | None = None
 ) -> BlockMultipliers:
     """Drop the smallest multipliers y, (B, n, n) or those of `pairs` alone; the bound falls by at most `allowance`.
 
@@ -78,7 +78,7 @@ def sparsify(
     return BlockMultipliers(ratios, _floors(layout, iterate), weights)
 
 
-def trimmed(layout: Layout, y: Array, budget: Array, pairs: tuple[Integers, Integers] | None) -> list[Part]:
+def trimmed(layout: Layout, y: Floats, budget: Floats, pairs: tuple[Integers, Integers] | None) -> list[Part]:
     """Drop the smallest multipliers of each row s of each block while their sum stays within `budget` (B, n) >= 0.
 
     The multipliers y are (B, n, n) or, of `pairs` alone, (B, K). Dropping y_st lowers the reduced cost of s by as much
@@ -101,7 +101,7 @@ def trimmed(layout: Layout, y: Array, budget: Array, pairs: tuple[Integers, Inte
     return parts
 
 
-def _trimmed_pairs(pairs: tuple[Integers, Integers], y: Array, budget: Array) -> list[Part]:
+def _trimmed_pairs(pairs: tuple[Integers, Integers], y: Floats, budget: Floats) -> list[Part]:
     """Return what `trimmed` does, from the multipliers (B, K) of pairs."""
     sources, targets = (ends.astype(np.int32) for ends in pairs)
     parts: list[Part] = []
@@ -134,7 +134,7 @@ def _unfolded(layout: Layout, parts: list[Part], scale: float) -> RatioMultiplie
     return RatioMultipliers(sources, targets, columns, multipliers)
 
 
-def _reduced(layout: Layout, iterate: Iterate) -> Array:
+def _reduced(layout: Layout, iterate: Iterate) -> Floats:
     """Return the reduced costs (B, n) before the multipliers of ratio rows are subtracted."""
     reduced = layout.cost - layout.adjoint(iterate.multipliers)[:, : layout.rows]
     for error, values in zip(layout.errors, _floor_multipliers(layout, iterate), strict=True):
@@ -142,7 +142,7 @@ def _reduced(layout: Layout, iterate: Iterate) -> Array:
     return reduced
 
 
-def _subtract_adjoint(layout: Layout, y: Array, pairs: tuple[Integers, Integers] | None, reduced: Array) -> None:
+def _subtract_adjoint(layout: Layout, y: Floats, pairs: tuple[Integers, Integers] | None, reduced: Floats) -> None:
     """Subtract Bᵀy without the multipliers of x >= 0, which the bound does not need, from `reduced` (B, n)."""
     if pairs is not None:
         sources, targets = pairs
@@ -159,7 +159,7 @@ def _subtract_adjoint(layout: Layout, y: Array, pairs: tuple[Integers, Integers]
         reduced[block] += y[block].sum(axis=1, dtype=np.float64) - (ratios * y[block]).sum(axis=0)
 
 
-def _floors(layout: Layout, iterate: Iterate) -> tuple[Array, ...]:
+def _floors(layout: Layout, iterate: Iterate) -> tuple[Floats, ...]:
     mover, block = layout.origins
     scale = float(iterate.multipliers[layout.width :].sum()) if layout.members else 1.0
     result = []

@@ -11,22 +11,18 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram
 from mechdesign.solvers.ipm.iterate import State
+from mechdesign.validation import Flags, Floats, Integers
 
 __all__ = ["close_estimates", "with_all_estimates", "with_close_estimates", "with_estimates"]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
-# By what part of w an estimate must allow more to take part from then on.
 _INSIDE = 1e-4
 
 
-def close_estimates(program: BlockProgram, x: Array, worse: float) -> list[Flags]:
+def close_estimates(program: BlockProgram, x: Floats, worse: float) -> list[Flags]:
     """Tell for each floor which estimates are within a part `worse` of the best for which of the columns x (k, B)."""
     errors = [floor.error @ x for floor in program.floors]
     return [error <= (1 + worse) * error.min(axis=0) for error in errors]

@@ -15,7 +15,6 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign import interrupts
 from mechdesign.errors import SolverError
@@ -42,11 +41,10 @@ from mechdesign.solvers.ipm.pricing import Priced
 from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant, no_multipliers, no_time
 from mechdesign.solvers.ipm.solve import Reached, iterate_blocks, solve_block
 from mechdesign.solvers.ipm.stages import Stage
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["may_pay", "solve_generated"]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 _ROUNDS = 20
 # Each round is more careful than the one before, which may have merged too much.
@@ -142,7 +140,7 @@ class _Run:
     def __init__(self, program: BlockProgram, options: Options, gap: float, clock: float) -> None:
         self.program, self.options, self.gap, self.clock = program, options, gap, clock
         self.choice = Choice.everything(program)
-        self.point: Array | None = None
+        self.point: Floats | None = None
         self.upper = np.inf
         self.proof: _Proof | None = None
         # A bound over all columns, to be told: its multipliers are not kept, so that what is proved after Ctrl-C may be

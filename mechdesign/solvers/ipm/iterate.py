@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.programs.block_angular import BlockProgram, objective
 from mechdesign.solvers.ipm.layout import Layout
+from mechdesign.validation import Flags, Floats
 
 __all__ = [
     "EAGER",
@@ -30,10 +30,7 @@ __all__ = [
     "state_of",
 ]
 
-Array = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
-# Parts of a floor start at most this share below what the column gives, or a third of the way to the minimum.
 _BELOW = 0.05
 _FARTHEST = 40.0
 # The part of the largest coefficient that counts as the cost of a start at least.
@@ -81,11 +78,11 @@ class Iterate:
     """
 
     number: int
-    points: Array
-    multipliers: Array
+    points: Floats
+    multipliers: Floats
     theta: float
-    z: Array
-    y: Array
+    z: Floats
+    y: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,13 +103,13 @@ class State:
         gap: the relative gap.
     """
 
-    points: Array
-    multipliers: Array
+    points: Floats
+    multipliers: Floats
     theta: float
-    slacks: Array
-    ratio_y: Array
-    floor_y: tuple[Array, ...]
-    part_y: Array
+    slacks: Floats
+    ratio_y: Floats
+    floor_y: tuple[Floats, ...]
+    part_y: Floats
     mu: float
     gap: float
 
@@ -122,7 +119,7 @@ class State:
         return tuple(values > 0 for values in self.floor_y)
 
 
-def state_of(layout: Layout, iterate: Iterate, ratio_y: Array, mu: float, gap: float) -> State:
+def state_of(layout: Layout, iterate: Iterate, ratio_y: Floats, mu: float, gap: float) -> State:
     """Return an iterate as a state with the multipliers `ratio_y`."""
     auxiliary = layout.auxiliary
     floors = tuple(auxiliary.floor(iterate.y, index).copy() for index in range(layout.floors))
@@ -142,7 +139,7 @@ def resumed_iterate(layout: Layout, state: State) -> Iterate:
     return Iterate(0, state.points, state.multipliers, state.theta, z, y)
 
 
-def link_residual(layout: Layout, iterate: Iterate) -> Array:
+def link_residual(layout: Layout, iterate: Iterate) -> Floats:
     """Return the primal residual of the linking rows (L,): 1 − Σ x, minimum − Σ w + t, Σ c x + t − θ."""
     total = layout.sums(iterate.points)
     slack = iterate.z[layout.auxiliary.linking]
@@ -190,7 +187,7 @@ def first_iterate(layout: Layout, start: Start = SPREAD) -> tuple[Iterate, float
     return Iterate(0, points, multipliers, theta, z, y), mu
 
 
-def _meeting(layout: Layout, channel: Array) -> tuple[Array, Array]:
+def _meeting(layout: Layout, channel: Floats) -> tuple[Floats, Floats]:
     """Return the blocks' points ξ (B, N) for a channel (n, m), and the slacks of the linking rows (floors only).
 
     The parts w of a floor stay so close below what columns give that the floor is met, where the channel allows it:
@@ -211,7 +208,7 @@ def _meeting(layout: Layout, channel: Array) -> tuple[Array, Array]:
     return points, slack
 
 
-def _channel(program: BlockProgram, slope: float | None) -> Array:
+def _channel(program: BlockProgram, slope: float | None) -> Floats:
     """Return the channel that a start with this slope has, the uniform one where that is not possible."""
     cost = program.cost
     uniform = np.full(cost.shape, 1 / program.columns)
@@ -226,17 +223,17 @@ def _channel(program: BlockProgram, slope: float | None) -> Array:
     if np.unique(best).size < best.size or exponents.max() > _FARTHEST:
         return uniform
     channel = np.exp(-slope * exponents[:, best])
-    spread: Array = channel / channel.sum(axis=1, keepdims=True)
+    spread: Floats = channel / channel.sum(axis=1, keepdims=True)
     return spread
 
 
-def _invariant(layout: Layout, channel: Array) -> bool:
+def _invariant(layout: Layout, channel: Floats) -> bool:
     """Tell whether the symmetries leave a channel as it is: blocks that stand for several columns must be equal."""
     pairs = zip(layout.symmetry.rows, layout.symmetry.columns, strict=True)
     return all(np.allclose(channel[np.ix_(rows, columns)], channel, rtol=1e-6, atol=0.0) for rows, columns in pairs)
 
 
-def _interior(program: BlockProgram, channel: Array) -> bool:
+def _interior(program: BlockProgram, channel: Floats) -> bool:
     """Tell whether all ratios stay below exp(0.95 E)."""
     if channel.min() == channel.max():
         # Looking at all ratios would take 40 seconds with 2,500 rows.

@@ -15,17 +15,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.solvers.ipm.auxiliary import AuxiliaryRows
 from mechdesign.solvers.ipm.symmetry import Symmetry, trivial
+from mechdesign.validation import Flags, Floats, Integers
 
 __all__ = ["LARGEST_EXPONENT", "Layout", "bounded", "has_sparse_blocks", "is_sparse", "lay_out"]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 LARGEST_EXPONENT = 43.0
 """Bounds with ratios above e^43 (about 2^62) are left out: for integers below 2^62 zero only goes with zero."""
@@ -69,16 +66,16 @@ class Layout:
 
     program: BlockProgram
     symmetry: Symmetry
-    ratios: Array
-    weights: Array
+    ratios: Floats
+    weights: Floats
     free: Flags | None
-    cost: Array
+    cost: Floats
     kept: Integers
-    counts: Array
-    errors: tuple[Array, ...]
-    minima: Array
-    rewards: Array
-    member_cost: Array
+    counts: Floats
+    errors: tuple[Floats, ...]
+    minima: Floats
+    rewards: Floats
+    member_cost: Floats
     member_row: Integers
     images: Integers
     stabilisers: tuple[tuple[Integers, Integers], ...]
@@ -127,24 +124,24 @@ class Layout:
         """Sum Σ w of the weights of all rows of the program, orbits counted in full."""
         return float(self.counts.sum() * self.weights.sum() + self.auxiliary.counts @ self.auxiliary.weights)
 
-    def average(self, vector: Array) -> Array:
+    def average(self, vector: Floats) -> Floats:
         """Average a vector (L,) over the symmetry group."""
         if self.images.shape[0] == 1:
             return vector
-        average: Array = vector[self.images].mean(axis=0)
+        average: Floats = vector[self.images].mean(axis=0)
         return average
 
-    def average_matrix(self, matrix: Array) -> Array:
+    def average_matrix(self, matrix: Floats) -> Floats:
         """Average a matrix (L, L) over the symmetry group."""
         if self.images.shape[0] == 1:
             return matrix
-        total: Array = np.zeros_like(matrix)
+        total: Floats = np.zeros_like(matrix)
         for image in self.images:
             total += matrix[np.ix_(image, image)]
         total /= self.images.shape[0]
         return total
 
-    def symmetrise(self, steps: Array) -> None:
+    def symmetrise(self, steps: Floats) -> None:
         """Average the steps (B, N) of each block over the elements that map it to itself, in place.
 
         In exact arithmetic they are symmetric already; rounding along nearly flat directions is not. Entries of one
@@ -159,12 +156,12 @@ class Layout:
         """Variable of a block that each linking row holds (L,)."""
         return np.concatenate([np.arange(self.width), self.member_row])
 
-    def scale(self, points: Array) -> Array:
+    def scale(self, points: Floats) -> Floats:
         """Return e (B, L): what the linking rows change by for relative steps of the variables that they hold."""
         members = -self.member_cost.T * points[:, self.member_row]
         return np.hstack([points, members]) if self.members else points
 
-    def sums(self, steps: Array) -> Array:
+    def sums(self, steps: Floats) -> Floats:
         """Return Σ_o E_o ξ_o (L,) for `steps` (B, N): the blocks' part of the linking rows, averaged over the group."""
         total = np.empty(self.links)
         total[: self.width] = self.counts @ steps
@@ -172,7 +169,7 @@ class Layout:
             total[self.width :] = -(self.member_cost * (self.counts[:, None] * steps[:, self.member_row]).T).sum(axis=1)
         return self.average(total)
 
-    def adjoint(self, multipliers: Array) -> Array:
+    def adjoint(self, multipliers: Floats) -> Floats:
         """Return E_oᵀ Λ (B, N) for multipliers Λ (L,) of the linking rows."""
         result = np.broadcast_to(multipliers[: self.width], (self.blocks, self.width)).copy()
         if self.members:
@@ -182,7 +179,7 @@ class Layout:
             result[:, : self.rows] -= gathered.T
         return result
 
-    def unfold(self, x: Array) -> Array:
+    def unfold(self, x: Floats) -> Floats:
         """Return the full matrix (n, m) of the blocks' entries x (B, n)."""
         mover, block = self.origins
         full = np.empty((self.rows, self.program.columns))
@@ -191,7 +188,7 @@ class Layout:
         return full
 
 
-def bounded(exponents: Array) -> Flags:
+def bounded(exponents: Floats) -> Flags:
     """Tell which pairs (n, n) have ratio rows: larger exponents bind nothing that floating point can tell."""
     rows: Flags = exponents <= LARGEST_EXPONENT
     return rows
@@ -271,7 +268,7 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None, near: tuple
     )
 
 
-def _rewards(program: BlockProgram, kept: Integers) -> Array:
+def _rewards(program: BlockProgram, kept: Integers) -> Floats:
     """Return what the blocks of the columns `kept` earn for their parts of the floors (B, F)."""
     rewards = np.zeros((kept.size, len(program.floors)))
     for index, floor in enumerate(program.floors):

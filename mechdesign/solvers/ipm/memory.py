@@ -7,7 +7,6 @@ import os
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.errors import SolverError
 from mechdesign.limits import free_memory, limited_memory
@@ -15,6 +14,7 @@ from mechdesign.solvers.ipm.kernels import Kernel
 from mechdesign.solvers.ipm.kernels.sparse import SparseKernel
 from mechdesign.solvers.ipm.kernels.tridiagonal import find_levels
 from mechdesign.solvers.ipm.layout import Layout
+from mechdesign.validation import Integers
 
 __all__ = [
     "COPIED",
@@ -30,7 +30,6 @@ __all__ = [
     "sparse_memory",
 ]
 
-Integers = npt.NDArray[np.int64]
 
 COPIED = 4_000_000
 """Up to so many ratio rows the multipliers of the best bound are copied; of more, once the gap is small, kept in spare

@@ -11,18 +11,14 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.solvers.ipm.iterate import State
+from mechdesign.validation import Flags, Floats, Integers
 
 __all__ = ["merged"]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
-
-def merged(state: State, cost: Array, empty: float, movable: Flags | None = None) -> tuple[State, Integers]:
+def merged(state: State, cost: Floats, empty: float, movable: Flags | None = None) -> tuple[State, Integers]:
     """Add columns of a state with less mass than the part `empty` of an even share to those that serve best instead.
 
     Args:

@@ -9,16 +9,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["Group", "grouped"]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
-# How many columns in use say which estimates matter.
 _NEIGHBOURS = 4
 # Columns with less than this part of an even share are not in use.
 _EMPTY = 1e-3
@@ -33,7 +30,7 @@ class Group:
 
 
 def grouped(
-    program: BlockProgram, used: Integers, x: Array, others: Integers, largest: int, worse: float
+    program: BlockProgram, used: Integers, x: Floats, others: Integers, largest: int, worse: float
 ) -> list[Group]:
     """Put the columns `others` of a program into groups of at most `largest`, by the column in use that is most alike.
 

@@ -12,12 +12,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg
 
 from mechdesign.solvers.ipm.iterate import Iterate, link_residual
 from mechdesign.solvers.ipm.layout import Layout
 from mechdesign.solvers.ipm.ratios import RatioRows
+from mechdesign.validation import Floats, Integers
 
 __all__ = [
     "Direction",
@@ -30,10 +30,7 @@ __all__ = [
     "refined_direction",
 ]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
-# A direction is refined until it meets the linking rows to this accuracy.
 _LINK_ACCURACY = 1e-11
 # One in single precision takes more of that; else linking rows are missed in the end.
 _REFINEMENTS, _ROUGH_REFINEMENTS = 2, 8
@@ -57,8 +54,8 @@ class Targets:
     """
 
     slot: int | None
-    adjoint: Array
-    auxiliary: Array
+    adjoint: Floats
+    auxiliary: Floats
 
 
 @dataclass(frozen=True, eq=False)
@@ -75,12 +72,12 @@ class Direction:
         rest: by how much it misses the linking rows.
     """
 
-    u: Array
-    u_x: Array
-    multipliers: Array
+    u: Floats
+    u_x: Floats
+    multipliers: Floats
     theta: float
-    q: Array
-    dy: Array
+    q: Floats
+    dy: Floats
     rest: float
 
 
@@ -101,15 +98,15 @@ class FactoredBlocks:
     layout: Layout
     ratios: RatioRows
     iterate: Iterate
-    x: Array
-    adjoint: Array
-    products: Array
+    x: Floats
+    adjoint: Floats
+    products: Floats
     roots: Integers
-    schur: Array
+    schur: Floats
     regularisation: float
     mu: float
 
-    def solve(self, right: Array) -> Array:
+    def solve(self, right: Floats) -> Floats:
         """Return u (B, N) with H u = ξ∘right for every block."""
         index = np.arange(self.layout.blocks)
         steps = self.iterate.points * right
@@ -176,12 +173,12 @@ def factor_blocks(layout: Layout, ratios: RatioRows, iterate: Iterate) -> Factor
     return FactoredBlocks(layout, ratios, iterate, x, adjoint, products, roots, schur, regularisation, mu)
 
 
-def _around_rays(layout: Layout, roots: Integers, scale: Array, columns: Array) -> Array:
+def _around_rays(layout: Layout, roots: Integers, scale: Floats, columns: Floats) -> Floats:
     """Return Σ count · e eᵀ ∘ (p1ᵀ + 1pᵀ + P_rr 11ᵀ), one product of rank 2B, from the columns P[:, r] (B, N)."""
     index = np.arange(layout.blocks)
     corners = columns[index, roots, None] / 2
     columns[index, roots] = 0.0
-    product: Array = scale.T @ (layout.counts[:, None] * scale * (columns[:, layout.linked] + corners))
+    product: Floats = scale.T @ (layout.counts[:, None] * scale * (columns[:, layout.linked] + corners))
     return product + product.T
 
 
@@ -216,14 +213,14 @@ class SchurComplement:
             self._border[layout.width :] = 1.0
             self._bordered = self._average(self._refined(self._border))
 
-    def _refined(self, right: Array) -> Array:
+    def _refined(self, right: Floats) -> Floats:
         """Solve without the border, with one step of iterative refinement."""
         scale = self._scale
         first = scale * scipy.linalg.cho_solve(self._factor, scale * right, check_finite=False)
         rest = right - self._matrix @ first
         return np.asarray(first + scale * scipy.linalg.cho_solve(self._factor, scale * rest, check_finite=False))
 
-    def solve(self, right: Array, corner: float) -> tuple[Array, float]:
+    def solve(self, right: Floats, corner: float) -> tuple[Floats, float]:
         """Return dΛ (L,) and dθ."""
         # Rounding breaks the symmetry of the solution, and a poorly conditioned matrix enlarges it.
         free = self._average(self._refined(right))
@@ -273,7 +270,7 @@ def newton_direction(
     refinements, rough = _REFINEMENTS, blocks.ratios.kernel.rough
     if rough:
         refinements = 0 if found is None else _ROUGH_REFINEMENTS
-    best: tuple[Array, Array, float, Array, float] | None = None
+    best: tuple[Floats, Floats, float, Floats, float] | None = None
     while True:
         rest = residual - layout.sums(iterate.points * u)
         rest[n:] -= z / y * change[n:]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.processors import count_processors
 from mechdesign.programs.block_angular import (
@@ -26,13 +25,11 @@ from mechdesign.solvers.ipm.neighbours import Group, grouped
 from mechdesign.solvers.ipm.parallel import Workers, single_threaded
 from mechdesign.solvers.ipm.pricing import Priced, price
 from mechdesign.solvers.ipm.solution import BlockSolution
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["Outside", "restricted"]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
-# By what part estimates to begin with may be worse than the best one for columns alike.
 _WORSE = 0.1
 # Entries (columns × rows²) that are priced at the same time; of sparse blocks, bytes.
 _CHUNK, _SPARSE_BYTES = 8_000_000, 400_000_000
@@ -61,7 +58,7 @@ class Outside:
         # What was proved of a column last, and of which floors it has multipliers.
         self.known: dict[int, tuple[list[int], Priced]] = {}
         # Those of few bounds for each row.
-        self.exponents: Array | None = None
+        self.exponents: Floats | None = None
 
     def price(
         self, columns: Integers, solution: BlockSolution, tolerance: float, felt: float
@@ -93,9 +90,9 @@ class Outside:
     def worth(
         self,
         columns: Integers,
-        x: Array,
-        multipliers: Array,
-        weights: Array,
+        x: Floats,
+        multipliers: Floats,
+        weights: Floats,
         value: float,
         worse: float,
         among: Integers | None = None,
@@ -126,7 +123,7 @@ class Outside:
         return self._joined(columns, found, {}, np.zeros(0, dtype=np.int64))
 
     def _priced(
-        self, program: BlockProgram, used: Integers, x: Array, columns: Integers, prices: _Prices
+        self, program: BlockProgram, used: Integers, x: Floats, columns: Integers, prices: _Prices
     ) -> dict[int, Priced]:
         """Price columns with few bounds and the estimates likely to matter, and with more where that proves nothing.
 
@@ -147,7 +144,7 @@ class Outside:
         return found
 
     def _grouped(
-        self, program: BlockProgram, used: Integers, x: Array, columns: Integers, worse: float
+        self, program: BlockProgram, used: Integers, x: Floats, columns: Integers, worse: float
     ) -> tuple[int, list[Group]]:
         """Return how many threads price columns, and groups of these for them."""
         threads = self.options.threads or count_processors()
@@ -212,8 +209,8 @@ class Outside:
         self,
         program: BlockProgram,
         binding: Integers,
-        prices: Array,
-        weights: Array,
+        prices: Floats,
+        weights: Floats,
         tolerance: float,
         others: Integers,
     ) -> dict[int, Priced]:
@@ -258,8 +255,8 @@ class Outside:
 class _Prices:
     """At what columns are priced: λ (n,), v (F,), and how far below 0 a value may be."""
 
-    sums: Array
-    floors: Array
+    sums: Floats
+    floors: Floats
     tolerance: float
 
 
@@ -289,7 +286,7 @@ def _with_all(program: BlockProgram, group: Group, *, again: bool) -> Group:
 _FIELDS = ("sources", "targets", "columns", "values")
 
 
-def _together(priced: list[Priced], columns: Integers, floors: list[Array]) -> BlockMultipliers:
+def _together(priced: list[Priced], columns: Integers, floors: list[Floats]) -> BlockMultipliers:
     """Return the multipliers of priced columns."""
     sizes = [each.values.size for each in priced]
     parts = [

@@ -22,12 +22,10 @@ from mechdesign.solvers.ipm.dual import Part, trimmed
 from mechdesign.solvers.ipm.kernels import Kernel
 from mechdesign.solvers.ipm.kernels.contract import FARTHEST, NEAREST
 from mechdesign.solvers.ipm.layout import Layout
+from mechdesign.validation import Flags, Floats, Integers
 
 __all__ = ["Priced", "price"]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Flags = npt.NDArray[np.bool_]
 
 _ITERATIONS = 80
 _LARGEST_SIGMA = 0.1
@@ -61,16 +59,16 @@ class Priced:
     upper: float
     sources: npt.NDArray[np.integer]
     targets: npt.NDArray[np.integer]
-    values: Array
-    floors: tuple[Array, ...]
+    values: Floats
+    floors: tuple[Floats, ...]
     iterations: int
 
 
 def price(
     layout: Layout,
     arrays: Kernel,
-    multipliers: Array,
-    weights: Array,
+    multipliers: Floats,
+    weights: Floats,
     tolerance: float,
     stopped: Callable[[], bool],
 ) -> list[Priced]:
@@ -92,9 +90,9 @@ def price(
 class _Targets:
     """Targets T/z: the adjoint of those of the ratio rows, which the kernel has, and those of the floors' rows."""
 
-    adjoint: Array
-    rows: list[Array]
-    parts: Array
+    adjoint: Floats
+    rows: list[Floats]
+    parts: Floats
 
     def where(self, chosen: Flags, other: _Targets) -> _Targets:
         """Return these targets in the columns `chosen`, and others elsewhere."""
@@ -107,11 +105,11 @@ class _Targets:
 class _Direction:
     """Relative steps u (B, N), dρ (B,), and for the floors' rows q = dz/z and dy."""
 
-    u: Array
-    rho: Array
-    q: list[Array]
-    dy: list[Array]
-    parts_dy: Array
+    u: Floats
+    rho: Floats
+    q: list[Floats]
+    dy: list[Floats]
+    parts_dy: Floats
 
     def where(self, chosen: Flags, other: _Direction) -> _Direction:
         """Return this direction in the columns `chosen`, and another one elsewhere."""
@@ -134,7 +132,7 @@ class _Columns:
     length, but none has corrections: they would have to be kept or undone for all.
     """
 
-    def __init__(self, layout: Layout, kernel: Kernel, cost: Array, weights: Array, tolerance: float) -> None:
+    def __init__(self, layout: Layout, kernel: Kernel, cost: Floats, weights: Floats, tolerance: float) -> None:
         n, blocks, width = layout.rows, layout.blocks, layout.width
         self.layout, self.kernel, self.weights, self.tolerance = layout, kernel, weights, tolerance
         self.n, self.errors = n, layout.errors
@@ -197,23 +195,23 @@ class _Columns:
             going &= chosen
         return [batch for batch in self.batches if going[batch].any()]
 
-    def _per_column(self, values: Array, batch: slice) -> Any:
+    def _per_column(self, values: Floats, batch: slice) -> Any:
         """Return the numbers of a batch as its kernel wants them: one for each column, or the only one."""
         return values[batch] if self.kernel.SPARSE else float(values[batch.start])
 
-    def _slacks(self) -> list[Array]:
+    def _slacks(self) -> list[Floats]:
         x, w = self.points[:, : self.n], self.points[:, self.n :]
         return [x @ error.T - w[:, index, None] for index, error in enumerate(self.errors)]
 
-    def _values(self) -> Array:
+    def _values(self) -> Floats:
         """Return the values (B,) of the points: x scaled to sum 1, w as large as it may be."""
         x = self.points[:, : self.n] / self.points[:, : self.n].sum(axis=1, keepdims=True)
-        values: Array = (self.cost[:, : self.n] * x).sum(axis=1)
+        values: Floats = (self.cost[:, : self.n] * x).sum(axis=1)
         for weight, error in zip(self.weights, self.errors, strict=True):
             values -= weight * (x @ error.T).min(axis=1)
         return values
 
-    def _factor(self) -> tuple[Array, Flags]:
+    def _factor(self) -> tuple[Floats, Flags]:
         """Factor the Hessians at the points; return Bᵀy (B, N), and where rounding allowed it."""
         kernel, n, w = self.kernel, self.n, self.points[:, self.n :]
         self.x[:] = self.points[:, :n]
@@ -235,7 +233,7 @@ class _Columns:
                 sound[block] = bool(np.isfinite(kernel.factor(0, block, self.roots, self.edges, self.products)))
         return adjoint, sound
 
-    def _adjoint(self, pairs: Array, rows: list[Array], parts: Array) -> Array:
+    def _adjoint(self, pairs: Floats, rows: list[Floats], parts: Floats) -> Floats:
         """Return the transpose of all rows applied to values of them (B, N)."""
         result = np.hstack([pairs, parts])
         for index, (error, values) in enumerate(zip(self.errors, rows, strict=True)):
@@ -243,7 +241,7 @@ class _Columns:
             result[:, self.n + index] -= values.sum(axis=1)
         return result
 
-    def _reduced(self, adjoint: Array) -> tuple[Array, list[Array]]:
+    def _reduced(self, adjoint: Floats) -> tuple[Floats, list[Floats]]:
         """Return c − λ − Bᵀy − Σ error_fᵀ q_f (B, n) without the multipliers of x >= 0, and q, scaled to sum to v."""
         reduced = self.cost[:, : self.n] - adjoint[:, : self.n] + self.kernel.diagonals()
         floors = []
@@ -253,7 +251,7 @@ class _Columns:
             floors.append(scaled)
         return reduced, floors
 
-    def _solve(self, right: Array, chosen: Flags | None = None) -> Array:
+    def _solve(self, right: Floats, chosen: Flags | None = None) -> Floats:
         """Return u (B, N) with H u = ξ∘right, around the ray through the root, in the columns `chosen`."""
         steps = self.points * right
         index = np.arange(len(steps))
@@ -265,7 +263,7 @@ class _Columns:
         steps[index, self.roots] = shift
         return steps
 
-    def _direction(self, targets: _Targets, along: Array, chosen: Flags | None = None) -> _Direction:
+    def _direction(self, targets: _Targets, along: Floats, chosen: Flags | None = None) -> _Direction:
         """Solve the Newton systems of the columns `chosen`; `along` are the solutions for the linking row."""
         n = self.n
         x = self.points[:, :n]
@@ -284,7 +282,7 @@ class _Columns:
             dy.append(f - y * (1.0 + q[-1]))
         return _Direction(u, rho, q, dy, targets.parts - self.parts_y * (1.0 + u[:, n:]))
 
-    def _step(self, adjoint: Array) -> Flags:
+    def _step(self, adjoint: Floats) -> Flags:
         """Take one primal-dual step of each column under way; return which moved."""
         n, w, kernel = self.n, self.points[:, self.n :], self.kernel
         blocks = len(self.points)
@@ -338,7 +336,7 @@ class _Columns:
             moved &= (z > 0).all(axis=1)
         return moved
 
-    def _centring(self, predictor: _Direction, low: Array, high: Array, adjoint: Array) -> Array:
+    def _centring(self, predictor: _Direction, low: Floats, high: Floats, adjoint: Floats) -> Floats:
         """Return σ = (μ_aff/μ)³, at most 0.1 (B,); as in `step.py` no pass over the rows is needed."""
         ends = [*predictor.q, predictor.u[:, self.n :]]
         least = np.minimum.reduce([low, *(q.min(axis=1, initial=np.inf) for q in ends)])
@@ -348,10 +346,10 @@ class _Columns:
         first = (steps * adjoint).sum(axis=1)
         second = (steps * ((self.rho + predictor.rho)[:, None] * self.link - self.cost)).sum(axis=1)
         reached = self.products * (1 - dual) + (primal * (1 - dual) - dual) * first - primal * dual * second
-        sigma: Array = np.minimum((np.maximum(0.0, reached) / self.products) ** 3, _LARGEST_SIGMA)
+        sigma: Floats = np.minimum((np.maximum(0.0, reached) / self.products) ** 3, _LARGEST_SIGMA)
         return sigma
 
-    def _lengths(self, found: _Direction, slots: Integers, chosen: Flags | None = None) -> tuple[Array, Array]:
+    def _lengths(self, found: _Direction, slots: Integers, chosen: Flags | None = None) -> tuple[Floats, Floats]:
         """Return the longest steps (B,) up to 1 that keep z and y positive, for the targets in `slots`."""
         self.u[:] = found.u[:, : self.n]
         primal, dual = np.full(len(slots), np.inf), np.full(len(slots), np.inf)
@@ -366,7 +364,7 @@ class _Columns:
         return 1.0 / np.maximum(1.0, -primal), 1.0 / np.maximum(1.0, -dual)
 
     def _corrected(
-        self, targets: _Targets, found: _Direction, primal: Array, dual: Array, centre: Array, trying: Flags
+        self, targets: _Targets, found: _Direction, primal: Floats, dual: Floats, centre: Floats, trying: Flags
     ) -> _Targets:
         """Return the targets with Gondzio's correction for somewhat longer steps, in the other slots."""
         primal, dual = (np.minimum(1.0, 1.8 * length + 0.3) for length in (primal, dual))
@@ -384,7 +382,7 @@ class _Columns:
         parts = _clipped((w * (1 + longer[0] * u)) * (self.parts_y + longer[1] * found.parts_dy), aim) / w
         return _Targets(added, rows, targets.parts + parts)
 
-    def _kept(self, columns: Integers, budget: Array) -> list[tuple[int, Part]]:
+    def _kept(self, columns: Integers, budget: Floats) -> list[tuple[int, Part]]:
         """Return the multipliers y of some columns without the smallest, whose sums are within the budgets (B, n)."""
         if not columns.size:
             return []
@@ -398,8 +396,8 @@ def _still(found: _Direction) -> _Direction:
     return _Direction(np.zeros(found.u.shape), np.zeros(found.rho.shape), q, dy, np.zeros(found.parts_dy.shape))
 
 
-def _clipped(product: Array, aim: Array) -> Array:
+def _clipped(product: Floats, aim: Floats) -> Floats:
     """Return clip(v, 0.1 aim, 10 aim) − min(v, 20 aim)."""
     lifted = np.minimum(np.maximum(product, NEAREST * aim), FARTHEST * aim)
-    clipped: Array = lifted - np.minimum(product, 2 * FARTHEST * aim)
+    clipped: Floats = lifted - np.minimum(product, 2 * FARTHEST * aim)
     return clipped

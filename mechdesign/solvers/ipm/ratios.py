@@ -9,15 +9,13 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.solvers.ipm.kernels import Kernel
 from mechdesign.solvers.ipm.layout import Layout
 from mechdesign.solvers.ipm.parallel import Workers
+from mechdesign.validation import Floats
 
 __all__ = ["RatioRows"]
-
-Array = npt.NDArray[np.float64]
 
 
 class RatioRows:
@@ -32,7 +30,7 @@ class RatioRows:
         self.moves = 0
 
     @property
-    def y(self) -> Array:
+    def y(self) -> Floats:
         """The multipliers of the newest iterate, (B, n, n) or, of pairs alone, (B, K), to read."""
         return self.kernel.multipliers()
 
@@ -43,7 +41,7 @@ class RatioRows:
                 f"the ratio rows have moved on to iterate {self.moves}; {number} has no multipliers left"
             )
 
-    def keep(self, *, spare: bool) -> Callable[[], Array]:
+    def keep(self, *, spare: bool) -> Callable[[], Floats]:
         """Return a function that reads y as it is now, whatever moves later.
 
         The copy is an array of its own or, with `spare`, lies in memory that centrality corrections would use, if there
@@ -54,7 +52,7 @@ class RatioRows:
         copy = self.y.copy()
         return lambda: copy
 
-    def start(self, x: Array, mu: float) -> None:
+    def start(self, x: Floats, mu: float) -> None:
         """Set y = μ w / z, as the first iterate has it.
 
         Whoever stops that has no multipliers.
@@ -62,24 +60,24 @@ class RatioRows:
         self.workers.run(lambda worker, blocks: self.kernel.start(worker, blocks, x, mu))
         self.moves = 0
 
-    def resume(self, y: Array, mu: float) -> None:
+    def resume(self, y: Floats, mu: float) -> None:
         """Set y, as a state has it."""
         self.kernel.load(y, mu)
         self.moves = 0
 
-    def affine_ratio_test(self, x: Array, u: Array) -> tuple[float, float]:
+    def affine_ratio_test(self, x: Floats, u: Floats) -> tuple[float, float]:
         """Return max −dz/z = max −q and, for the target 0, max −dy/y = max 1 + q."""
         parts = self.workers.run(lambda worker, blocks: self.kernel.affine_ratio_test(worker, blocks, x, u))
         low, high = (np.concatenate([np.atleast_1d(part) for part in some]) for some in zip(*parts, strict=True))
         return -float(low.min()), 1.0 + float(high.max())
 
-    def mehrotra(self, x: Array, u: Array, centre: float) -> Array:
+    def mehrotra(self, x: Floats, u: Floats, centre: float) -> Floats:
         """Write the targets T = t w − dz dy of Mehrotra's corrector to slot 0; return Bᵀ(T/z) (B, n)."""
         adjoint = np.zeros(x.shape)
         self.workers.run(lambda worker, blocks: self.kernel.mehrotra(worker, blocks, x, u, centre, adjoint))
         return adjoint
 
-    def ratio_test(self, x: Array, u: Array, slot: int, *, corrected: bool) -> tuple[float, float]:
+    def ratio_test(self, x: Floats, u: Floats, slot: int, *, corrected: bool) -> tuple[float, float]:
         """Return max −dz/z and max −dy/y for the targets in `slot`; `corrected`: `centrality` may follow."""
         parts = self.workers.run(
             lambda worker, blocks: self.kernel.ratio_test(worker, blocks, x, u, slot, corrected=corrected)
@@ -87,7 +85,7 @@ class RatioRows:
         primal, dual = (np.concatenate([np.atleast_1d(part) for part in some]) for some in zip(*parts, strict=True))
         return -float(primal.min()), -float(dual.min())
 
-    def centrality(self, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float) -> Array:
+    def centrality(self, x: Floats, u: Floats, slot: int, primal: float, dual: float, centre: float) -> Floats:
         """Write Gondzio's correction of the targets in `slot`, for steps `primal` and `dual`, to the other slot.
 
         `u` are the steps that `ratio_test` saw last, for the same slot. Return Bᵀ(T/z) of the new targets (B, n).
@@ -98,7 +96,7 @@ class RatioRows:
         )
         return adjoint
 
-    def advance(self, x: Array, u: Array, slot: int, dual: float) -> None:
+    def advance(self, x: Floats, u: Floats, slot: int, dual: float) -> None:
         """Move y by `dual` times dy, for the targets in `slot`: it belongs to the next iterate from here on.
 
         That is never stopped halfway: of a y in two states little would be proved.

@@ -6,7 +6,6 @@ import time
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.programs.block_angular import (
     BlockMultipliers,
@@ -17,10 +16,9 @@ from mechdesign.programs.block_angular import (
     repaired,
 )
 from mechdesign.solvers.contract import Status
+from mechdesign.validation import Floats
 
 __all__ = ["BlockSolution", "Iteration", "free_constant", "no_multipliers", "no_time"]
-
-Array = npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True)
@@ -49,7 +47,7 @@ class BlockSolution:
     """
 
     status: Status
-    x: Array
+    x: Floats
     multipliers: BlockMultipliers
     lower: float
     upper: float

@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign import interrupts
 from mechdesign.errors import InputError
@@ -37,10 +36,10 @@ from mechdesign.solvers.ipm.ratios import RatioRows
 from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant, no_multipliers, no_time
 from mechdesign.solvers.ipm.step import Step, take_step
 from mechdesign.solvers.ipm.symmetry import Symmetry
+from mechdesign.validation import Floats
 
 __all__ = ["Reached", "iterate_blocks", "solve_block"]
 
-Array = npt.NDArray[np.float64]
 
 _EXTRA = {"arrays", "device", "memory"}
 # From so many ratio rows on several threads are faster than one.
@@ -230,8 +229,8 @@ class _Run:
             self.iterate, self.mu = resumed_iterate(layout, start), start.mu
             ratios.resume(start.ratio_y, start.mu)
         self.history: list[Iteration] = []
-        self.best: tuple[float, Array] | None = None
-        self.proof: tuple[Iterate, Callable[[], Array]] | None = None
+        self.best: tuple[float, Floats] | None = None
+        self.proof: tuple[Iterate, Callable[[], Floats]] | None = None
         self.lower, self.gap = -np.inf, np.inf
         # The relative gap that the precision is for: it follows the gap down, until a stall asks for all there is.
         self.precise = start.gap if isinstance(start, State) else np.inf
@@ -377,7 +376,7 @@ class _Run:
             self.proof = self.iterate, self.ratios.keep(spare=not self.copied)
         return relative, upper - lower
 
-    def _channel(self) -> Array:
+    def _channel(self) -> Floats:
         """Return the iterate's x as a full matrix (n, m)."""
         return self.layout.unfold(self.iterate.points[:, : self.layout.rows])
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.solvers.ipm.iterate import Iterate
 from mechdesign.solvers.ipm.kernels.contract import FARTHEST, NEAREST
@@ -25,9 +24,7 @@ from mechdesign.solvers.ipm.newton import (
 
 __all__ = ["Step", "take_step"]
 
-Array = npt.NDArray[np.float64]
 
-# On 900 road places 0.1 takes 63 iterations to a gap of 4e-4, and 0.02 takes 77.
 _LARGEST_SIGMA, _LARGEST_SPARSE_SIGMA = 0.02, 0.1
 # At most so many correctors; they end when both steps are long enough, or one gains too little or shortens a step.
 _CORRECTIONS = 6

@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import Annotated, Any, ClassVar
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.blowfish.domain import Attribute, Domain
 from mechdesign.certify.exact import exact, exact_text, nearest
@@ -23,6 +22,7 @@ from mechdesign.data.tables import Raw, Table, holds
 from mechdesign.data.text import plain_numbers, read_columns
 from mechdesign.errors import InputError, Shown, SpecificationError
 from mechdesign.spec.tables import convert, one_of
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["AttributeTable", "Records", "RecordsTable", "build_records", "value_numbers"]
 
@@ -30,8 +30,6 @@ __all__ = ["AttributeTable", "Records", "RecordsTable", "build_records", "value_
 def __dir__() -> list[str]:
     return sorted(__all__)
 
-
-Integers = NDArray[np.int64]
 
 _NAMED = re.compile(r"\['(.+?)'\]")
 
@@ -298,7 +296,7 @@ def _rounded(column: Any, attribute: Attribute, path: str) -> list[Any]:
     return [attribute.values[code] for code in codes.tolist()]
 
 
-def _nearest(numbers: NDArray[np.float64], attribute: Attribute) -> Integers:
+def _nearest(numbers: Floats, attribute: Attribute) -> Integers:
     """Return the number of the nearest value, −1 for what lies farther beyond the ends than half a step."""
     values = np.asarray(attribute.positions, dtype=np.float64) * float(attribute.unit)
     if len(values) == 1:

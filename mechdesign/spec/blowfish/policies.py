@@ -11,7 +11,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.blowfish.constraints import marginal_constraints
 from mechdesign.blowfish.domain import Domain
@@ -21,6 +20,7 @@ from mechdesign.data.text import read_columns
 from mechdesign.errors import InputError, SpecificationError
 from mechdesign.spec.blowfish.attributes import value_numbers
 from mechdesign.spec.tables import at, convert, in_file, one_of
+from mechdesign.validation import Flags
 
 __all__ = ["BlocksTable", "ConstraintTable", "RecordPolicyTable", "blocks", "build_policy"]
 
@@ -232,7 +232,7 @@ def _constraints(listed: Sequence[Raw], path: str, domain: Domain) -> tuple[list
     return known, names
 
 
-def _counted(where: Raw, path: str, domain: Domain) -> NDArray[np.bool_]:
+def _counted(where: Raw, path: str, domain: Domain) -> Flags:
     masks = [np.ones(attribute.size, dtype=bool) for attribute in domain.attributes]
     for name, wanted in where.items():
         with at(path, {"attribute": ""}):

@@ -63,11 +63,9 @@ from mechdesign.spec.blowfish.attributes import Records, RecordsTable, build_rec
 from mechdesign.spec.blowfish.policies import RecordPolicyTable, blocks, build_policy
 from mechdesign.spec.ledgers import open_ledger
 from mechdesign.spec.tables import TOML, at, convert, named
-from mechdesign.validation import as_path
+from mechdesign.validation import Integers, as_path
 
 if TYPE_CHECKING:
-    from numpy.typing import NDArray
-
     from mechdesign.blowfish.cumulative import CumulativeRelease
     from mechdesign.blowfish.linear_strategy import Strategy
     from mechdesign.blowfish.release import Release
@@ -305,7 +303,7 @@ class ReleaseSpecification:
             return None
         return releases.range_numbers(self.table.ranges, "release.ranges", self.domain)
 
-    def _released(self, numbers: NDArray[np.int64], ledger: LedgerLike | None, rng: Rng, together: bool) -> Publication:
+    def _released(self, numbers: Integers, ledger: LedgerLike | None, rng: Rng, together: bool) -> Publication:
         table, policy = self.table, self.policy
         common: dict[str, Any] = {
             "positions": numbers,

@@ -5,17 +5,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.solvers.ipm import Symmetry
 from mechdesign.synthesis.rays.pricing import Attack, Proof
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["Folding", "folding"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
-# Rays whose means differ by less are images of each other.
 _DIGITS = 9
 
 

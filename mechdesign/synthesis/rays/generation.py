@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign import interrupts
 from mechdesign.errors import InputError, SolverError
@@ -33,12 +32,11 @@ from mechdesign.synthesis.rays.pricing import Prices, Proof, Scene, price
 from mechdesign.synthesis.reduction import Candidate, FormMultipliers
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.summary import SolveSummary
+from mechdesign.validation import Floats, Integers
 from mechdesign.version import __version__
 
 __all__ = ["solve_rays"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
 _ROUNDS = 200
 # Rounds without a bracket that is narrower by a tenth, after which it ends: costs fall meanwhile, and bounds follow.

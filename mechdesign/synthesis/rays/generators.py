@@ -9,17 +9,15 @@ hardly anything tells the multipliers there what to be. The constant function ma
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from mechdesign.synthesis.rays.metric import Layout
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["closed", "falling"]
 
-Floats = NDArray[np.float64]
 
-# Plateaus in units of E: others gain nothing that is worth a program of twice the size.
 _PLATEAUS = (0.0, 1.0)
 # How far outside the map, in units of E, centres are laid, and how far from the next secret, in steps of the map.
 _MARGIN, _APART = 2.5, 0.75
@@ -43,7 +41,7 @@ def falling(metric: Floats, layout: Layout) -> Floats:
     return np.unique(np.concatenate(found), axis=0) if len(metric) < 3 else np.concatenate(found)
 
 
-def closed(values: Floats, members: NDArray[np.int64], metric: Floats) -> Floats:
+def closed(values: Floats, members: Integers, metric: Floats) -> Floats:
     """Return the least function of the cone (k,) that is at least `values` (r,) at `members` (r,)."""
     found: Floats = (values[:, None] * np.exp(-metric[members])).max(axis=0)
     return found

@@ -13,14 +13,13 @@ from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as linalg
-from numpy.typing import NDArray
 
 from mechdesign import interrupts
 from mechdesign.errors import SolverError
+from mechdesign.validation import Floats
 
 __all__ = ["Mixture", "least_mixture"]
 
-Floats = NDArray[np.float64]
 
 _ITERATIONS = 80
 # Rows are met to about this, relative to the right side, and more closely by the last correction.

@@ -5,19 +5,17 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.sparse.linalg import eigsh
 from scipy.spatial.distance import cdist
 
 from mechdesign import interrupts
 from mechdesign.errors import InputError
 from mechdesign.synthesis.normal import NormalForm
+from mechdesign.validation import Floats
 
 __all__ = ["Layout", "check_rays", "laid_out", "metric_of"]
 
-Floats = NDArray[np.float64]
 
-# Distances are rounded down, each for itself: the triangle inequality holds to about this much, relative.
 _ROUNDING = 1e-9
 # Up to so many secrets all eigenvalues are computed: there is always an answer, and it takes no time.
 _SMALL = 300

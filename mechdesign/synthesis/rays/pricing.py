@@ -14,17 +14,14 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from mechdesign.synthesis.rays.generators import closed
 from mechdesign.synthesis.rays.transport import Choices, transport
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["Attack", "Prices", "Proof", "Scene", "price"]
 
-Floats = NDArray[np.float64]
-Integers = NDArray[np.int64]
 
-# Of a flow over a larger exponent less than a thousandth arrives: nothing worth it.
 _REACH = 8.0
 # Estimates that may have a weight at first, and how often new weights are looked for, as long as less than so much of
 # what was lacking still is.

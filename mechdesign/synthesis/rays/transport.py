@@ -19,11 +19,12 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
+
+from mechdesign.validation import Floats
 
 __all__ = ["Choices", "Transport", "transport"]
 
-Floats = NDArray[np.float64]
+
 _Five = tuple[Floats, Floats, Floats, Floats, Floats]
 
 _ITERATIONS = 60

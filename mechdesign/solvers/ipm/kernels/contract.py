@@ -17,15 +17,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
-import numpy as np
-import numpy.typing as npt
-
 from mechdesign.solvers.ipm.layout import Layout
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["FARTHEST", "LEAST_SHARE", "NEAREST", "NEVER", "REGULARISATIONS", "Kernel"]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 NEAREST, FARTHEST = 0.1, 10.0
 """Gondzio's β_min and β_max: products are moved to within these factors of the centre, none lowered by more than the
@@ -76,45 +72,45 @@ class Kernel(Protocol):
         With 0 all is done in double precision. How large a gap allows less is the kernel's own affair.
         """
 
-    def multipliers(self) -> Array:
+    def multipliers(self) -> Floats:
         """Return y (B, n, n), or (B, K) of the K `pairs`, to read."""
 
-    def saved(self) -> Array:
+    def saved(self) -> Floats:
         """Return all multipliers, those of x >= 0 too, as `load` takes them: (B, n, n), or (B, n + K) with `pairs`.
 
         They are not copied: the kernel is done with.
         """
 
-    def load(self, y: Array, mu: float) -> None:
+    def load(self, y: Floats, mu: float) -> None:
         """Set y, as `saved` has returned it, and take it over; μ is the unit in which centres are kept."""
 
-    def diagonals(self) -> Array:
+    def diagonals(self) -> Floats:
         """Return the multipliers y_ss of x >= 0 (B, n), to read."""
 
-    def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
+    def start(self, worker: int, blocks: slice, x: Floats, mu: float) -> None:
         """Set y = μ w / z."""
 
-    def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
+    def assemble(self, worker: int, blocks: slice, x: Floats, adjoint: Floats, products: Floats) -> bool:
         """Build the Hessians H of the ratio rows at a new point, add Bᵀy to `adjoint` and Σ y z to `products`.
 
         H_st = −x_s x_t (g_st W_st + g_ts W_ts) for s ≠ t, W = y/z, and since H·1 = x∘(Bᵀy) the diagonal follows from
         sums of terms of one sign. Return False when rounding has left a slack that is not positive.
         """
 
-    def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
+    def add_floor(self, worker: int, blocks: slice, index: int, points: Floats, ratio: Floats, own: Floats) -> None:
         """Add floor `index` to H: its rows have y/z = `ratio` (B, k), its part w has y/z = `own` (B,).
 
         Where an estimate does not take part, `ratio` is 0.
         """
 
-    def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
+    def factor(self, worker: int, blocks: slice, roots: Integers, edges: Floats, corners: Floats) -> float:
         """Replace row and column r = root of H by `edges` (B, N), H_rr by `corners` (B,), and factor the result M.
 
         Return the largest regularisation that it took, relative to the diagonal; infinity when none sufficed.
         """
 
     def accumulate(
-        self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
+        self, worker: int, blocks: slice, roots: Integers, scale: Floats, counts: Floats, columns: Floats
     ) -> None:
         """Add Σ count · e eᵀ ∘ P₀ to the worker's part of the Schur complement; write P[:, r] to `columns` (B, N).
 
@@ -122,16 +118,18 @@ class Kernel(Protocol):
         them (`layout.linked`); e are the rows of `scale` (B, L).
         """
 
-    def schur(self) -> Array:
+    def schur(self) -> Floats:
         """Return the sum of the workers' parts (L, L), its upper triangle valid, and set them to zero."""
 
-    def solve(self, worker: int, blocks: slice, right: Array) -> None:
+    def solve(self, worker: int, blocks: slice, right: Floats) -> None:
         """Replace the rows of `right` (B, N) by the solutions of M b' = b."""
 
-    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[Array | float, Array | float]:
+    def affine_ratio_test(
+        self, worker: int, blocks: slice, x: Floats, u: Floats
+    ) -> tuple[Floats | float, Floats | float]:
         """Return the least and the largest q, of all blocks together or, in a sparse kernel, of each."""
 
-    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: Any, adjoint: Array) -> None:
+    def mehrotra(self, worker: int, blocks: slice, x: Floats, u: Floats, centre: Any, adjoint: Floats) -> None:
         """Write to slot 0 the target T = t w − dz dy of Mehrotra's corrector for the predictor `u`.
 
         The predictor has dy = −y (1 + q), so φ = κ + q (1 + q). Add Bᵀ(T/z) to `adjoint`. A sparse kernel takes one
@@ -139,16 +137,16 @@ class Kernel(Protocol):
         """
 
     def ratio_test(
-        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, *, corrected: bool
-    ) -> tuple[Array | float, Array | float]:
+        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, *, corrected: bool
+    ) -> tuple[Floats | float, Floats | float]:
         """Return the least q and the least dy/y of the steps `u`, for the targets in `slot`, as the affine one does.
 
         Unless `corrected` no call of `centrality` for the same steps follows, and nothing is stored for it.
         """
 
     def centrality(
-        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,
-        adjoint: Array,
+        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, primal: float, dual: float, centre: float,
+        adjoint: Floats,
     ) -> None:  # fmt: skip
         """Write to the other slot the targets in `slot` with Gondzio's centrality correction; add Bᵀ(T/z) of the new.
 
@@ -157,13 +155,13 @@ class Kernel(Protocol):
         clip(v, 0.1 κ, 10 κ) − min(v, 20 κ).
         """
 
-    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: Any) -> None:
+    def advance(self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, dual: Any) -> None:
         """Move y by `dual` times dy, for the targets in `slot`; a sparse kernel also takes one for each block (b,)."""
 
     def release(self) -> None:
         """Free what only further steps would need; y and what `keep` has kept stay."""
 
-    def keep(self) -> Callable[[], Array]:
+    def keep(self) -> Callable[[], Floats]:
         """Keep a copy of y and return a function that reads it, until `keep` is called again.
 
         The copy may lie where slot 1 and the results of a ratio test are: no corrections after this.

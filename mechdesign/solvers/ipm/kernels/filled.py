@@ -10,29 +10,26 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.errors import InputError
 from mechdesign.solvers.ipm.kernels.contract import REGULARISATIONS
 from mechdesign.solvers.ipm.kernels.lapack import Lapack, address
 from mechdesign.solvers.ipm.kernels.pairs import Pairs
 from mechdesign.solvers.ipm.layout import Layout
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["FilledKernel"]
-
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
 
 @dataclass(frozen=True, eq=False)
 class _Floor:
     """What a floor adds to the Hessians of a batch: x (b, n), w (b,), y/z of its rows (b, k) and of w >= 0 (b,)."""
 
-    error: Array
-    points: Array
-    parts: Array
-    ratio: Array
-    own: Array
+    error: Floats
+    points: Floats
+    parts: Floats
+    ratio: Floats
+    own: Floats
 
 
 class _Room:
@@ -57,7 +54,7 @@ class FilledKernel(Pairs):
         self.rough = False
         self.factors = np.empty((layout.blocks, layout.width * (layout.width + 1) // 2), dtype=np.float32)
         # Those of blocks that single precision could not factor.
-        self._doubles: dict[int, Array] = {}
+        self._doubles: dict[int, Floats] = {}
         self._places = self._low * layout.width + self._high
         self._single = [_Room(layout, single=True) for _ in range(threads)]
         self._double = [_Room(layout, single=False) for _ in range(threads)]
@@ -71,17 +68,17 @@ class FilledKernel(Pairs):
     def tune(self, gap: float) -> bool:
         return False
 
-    def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
+    def assemble(self, worker: int, blocks: slice, x: Floats, adjoint: Floats, products: Floats) -> bool:
         self._floors[worker] = []
         return super().assemble(worker, blocks, x, adjoint, products)
 
-    def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
+    def add_floor(self, worker: int, blocks: slice, index: int, points: Floats, ratio: Floats, own: Floats) -> None:
         n = self.layout.rows
         mine = points[blocks]
         floor = _Floor(self.layout.errors[index], mine[:, :n], mine[:, n + index], ratio[blocks], own[blocks])
         self._floors[worker].append(floor)
 
-    def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
+    def factor(self, worker: int, blocks: slice, roots: Integers, edges: Floats, corners: Floats) -> float:
         largest = 0.0
         for index, block in enumerate(range(blocks.start, blocks.stop)):
             right = int(roots[block]), edges[block], float(corners[block])
@@ -104,7 +101,7 @@ class FilledKernel(Pairs):
         return largest
 
     def _hessian(
-        self, room: _Room, worker: int, blocks: slice, index: int, root: int, edge: Array, corner: float
+        self, room: _Room, worker: int, blocks: slice, index: int, root: int, edge: Floats, corner: float
     ) -> Any:
         """Return the upper triangle of M for a block of the batch, in a worker's memory."""
         tile, matrix, n = self._tile(blocks), room.matrix, self.layout.rows
@@ -124,14 +121,14 @@ class FilledKernel(Pairs):
         return matrix
 
     def accumulate(
-        self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
+        self, worker: int, blocks: slice, roots: Integers, scale: Floats, counts: Floats, columns: Floats
     ) -> None:
         raise InputError("options.extra.arrays", "prices columns only", value="filled")
 
-    def schur(self) -> Array:
+    def schur(self) -> Floats:
         raise InputError("options.extra.arrays", "prices columns only", value="filled")
 
-    def solve(self, worker: int, blocks: slice, right: Array) -> None:
+    def solve(self, worker: int, blocks: slice, right: Floats) -> None:
         for block in range(blocks.start, blocks.stop):
             if block in self._doubles:
                 self._double[worker].lapack.solve(address(self._doubles[block]), address(right[block]))

@@ -17,18 +17,15 @@ from collections.abc import Callable
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.linalg.cython_blas
 import scipy.linalg.cython_lapack
 
 from mechdesign.solvers.ipm.kernels.contract import REGULARISATIONS
+from mechdesign.validation import Floats, Singles
 
 __all__ = ["Lapack", "address"]
 
-Array = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
 
-# Triangles up to this size are inverted by LAPACK, which is slow at larger ones; products of their parts do the rest.
 _LEAF = 48
 # Up to these sizes a call holds the interpreter's lock.
 _QUICK_SOLVE = 160
@@ -65,7 +62,7 @@ class _Library:
 _DOUBLE, _SINGLE = _Library("d", ctypes.c_double), _Library("s", ctypes.c_float)
 
 
-def address(array: Array | Singles) -> int:
+def address(array: Floats | Singles) -> int:
     """Return where an array starts in memory."""
     return int(array.ctypes.data)
 
@@ -96,7 +93,7 @@ class Lapack:
     def _integer(self, value: int) -> int:
         return ctypes.addressof(self._cells.setdefault(("integer", value), ctypes.c_int(value)))
 
-    def factor(self, matrix: Array | Singles) -> float:
+    def factor(self, matrix: Floats | Singles) -> float:
         """Replace the upper triangle of `matrix` (size, size) by its Cholesky factor; return the regularisation δ.
 
         The lower triangle stays as it is. A matrix that rounding has made indefinite is factored with its diagonal
@@ -112,7 +109,7 @@ class Lapack:
                 return delta
         return np.inf
 
-    def factors(self, matrix: Array | Singles) -> bool:
+    def factors(self, matrix: Floats | Singles) -> bool:
         """Replace the upper triangle of `matrix` by its Cholesky factor; return whether there is one.
 
         What single precision cannot hold makes an entry infinite, which LAPACK does not mind.
@@ -120,7 +117,7 @@ class Lapack:
         self._potrf(self._lower, self._size_at, address(matrix), self._size_at, self._info_at)
         return self._info.value == 0 and (not self._single or bool(np.isfinite(matrix.diagonal()).all()))
 
-    def add_product(self, rows: Array | Singles, matrix: int) -> None:
+    def add_product(self, rows: Floats | Singles, matrix: int) -> None:
         """Add rowsᵀ rows, `rows` (k, j) contiguous, to the upper triangle of the first j rows and columns."""
         count, width = (self._integer(length) for length in rows.shape)
         one = self._at(1.0)

@@ -12,20 +12,16 @@ from typing import Any, ClassVar
 
 import numba
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER
 from mechdesign.solvers.ipm.kernels.lapack import address
 from mechdesign.solvers.ipm.kernels.numpy import SINGLE_FACTORS, Dense
 from mechdesign.solvers.ipm.layout import Layout
+from mechdesign.validation import Floats, Integers, Singles
 
 __all__ = ["KERNEL", "NumbaKernel", "compiled"]
 
-Array = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Integers = npt.NDArray[np.int64]
 
-# Sums and least values may be taken in any order, and nothing compared here is not a number.
 _HOW: dict[str, Any] = {
     "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "nsz", "contract", "nnan"}
 }  # fmt: skip
@@ -47,7 +43,7 @@ _SINGLE_MULTIPLIERS, _LARGEST_RATIO = 1e-5, 1e15
 
 
 @_compiled
-def _least(values: Array) -> float:
+def _least(values: Floats) -> float:
     """Return the least value: NumPy's own takes seconds to compile."""
     least = np.inf
     for value in values:
@@ -56,7 +52,7 @@ def _least(values: Array) -> float:
 
 
 @_compiled
-def _start(ratios: Array, slope: Array, x: Array, mu: float, y: Array) -> None:
+def _start(ratios: Floats, slope: Floats, x: Floats, mu: float, y: Floats) -> None:
     blocks, n = x.shape
     for b in range(blocks):
         for s in range(n):
@@ -66,7 +62,7 @@ def _start(ratios: Array, slope: Array, x: Array, mu: float, y: Array) -> None:
 
 
 @_compiled
-def _assemble(ratios: Array, x: Array, y: Array, adjoint: Array, products: Array, hessian: Array) -> float:
+def _assemble(ratios: Floats, x: Floats, y: Floats, adjoint: Floats, products: Floats, hessian: Floats) -> float:
     """Return the least slack; the Hessians are complete but for what `_symmetrise` does."""
     blocks, n = x.shape
     least = np.empty(n)
@@ -105,7 +101,7 @@ def _assemble(ratios: Array, x: Array, y: Array, adjoint: Array, products: Array
 
 
 @_compiled
-def _symmetrise(matrix: Array, n: int) -> None:
+def _symmetrise(matrix: Floats, n: int) -> None:
     """Add its transpose to the leading n rows and columns of a matrix, square by square."""
     square = np.empty((_SQUARE, _SQUARE))
     for first in range(0, n, _SQUARE):
@@ -126,7 +122,7 @@ def _symmetrise(matrix: Array, n: int) -> None:
 
 
 @_compiled
-def _weigh(error: Array, some: Integers, x: Array, ratio: Array, weighted: Array, part: Array) -> None:
+def _weigh(error: Floats, some: Integers, x: Floats, ratio: Floats, weighted: Floats, part: Floats) -> None:
     """Write √ratio · error ∘ x of some estimates to `weighted` (j, n), and its sum, times √ratio, to `part` (n,)."""
     part[:] = 0.0
     for j in range(some.size):
@@ -138,7 +134,7 @@ def _weigh(error: Array, some: Integers, x: Array, ratio: Array, weighted: Array
 
 
 @_compiled
-def _mirror(matrix: Array, n: int) -> None:
+def _mirror(matrix: Floats, n: int) -> None:
     """Copy the upper triangle of the leading n rows and columns to the lower one, square by square."""
     for first in range(0, n, _SQUARE):
         for start in range(first, n, _SQUARE):
@@ -148,7 +144,7 @@ def _mirror(matrix: Array, n: int) -> None:
 
 
 @_compiled
-def _accumulate(inverse: Array, root: int, scale: Array, count: float, total: Array, column: Array) -> None:
+def _accumulate(inverse: Floats, root: int, scale: Floats, count: float, total: Floats, column: Floats) -> None:
     n = scale.size
     for s in range(n):
         column[s] = inverse[min(s, root), max(s, root)]
@@ -161,7 +157,7 @@ def _accumulate(inverse: Array, root: int, scale: Array, count: float, total: Ar
 
 
 @_compiled
-def _substitute(factors: Array, right: Array) -> None:
+def _substitute(factors: Floats, right: Floats) -> None:
     """Solve for each of the right sides (b, N) with packed factors (b, N (N + 1) / 2), upper triangles U of UᵀU.
 
     Four rows at a time: what is read from memory is the factors, and what is written stays in the nearest cache.
@@ -219,7 +215,7 @@ def _substitute(factors: Array, right: Array) -> None:
 
 
 @_compiled
-def _affine_ratio_test(ratios: Array, x: Array, u: Array) -> tuple[float, float]:
+def _affine_ratio_test(ratios: Floats, x: Floats, u: Floats) -> tuple[float, float]:
     blocks, n = x.shape
     # A least value for each column: unlike a single one it costs next to nothing.
     low, high = np.empty(n), np.empty(n)
@@ -236,7 +232,7 @@ def _affine_ratio_test(ratios: Array, x: Array, u: Array) -> tuple[float, float]
 
 @_compiled
 def _mehrotra(
-    ratios: Array, slope: Array, x: Array, u: Array, y: Array, centre: float, targets: Singles, adjoint: Array
+    ratios: Floats, slope: Floats, x: Floats, u: Floats, y: Floats, centre: float, targets: Singles, adjoint: Floats
 ) -> None:
     blocks, n = x.shape
     received = np.empty(n)
@@ -261,7 +257,7 @@ def _mehrotra(
 
 
 @_compiled
-def _ratio_test(ratios: Array, x: Array, u: Array, targets: Singles) -> tuple[float, float]:
+def _ratio_test(ratios: Floats, x: Floats, u: Floats, targets: Singles) -> tuple[float, float]:
     blocks, n = x.shape
     primal, dual = np.empty(n), np.empty(n)
     primal[:] = np.inf
@@ -277,8 +273,8 @@ def _ratio_test(ratios: Array, x: Array, u: Array, targets: Singles) -> tuple[fl
 
 @_compiled
 def _centrality(
-    ratios: Array, slope: Array, x: Array, u: Array, y: Array, steps: tuple[float, float], centre: float,
-    targets: Singles, others: Singles, adjoint: Array,
+    ratios: Floats, slope: Floats, x: Floats, u: Floats, y: Floats, steps: tuple[float, float], centre: float,
+    targets: Singles, others: Singles, adjoint: Floats,
 ) -> None:  # fmt: skip
     blocks, n = x.shape
     received = np.empty(n)
@@ -307,7 +303,7 @@ def _centrality(
 
 
 @_compiled
-def _advance(ratios: Array, x: Array, u: Array, targets: Singles, dual: float, y: Array) -> None:
+def _advance(ratios: Floats, x: Floats, u: Floats, targets: Singles, dual: float, y: Floats) -> None:
     blocks, n = x.shape
     for b in range(blocks):
         for s in range(n):
@@ -354,29 +350,29 @@ class NumbaKernel(Dense):
             self.y = self.y.astype(kind)
         return super().tune(gap) or before != kind
 
-    def load(self, y: Array, mu: float) -> None:
+    def load(self, y: Floats, mu: float) -> None:
         self.y = np.ascontiguousarray(y)
 
     def release(self) -> None:
         super().release()
         self._targets = []
 
-    def keep(self) -> Callable[[], Array]:
+    def keep(self) -> Callable[[], Floats]:
         if self._kept is None or self._kept.dtype != self.y.dtype:
             self._kept = np.empty_like(self.y)
-        kept: Array = self._kept
+        kept: Floats = self._kept
         np.copyto(kept, self.y)
         return lambda: kept
 
-    def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
+    def start(self, worker: int, blocks: slice, x: Floats, mu: float) -> None:
         _start(self.layout.ratios, self.slope, x[blocks], mu, self.y[blocks])
 
-    def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
+    def assemble(self, worker: int, blocks: slice, x: Floats, adjoint: Floats, products: Floats) -> bool:
         results = adjoint[blocks], products[blocks], self._matrices(worker, blocks)
         least: float = _assemble(self.layout.ratios, x[blocks], self.y[blocks], *results)
         return least > 0
 
-    def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
+    def add_floor(self, worker: int, blocks: slice, index: int, points: Floats, ratio: Floats, own: Floats) -> None:
         error, place, n = self.layout.errors[index], self.layout.rows + index, self.layout.rows
         total = self._parts[worker]
         add_product = self._lapack[worker].add_product
@@ -395,7 +391,7 @@ class NumbaKernel(Dense):
                 _mirror(matrix, n)
 
     def accumulate(
-        self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
+        self, worker: int, blocks: slice, roots: Integers, scale: Floats, counts: Floats, columns: Floats
     ) -> None:
         if self.layout.members:
             super().accumulate(worker, blocks, roots, scale, counts, columns)
@@ -404,32 +400,32 @@ class NumbaKernel(Dense):
         for block, inverse in enumerate(self._inverses(worker, blocks), blocks.start):
             _accumulate(inverse, roots[block], scale[block], counts[block], total, columns[block])
 
-    def _substitute(self, worker: int, blocks: slice, right: Array) -> None:
+    def _substitute(self, worker: int, blocks: slice, right: Floats) -> None:
         _substitute(self.factors[blocks], right[blocks])
 
-    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
+    def affine_ratio_test(self, worker: int, blocks: slice, x: Floats, u: Floats) -> tuple[float, float]:
         low, high = _affine_ratio_test(self.layout.ratios, x[blocks], u[blocks])
         return low, high
 
-    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, adjoint: Array) -> None:
+    def mehrotra(self, worker: int, blocks: slice, x: Floats, u: Floats, centre: float, adjoint: Floats) -> None:
         point = self.layout.ratios, self.slope, x[blocks], u[blocks], self.y[blocks]
         _mehrotra(*point, centre, self._targets[0][blocks], adjoint[blocks])
 
     def ratio_test(
-        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, *, corrected: bool
+        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, *, corrected: bool
     ) -> tuple[float, float]:
         primal, dual = _ratio_test(self.layout.ratios, x[blocks], u[blocks], self._targets[slot][blocks])
         return primal, dual
 
     def centrality(
-        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,
-        adjoint: Array,
+        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, primal: float, dual: float, centre: float,
+        adjoint: Floats,
     ) -> None:  # fmt: skip
         point = self.layout.ratios, self.slope, x[blocks], u[blocks], self.y[blocks]
         targets = self._targets[slot][blocks], self._targets[1 - slot][blocks]
         _centrality(*point, (float(primal), float(dual)), float(centre), *targets, adjoint[blocks])
 
-    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: float) -> None:
+    def advance(self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, dual: float) -> None:
         _advance(self.layout.ratios, x[blocks], u[blocks], self._targets[slot][blocks], float(dual), self.y[blocks])
 
 

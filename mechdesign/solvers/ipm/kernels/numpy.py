@@ -8,20 +8,16 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.errors import SolverError
 from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER
 from mechdesign.solvers.ipm.kernels.lapack import Lapack, address
 from mechdesign.solvers.ipm.layout import Layout
+from mechdesign.validation import Floats, Integers, Singles
 
 __all__ = ["KERNEL", "SINGLE_FACTORS", "WORTH_SINGLE", "NumpyKernel", "centred"]
 
-Array = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Integers = npt.NDArray[np.int64]
 
-# Entries of a tile: fewer make NumPy calls so short that threads wait for the interpreter's lock. With half of these,
 # and a quarter of the batch, an iteration takes 5 to 25 % longer on two threads (100 to 1,024 rows); with twice as many
 # it takes no less.
 _TILE = 98_304
@@ -42,7 +38,7 @@ _FLOOR_FACTORS, _FLOOR_INVERSES, _WORTH_SINGLE_WITH_FLOORS = 5e-3, 1e-4, 512
 class Room:
     """A worker's memory for three arrays of one shape, or as many in single precision."""
 
-    def __init__(self, shape: tuple[int, int, int], memory: Array) -> None:
+    def __init__(self, shape: tuple[int, int, int], memory: Floats) -> None:
         size = math.prod(shape)
         self.buffers = [buffer[:size].reshape(shape) for buffer in memory]
         self.singles = [buffer.view(np.float32)[:size].reshape(shape) for buffer in memory]
@@ -85,7 +81,7 @@ class Dense:
         self._copies = [np.empty((self.batch, width, width), dtype=np.float32) for _ in range(threads)]
         self.rough = False
         # Factors in double precision of the blocks that single precision could not factor.
-        self._doubles: dict[int, Array] = {}
+        self._doubles: dict[int, Floats] = {}
         estimates = max((len(error) for error in layout.errors), default=0)
         self._weighted = [np.empty((estimates, n)) for _ in range(threads)]
         self._schur = np.zeros((threads, layout.links, layout.links))
@@ -101,24 +97,24 @@ class Dense:
         self.rough = worth and gap > (_FLOOR_INVERSES if floors else _SINGLE_INVERSES)
         return before != (self.factors.dtype, self.rough)
 
-    def multipliers(self) -> Array:
-        y: Array = self.y
+    def multipliers(self) -> Floats:
+        y: Floats = self.y
         return y
 
-    def saved(self) -> Array:
+    def saved(self) -> Floats:
         return self.multipliers()
 
-    def load(self, y: Array, mu: float) -> None:
+    def load(self, y: Floats, mu: float) -> None:
         self.y = np.ascontiguousarray(y, dtype=np.float64)
 
     def release(self) -> None:
         self._doubles = {}
         self.factors = self.factors[:0].copy()
 
-    def diagonals(self) -> Array:
+    def diagonals(self) -> Floats:
         return self.multipliers().diagonal(axis1=1, axis2=2)
 
-    def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
+    def add_floor(self, worker: int, blocks: slice, index: int, points: Floats, ratio: Floats, own: Floats) -> None:
         error, n = self.layout.errors[index], self.layout.rows
         part, matrices, lapack = n + index, self._matrices(worker, blocks), self._lapack[worker]
         x, w, ratios = points[blocks, :n], points[blocks, part], ratio[blocks]
@@ -137,7 +133,7 @@ class Dense:
         if self.factors.dtype != np.float32:
             _mirror(matrices[:, :n, :n])
 
-    def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
+    def factor(self, worker: int, blocks: slice, roots: Integers, edges: Floats, corners: Floats) -> float:
         matrices: Any = self._matrices(worker, blocks)
         mine, index = roots[blocks], np.arange(len(matrices))
         matrices[index, mine, :] = edges[blocks]
@@ -156,7 +152,7 @@ class Dense:
             lapack.pack(address(matrix), address(packed))
         return largest
 
-    def _factored_single(self, worker: int, block: int, matrix: Array, copy: Singles) -> float:
+    def _factored_single(self, worker: int, block: int, matrix: Floats, copy: Singles) -> float:
         """Factor a copy of a matrix in single precision, or the matrix itself where that cannot be done."""
         single, double = self._single[worker], self._lapack[worker]
         if single.factors(copy):
@@ -172,7 +168,7 @@ class Dense:
         return regularisation
 
     def accumulate(
-        self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
+        self, worker: int, blocks: slice, roots: Integers, scale: Floats, counts: Floats, columns: Floats
     ) -> None:
         total, linked = self._schur[worker], self.layout.linked
         for block, inverse in enumerate(self._inverses(worker, blocks), blocks.start):
@@ -188,7 +184,7 @@ class Dense:
             product *= scale[block]
             total += product
 
-    def _inverses(self, worker: int, blocks: slice) -> Iterator[Array | Singles]:
+    def _inverses(self, worker: int, blocks: slice) -> Iterator[Floats | Singles]:
         """Yield for each block of a batch the inverse, its upper triangle valid, from the factor that is there."""
         factors: Any = self._matrices(worker, blocks)
         copies = self._copies[worker]
@@ -204,12 +200,12 @@ class Dense:
             invert(address(inverse))
             yield inverse
 
-    def schur(self) -> Array:
-        total: Array = self._schur.sum(axis=0)
+    def schur(self) -> Floats:
+        total: Floats = self._schur.sum(axis=0)
         self._schur[:] = 0.0
         return total
 
-    def _matrices(self, worker: int, blocks: slice) -> Array:
+    def _matrices(self, worker: int, blocks: slice) -> Floats:
         """Return the worker's memory for the Hessians of a batch (b, N, N)."""
         size = blocks.stop - blocks.start
         if size > self.batch:
@@ -217,12 +213,12 @@ class Dense:
             raise ValueError(f"a batch has at most {self.batch} blocks, not {size}")
         return self._hessians[worker][:size]
 
-    def solve(self, worker: int, blocks: slice, right: Array) -> None:
+    def solve(self, worker: int, blocks: slice, right: Floats) -> None:
         with self._exactly(worker, blocks, right):
             self._substitute(worker, blocks, right)
 
     @contextlib.contextmanager
-    def _exactly(self, worker: int, blocks: slice, right: Array) -> Iterator[None]:
+    def _exactly(self, worker: int, blocks: slice, right: Floats) -> Iterator[None]:
         """Solve for the blocks of a batch that have a factor in double precision, whatever is done meanwhile."""
         mine = [block for block in range(blocks.start, blocks.stop) if block in self._doubles]
         vectors = right[mine]
@@ -231,7 +227,7 @@ class Dense:
         yield
         right[mine] = vectors
 
-    def _substitute(self, worker: int, blocks: slice, right: Array) -> None:
+    def _substitute(self, worker: int, blocks: slice, right: Floats) -> None:
         """Solve for a batch with the factors that are kept for all blocks."""
         single = self.factors.dtype == np.float32
         solve = (self._single if single else self._lapack)[worker].solve
@@ -244,7 +240,7 @@ class Dense:
             right[blocks] = vectors
 
 
-def _mirror(matrices: Array) -> None:
+def _mirror(matrices: Floats) -> None:
     """Copy the upper triangles of matrices (b, n, n) to the lower ones."""
     n = matrices.shape[1]
     for start in range(0, n, _STRIP):
@@ -290,12 +286,12 @@ class NumpyKernel(Dense):
         targets: Singles = self._singles[2 * slot]
         return targets
 
-    def keep(self) -> Callable[[], Array]:
-        kept: Array = self._singles[1:].reshape(-1).view(np.float64).reshape(self.y.shape)
+    def keep(self) -> Callable[[], Floats]:
+        kept: Floats = self._singles[1:].reshape(-1).view(np.float64).reshape(self.y.shape)
         np.copyto(kept, self.y)
         return lambda: kept
 
-    def load(self, y: Array, mu: float) -> None:
+    def load(self, y: Floats, mu: float) -> None:
         super().load(y, mu)
         self._unit = mu
 
@@ -314,7 +310,7 @@ class NumpyKernel(Dense):
             rooms[deep, height] = Room((deep, height, self.layout.rows), self._memory[worker])
         return rooms[deep, height]
 
-    def _growth(self, tile: Tile, x: Array) -> tuple[Array, Array] | None:
+    def _growth(self, tile: Tile, x: Floats) -> tuple[Floats, Floats] | None:
         """Return ρ and z, in the first buffers, or None when some z is not positive."""
         rho, z = tile.buffers[:2]
         blocks, rows = tile.whole
@@ -325,7 +321,7 @@ class NumpyKernel(Dense):
         rho /= z
         return rho, z
 
-    def _add_adjoint(self, tile: Tile, values: Array, out: Array) -> None:
+    def _add_adjoint(self, tile: Tile, values: Floats, out: Floats) -> None:
         """Add Bᵀ values to `out` (B, n): (Bᵀ y)_t = Σ_s g_st y_st − Σ_r y_tr. The second buffer is lost."""
         blocks, rows = tile.whole
         scaled = tile.buffers[1]
@@ -333,14 +329,14 @@ class NumpyKernel(Dense):
         out[blocks] += self._ones[: scaled.shape[1]] @ scaled
         out[blocks, rows] -= values @ self._ones
 
-    def _add_adjoint_of_targets(self, tile: Tile, targets: Singles, out: Array) -> None:
+    def _add_adjoint_of_targets(self, tile: Tile, targets: Singles, out: Floats) -> None:
         if self.layout.free is not None:
             np.copyto(targets, NEVER, where=self.layout.free[tile.rows])
         values = tile.buffers[2]
         np.multiply(self.y[tile.whole], targets, out=values)
         self._add_adjoint(tile, values, out)
 
-    def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
+    def start(self, worker: int, blocks: slice, x: Floats, mu: float) -> None:
         self._unit = mu
         for tile in self._tiles(worker, blocks):
             measured = self._growth(tile, x)
@@ -352,7 +348,7 @@ class NumpyKernel(Dense):
             np.multiply(measured[0], self.slope[tile.rows], out=y)
             y *= mu / x[tile.blocks, None, :]
 
-    def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
+    def assemble(self, worker: int, blocks: slice, x: Floats, adjoint: Floats, products: Floats) -> bool:
         n = self.layout.rows
         matrices = self._matrices(worker, blocks)[:, :n, :n]
         for tile in self._tiles(worker, blocks):
@@ -378,7 +374,7 @@ class NumpyKernel(Dense):
         self._complete(matrices, x[blocks] * adjoint[blocks])
         return True
 
-    def _complete(self, hessian: Array, diagonal: Array) -> None:
+    def _complete(self, hessian: Floats, diagonal: Floats) -> None:
         """Add their transposes to Hessians (b, n, n); `diagonal` (b, n) is the sum of each row as it is to be."""
         n = self.layout.rows
         diagonal -= hessian @ self._ones + self._ones @ hessian
@@ -391,7 +387,7 @@ class NumpyKernel(Dense):
         index = np.arange(n)
         hessian[:, index, index] = diagonal
 
-    def _relative(self, tile: Tile, u: Array) -> Singles:
+    def _relative(self, tile: Tile, u: Floats) -> Singles:
         """Return q in single precision, from differences of u in double precision."""
         q: Singles = tile.singles[0]
         blocks, rows = tile.whole
@@ -400,14 +396,14 @@ class NumpyKernel(Dense):
         q += u[blocks, rows, None].astype(np.float32)
         return q
 
-    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
+    def affine_ratio_test(self, worker: int, blocks: slice, x: Floats, u: Floats) -> tuple[float, float]:
         low, high = np.inf, -np.inf
         for tile in self._tiles(worker, blocks):
             q = self._relative(tile, u)
             low, high = min(low, float(q.min())), max(high, float(q.max()))
         return low, high
 
-    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, adjoint: Array) -> None:
+    def mehrotra(self, worker: int, blocks: slice, x: Floats, u: Floats, centre: float, adjoint: Floats) -> None:
         for tile in self._tiles(worker, blocks):
             q, phi, product = self._relative(tile, u), self._targets(0)[tile.whole], tile.singles[1]
             np.add(q, 1.0, out=product)
@@ -417,7 +413,7 @@ class NumpyKernel(Dense):
             self._add_adjoint_of_targets(tile, phi, adjoint)
 
     def ratio_test(
-        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, *, corrected: bool
+        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, *, corrected: bool
     ) -> tuple[float, float]:
         primal, dual = np.inf, np.inf
         for tile in self._tiles(worker, blocks):
@@ -430,8 +426,8 @@ class NumpyKernel(Dense):
         return primal, dual - 1.0
 
     def centrality(
-        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,
-        adjoint: Array,
+        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, primal: float, dual: float, centre: float,
+        adjoint: Floats,
     ) -> None:  # fmt: skip
         targets, others = self._targets(slot), self._targets(1 - slot)
         for tile in self._tiles(worker, blocks):
@@ -440,7 +436,7 @@ class NumpyKernel(Dense):
             centred(phi, q, self._kappa[tile.whole], (primal, dual), aim, tile.singles, other)
             self._add_adjoint_of_targets(tile, other, adjoint)
 
-    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: float) -> None:
+    def advance(self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, dual: float) -> None:
         for tile in self._tiles(worker, blocks):
             measured = self._growth(tile, x)
             assert measured is not None

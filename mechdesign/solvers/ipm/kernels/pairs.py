@@ -11,31 +11,27 @@ from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sparse
 
 from mechdesign.errors import SolverError
 from mechdesign.solvers.ipm.kernels.contract import LEAST_SHARE
 from mechdesign.solvers.ipm.kernels.numpy import centred
 from mechdesign.solvers.ipm.layout import Layout
+from mechdesign.validation import Floats, Integers, Singles
 
 __all__ = ["Pairs", "Tile"]
 
-Array = npt.NDArray[np.float64]
-Singles = npt.NDArray[np.float32]
-Integers = npt.NDArray[np.int64]
 
-# Entries of a tile: fewer make calls of NumPy so short that threads wait for the interpreter's lock (2,500 places take
 # 1.3 to 1.6 times as long with an eighth of these).
 _TILE = 400_000
 
 
-def _summing(size: int, places: Integers, columns: Integers, values: Array) -> sparse.csr_array:
+def _summing(size: int, places: Integers, columns: Integers, values: Floats) -> sparse.csr_array:
     """Return the matrix that adds `values` times numbers up at their places."""
     return sparse.coo_array((values, (places, columns)), shape=(size, columns.size)).tocsr()
 
 
-def _least(values: Singles) -> Array:
+def _least(values: Singles) -> Floats:
     """Return the least value of each column (b,) of values (E, b)."""
     # Along strides of one number NumPy compares them one by one.
     least: Singles = values.reshape(-1).min(keepdims=True) if values.shape[1] == 1 else values.min(axis=0)
@@ -118,22 +114,22 @@ class Pairs:
         for tile in self._tiles:
             tile.release()
 
-    def multipliers(self) -> Array:
+    def multipliers(self) -> Floats:
         return np.concatenate([tile.y[self.layout.rows :].T for tile in self._tiles])
 
-    def saved(self) -> Array:
+    def saved(self) -> Floats:
         return np.concatenate([tile.y.T for tile in self._tiles])
 
-    def load(self, y: Array, mu: float) -> None:
+    def load(self, y: Floats, mu: float) -> None:
         self._unit = mu
         for tile in self._tiles:
             np.copyto(tile.y, y[tile.blocks].T)
 
-    def diagonals(self) -> Array:
+    def diagonals(self) -> Floats:
         n = self.layout.rows
         return np.concatenate([tile.y[:n].T for tile in self._tiles])
 
-    def keep(self) -> Callable[[], Array]:
+    def keep(self) -> Callable[[], Floats]:
         kept = self.multipliers()
         return lambda: kept
 
@@ -142,7 +138,7 @@ class Pairs:
         assert tile.blocks == blocks
         return tile
 
-    def _room(self, worker: int, tile: Tile) -> list[Array]:
+    def _room(self, worker: int, tile: Tile) -> list[Floats]:
         size = self._entries * tile.size
         return [buffer[:size].reshape(self._entries, tile.size) for buffer in self._buffers[worker]]
 
@@ -150,15 +146,15 @@ class Pairs:
         size = self._entries * tile.size
         return [buffer.view(np.float32)[:size].reshape(self._entries, -1) for buffer in self._buffers[worker]]
 
-    def _ordered(self, tile: Tile, vectors: Array) -> Array:
+    def _ordered(self, tile: Tile, vectors: Floats) -> Floats:
         """Return the rows of `vectors` (B, n) of a tile as columns (n, b), in that order."""
         return vectors[tile.blocks].T[self.order]
 
-    def _add(self, tile: Tile, values: Array, out: Array) -> None:
+    def _add(self, tile: Tile, values: Floats, out: Floats) -> None:
         """Add columns (n, b) in that order to the rows of `out` (B, n)."""
         out[tile.blocks] += values[self.position].T
 
-    def _growth(self, tile: Tile, point: Array, rho: Array, z: Array) -> bool:
+    def _growth(self, tile: Tile, point: Floats, rho: Floats, z: Floats) -> bool:
         """Write ρ and z for the columns `point` (n, b); return whether all z are positive."""
         np.take(point, self._t, axis=0, out=rho, mode="clip")
         rho *= self._ratios
@@ -169,7 +165,7 @@ class Pairs:
         rho /= z
         return True
 
-    def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
+    def start(self, worker: int, blocks: slice, x: Floats, mu: float) -> None:
         self._unit = mu
         tile = self._tile(blocks)
         rho, z, _ = self._room(worker, tile)
@@ -181,7 +177,7 @@ class Pairs:
         np.multiply(rho, self._slope, out=tile.y)
         tile.y *= mu / point[self._t]
 
-    def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
+    def assemble(self, worker: int, blocks: slice, x: Floats, adjoint: Floats, products: Floats) -> bool:
         tile = self._tile(blocks)
         rho, z, other = self._room(worker, tile)
         point = self._ordered(tile, x)
@@ -206,7 +202,7 @@ class Pairs:
         np.divide(rho, tile.y, out=tile.kappa, casting="same_kind")
         return True
 
-    def _relative(self, worker: int, tile: Tile, u: Array, q: Singles) -> Singles:
+    def _relative(self, worker: int, tile: Tile, u: Floats, q: Singles) -> Singles:
         """Write q in single precision, from differences of u in double precision."""
         first, second, _ = self._room(worker, tile)
         steps = self._ordered(tile, u)
@@ -217,12 +213,14 @@ class Pairs:
         np.add(second, first, out=q, casting="same_kind")
         return q
 
-    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[Array, Array]:
+    def affine_ratio_test(self, worker: int, blocks: slice, x: Floats, u: Floats) -> tuple[Floats, Floats]:
         tile = self._tile(blocks)
         q = self._relative(worker, tile, u, tile.q)
         return _least(q), -_least(np.negative(q, out=self._singles(worker, tile)[0]))
 
-    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: Array | float, adjoint: Array) -> None:
+    def mehrotra(
+        self, worker: int, blocks: slice, x: Floats, u: Floats, centre: Floats | float, adjoint: Floats
+    ) -> None:
         tile = self._tile(blocks)
         q, phi = self._relative(worker, tile, u, tile.q), tile.targets[0]
         product = self._singles(worker, tile)[0]
@@ -232,22 +230,22 @@ class Pairs:
         phi += product
         self._add_adjoint_of_targets(worker, tile, phi, adjoint)
 
-    def _add_adjoint_of_targets(self, worker: int, tile: Tile, targets: Singles, out: Array) -> None:
+    def _add_adjoint_of_targets(self, worker: int, tile: Tile, targets: Singles, out: Floats) -> None:
         values = self._room(worker, tile)[2]
         np.multiply(tile.y, targets, out=values)
         self._add(tile, self._adjoint @ values, out)
 
     def ratio_test(
-        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, *, corrected: bool
-    ) -> tuple[Array, Array]:
+        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, *, corrected: bool
+    ) -> tuple[Floats, Floats]:
         tile = self._tile(blocks)
         q = self._relative(worker, tile, u, tile.q)
         change = np.subtract(tile.targets[slot], q, out=self._singles(worker, tile)[0])
         return _least(q), _least(change) - 1.0
 
     def centrality(
-        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,
-        adjoint: Array,
+        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, primal: float, dual: float, centre: float,
+        adjoint: Floats,
     ) -> None:  # fmt: skip
         tile = self._tile(blocks)
         phi, other = tile.targets[slot], tile.targets[1 - slot]
@@ -255,7 +253,7 @@ class Pairs:
         centred(phi, tile.q, tile.kappa, (primal, dual), aim, spare, other)
         self._add_adjoint_of_targets(worker, tile, other, adjoint)
 
-    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: Array | float) -> None:
+    def advance(self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, dual: Floats | float) -> None:
         tile = self._tile(blocks)
         rho, z, change = self._room(worker, tile)
         positive = self._growth(tile, self._ordered(tile, x), rho, z)

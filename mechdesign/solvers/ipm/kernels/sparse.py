@@ -12,7 +12,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
 from mechdesign.computed import cached_property
 from mechdesign.errors import InputError
@@ -21,13 +20,11 @@ from mechdesign.solvers.ipm.kernels.numpy import WORTH_SINGLE
 from mechdesign.solvers.ipm.kernels.pairs import Pairs, Tile
 from mechdesign.solvers.ipm.kernels.tridiagonal import Factors, Shape, find_levels
 from mechdesign.solvers.ipm.layout import Layout
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["SparseKernel"]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
-# Entries of a level's rows of the inverses that are added up together: the more, the less often a matrix that does not
 # fit the cache is read and written (2,500 road places: 14 seconds an iteration, 21 with 750,000 and half the tile).
 _PANEL = 4_000_000
 # Above the first of these relative gaps factors, and so directions, are in single precision; above the second inverses
@@ -94,10 +91,10 @@ class SparseKernel(Pairs):
                 tile.refactor(self._kind)
         return before != (self.rough, self._kind)
 
-    def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
+    def add_floor(self, worker: int, blocks: slice, index: int, points: Floats, ratio: Floats, own: Floats) -> None:
         raise InputError("floors", "fill the Hessians of blocks: the sparse kernel takes none")
 
-    def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
+    def factor(self, worker: int, blocks: slice, roots: Integers, edges: Floats, corners: Floats) -> float:
         tile = self._tile(blocks)
         each = np.arange(tile.size)
         mine = self.levels.position[roots[blocks]]
@@ -126,7 +123,7 @@ class SparseKernel(Pairs):
             tile.diagonal[root, block] = 1.0
 
     def accumulate(
-        self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
+        self, worker: int, blocks: slice, roots: Integers, scale: Floats, counts: Floats, columns: Floats
     ) -> None:
         tile = self._tile(blocks)
         each, order = np.arange(tile.size), self.levels.order
@@ -144,7 +141,7 @@ class SparseKernel(Pairs):
         # One rank-one term for each block; `schur` adds them all in a single product.
         np.multiply(scaled, tile.along / np.sqrt(tile.corners)[:, None], out=self._products[blocks])
 
-    def _accumulate_linked(self, worker: int, tile: _Tile, scale: Array, counts: Array) -> None:
+    def _accumulate_linked(self, worker: int, tile: _Tile, scale: Floats, counts: Floats) -> None:
         """Add what `accumulate` does where the linking rows hold variables several times, block by block."""
         n, position, linked = self.layout.rows, self.levels.position, self.layout.linked
         some = np.ones((1, n))
@@ -164,8 +161,8 @@ class SparseKernel(Pairs):
             product *= scale[block]
             self._schur[worker] += product
 
-    def schur(self) -> Array:
-        total: Array = self._schur.sum(axis=0)
+    def schur(self) -> Floats:
+        total: Floats = self._schur.sum(axis=0)
         self._schur[:] = 0.0
         if self.layout.members:
             return total
@@ -173,7 +170,7 @@ class SparseKernel(Pairs):
         position = self.levels.position
         return (np.triu(total) + np.triu(total, 1).T)[np.ix_(position, position)]
 
-    def solve(self, worker: int, blocks: slice, right: Array) -> None:
+    def solve(self, worker: int, blocks: slice, right: Floats) -> None:
         tile = self._tile(blocks)
         each, order = np.arange(tile.size), self.levels.order
         found = right[blocks][:, order]
@@ -186,7 +183,7 @@ class SparseKernel(Pairs):
         found[each, tile.roots] = shift
         right[blocks] = found[:, self.levels.position]
 
-    def _solved(self, tile: _Tile, right: Array, *, refined: bool) -> Array:
+    def _solved(self, tile: _Tile, right: Floats, *, refined: bool) -> Floats:
         """Solve for right sides (b, n) in the order of the levels, with refinement where they are not met.
 
         Products with explicit inverses lose more digits than substitution would where entries differ widely.
@@ -202,7 +199,7 @@ class SparseKernel(Pairs):
             found += self._product(tile, rest.T)
         return found
 
-    def _product(self, tile: _Tile, right: Array) -> Array:
+    def _product(self, tile: _Tile, right: Floats) -> Floats:
         """Return the inverses of the factored matrices times vectors (b, n)."""
         found = right.astype(tile.factors.kind, order="C")
         tile.factors.solve(found[:, :, None])

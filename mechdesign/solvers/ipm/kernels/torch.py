@@ -15,13 +15,11 @@ import torch
 
 from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER, REGULARISATIONS
 from mechdesign.solvers.ipm.layout import Layout
+from mechdesign.validation import Floats, Integers
 
 __all__ = ["TorchKernel", "largest_area"]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
 
-# Entries of a batch: its buffers are to fit the cache.
 _BATCH = 100_000
 
 
@@ -65,7 +63,7 @@ class TorchKernel:
     def _constant(self, array: npt.NDArray[np.generic]) -> torch.Tensor:
         return torch.from_numpy(np.ascontiguousarray(array)).to(self.device)
 
-    def _send(self, *parts: Array) -> tuple[torch.Tensor, ...]:
+    def _send(self, *parts: Floats) -> tuple[torch.Tensor, ...]:
         """Copy rows (b, ·) of several arrays to the device, in one transfer."""
         whole = torch.from_numpy(np.concatenate(parts, axis=1)).to(self.device)
         split: tuple[torch.Tensor, ...] = whole.split([part.shape[1] for part in parts], dim=1)
@@ -93,20 +91,20 @@ class TorchKernel:
     def tune(self, gap: float) -> bool:
         return False
 
-    def multipliers(self) -> Array:
-        y: Array = self._y.cpu().numpy()
+    def multipliers(self) -> Floats:
+        y: Floats = self._y.cpu().numpy()
         return y
 
-    def diagonals(self) -> Array:
-        diagonals: Array = self._y.diagonal(dim1=1, dim2=2).cpu().numpy()
+    def diagonals(self) -> Floats:
+        diagonals: Floats = self._y.diagonal(dim1=1, dim2=2).cpu().numpy()
         return diagonals
 
-    def keep(self) -> Callable[[], Array]:
+    def keep(self) -> Callable[[], Floats]:
         kept = self._pool[1:].reshape(-1).view(torch.float64)[: self._y.numel()].view(self._y.shape)
         kept.copy_(self._y)
 
-        def read() -> Array:
-            y: Array = kept.cpu().numpy()
+        def read() -> Floats:
+            y: Floats = kept.cpu().numpy()
             return y
 
         return read
@@ -124,14 +122,14 @@ class TorchKernel:
         torch.mul(values, self._ratios, out=scaled)
         return scaled.sum(dim=1).sub_(values.sum(dim=2))
 
-    def _add_adjoint_of_targets(self, worker: int, blocks: slice, targets: torch.Tensor, adjoint: Array) -> None:
+    def _add_adjoint_of_targets(self, worker: int, blocks: slice, targets: torch.Tensor, adjoint: Floats) -> None:
         if self._free is not None:
             targets.masked_fill_(self._free, NEVER)
         values = self._doubles(worker, blocks)[2]
         torch.mul(self._y[blocks], targets, out=values)
         adjoint[blocks] += self._adjoint(worker, blocks, values).cpu().numpy()
 
-    def start(self, worker: int, blocks: slice, x: Array, mu: float) -> None:
+    def start(self, worker: int, blocks: slice, x: Floats, mu: float) -> None:
         self._unit = mu
         (points,) = self._send(x[blocks])
         rho, _ = self._growth(worker, blocks, points)
@@ -139,14 +137,14 @@ class TorchKernel:
         torch.mul(rho, self._slope, out=y)
         y.mul_((mu / points)[:, None, :])
 
-    def saved(self) -> Array:
+    def saved(self) -> Floats:
         return self.multipliers()
 
-    def load(self, y: Array, mu: float) -> None:
+    def load(self, y: Floats, mu: float) -> None:
         self._unit = mu
         self._y.copy_(torch.from_numpy(y))
 
-    def assemble(self, worker: int, blocks: slice, x: Array, adjoint: Array, products: Array) -> bool:
+    def assemble(self, worker: int, blocks: slice, x: Floats, adjoint: Floats, products: Floats) -> bool:
         n = self.layout.rows
         (points,) = self._send(x[blocks])
         rho, z = self._growth(worker, blocks, points)
@@ -172,7 +170,7 @@ class TorchKernel:
         products[blocks] += results[:, n]
         return bool(results[:, -1].min() > 0)
 
-    def add_floor(self, worker: int, blocks: slice, index: int, points: Array, ratio: Array, own: Array) -> None:
+    def add_floor(self, worker: int, blocks: slice, index: int, points: Floats, ratio: Floats, own: Floats) -> None:
         error, part, n = self._errors[index], self.layout.rows + index, self.layout.rows
         inner, outer, weights, ends = self._send(
             points[blocks, :n], points[blocks, part, None], ratio[blocks], own[blocks, None]
@@ -187,7 +185,7 @@ class TorchKernel:
         weighted = (error * inner[:, None, :]).mul_(weights.sqrt()[:, :, None])
         matrices[:, :n, :n] += weighted.mT @ weighted
 
-    def factor(self, worker: int, blocks: slice, roots: Integers, edges: Array, corners: Array) -> float:
+    def factor(self, worker: int, blocks: slice, roots: Integers, edges: Floats, corners: Floats) -> float:
         matrices = self._factors[blocks]
         index = torch.arange(matrices.shape[0], device=self.device)
         mine = self._constant(roots[blocks])
@@ -214,7 +212,7 @@ class TorchKernel:
         return inverses
 
     def accumulate(
-        self, worker: int, blocks: slice, roots: Integers, scale: Array, counts: Array, columns: Array
+        self, worker: int, blocks: slice, roots: Integers, scale: Floats, counts: Floats, columns: Floats
     ) -> None:
         inverses = self._inverses(blocks)
         index = torch.arange(inverses.shape[0], device=self.device)
@@ -227,12 +225,12 @@ class TorchKernel:
         left, right = self._send(counts[blocks, None] * scale[blocks], scale[blocks])
         self._schur[worker] += inverses.mul_(left[:, :, None]).mul_(right[:, None, :]).sum(dim=0)
 
-    def schur(self) -> Array:
-        total: Array = self._schur.sum(dim=0).cpu().numpy()
+    def schur(self) -> Floats:
+        total: Floats = self._schur.sum(dim=0).cpu().numpy()
         self._schur.zero_()
         return total
 
-    def solve(self, worker: int, blocks: slice, right: Array) -> None:
+    def solve(self, worker: int, blocks: slice, right: Floats) -> None:
         (steps,) = self._send(right[blocks])
         right[blocks] = self._solutions(blocks, steps[:, :, None])[:, :, 0].cpu().numpy()
 
@@ -243,18 +241,18 @@ class TorchKernel:
         solutions: torch.Tensor = torch.linalg.solve_triangular(factors.mT, inner, upper=True)
         return solutions
 
-    def _relative(self, worker: int, blocks: slice, u: Array) -> torch.Tensor:
+    def _relative(self, worker: int, blocks: slice, u: Floats) -> torch.Tensor:
         """Return q in single precision, from differences of u in double precision."""
         (steps,) = self._send(u[blocks])
         q = self._halves(worker, blocks)[0]
         torch.sub(steps[:, None, :], steps[:, :, None], out=q)
         return q.mul_(self._rho[blocks]).add_(steps.float()[:, :, None])
 
-    def affine_ratio_test(self, worker: int, blocks: slice, x: Array, u: Array) -> tuple[float, float]:
+    def affine_ratio_test(self, worker: int, blocks: slice, x: Floats, u: Floats) -> tuple[float, float]:
         low, high = torch.stack(torch.aminmax(self._relative(worker, blocks, u))).tolist()
         return low, high
 
-    def mehrotra(self, worker: int, blocks: slice, x: Array, u: Array, centre: float, adjoint: Array) -> None:
+    def mehrotra(self, worker: int, blocks: slice, x: Floats, u: Floats, centre: float, adjoint: Floats) -> None:
         q, phi, product = self._relative(worker, blocks, u), self._targets(0)[blocks], self._halves(worker, blocks)[1]
         torch.add(q, 1.0, out=product)
         product.mul_(q)
@@ -262,7 +260,7 @@ class TorchKernel:
         self._add_adjoint_of_targets(worker, blocks, phi, adjoint)
 
     def ratio_test(
-        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, *, corrected: bool
+        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, *, corrected: bool
     ) -> tuple[float, float]:
         q = self._relative(worker, blocks, u)
         if corrected:
@@ -272,8 +270,8 @@ class TorchKernel:
         return primal, dual - 1.0
 
     def centrality(
-        self, worker: int, blocks: slice, x: Array, u: Array, slot: int, primal: float, dual: float, centre: float,
-        adjoint: Array,
+        self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, primal: float, dual: float, centre: float,
+        adjoint: Floats,
     ) -> None:  # fmt: skip
         q, phi, other = self._q[blocks], self._targets(slot)[blocks], self._targets(1 - slot)[blocks]
         product, bound, clipped = self._halves(worker, blocks)
@@ -290,7 +288,7 @@ class TorchKernel:
         torch.add(phi, clipped.sub_(product), out=other)
         self._add_adjoint_of_targets(worker, blocks, other, adjoint)
 
-    def advance(self, worker: int, blocks: slice, x: Array, u: Array, slot: int, dual: float) -> None:
+    def advance(self, worker: int, blocks: slice, x: Floats, u: Floats, slot: int, dual: float) -> None:
         points, steps = self._send(x[blocks], u[blocks])
         change, other = self._growth(worker, blocks, points)
         torch.sub(steps[:, None, :], steps[:, :, None], out=other)

@@ -17,15 +17,15 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
+from mechdesign.validation import Floats, Integers, Singles
+
 __all__ = ["Factors", "Levels", "Shape", "find_levels"]
 
-Array = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Panels = Array | npt.NDArray[np.float32]
+
+Panels = Floats | Singles
 
 # Matrices of so many rows are inverted by LAPACK, larger ones by halves.
 _LEAF = 16
@@ -115,7 +115,9 @@ class Shape:
         """How many numbers the factors of one matrix are."""
         return int(self._own[-1] + self._next[-1])
 
-    def spread(self, diagonal: Array, entries: Array, own: Array, beside: Array) -> tuple[list[Array], list[Array]]:
+    def spread(
+        self, diagonal: Floats, entries: Floats, own: Floats, beside: Floats
+    ) -> tuple[list[Floats], list[Floats]]:
         """Write b matrices, given by diagonals (n, b) and minus their entries (e, b), as blocks A_i and −C_iᵀ.
 
         `own` and `beside` are buffers of b · `size` numbers in all; the result lies there.
@@ -147,7 +149,7 @@ class Factors:
         self.inverses = [np.empty((blocks, width, width), dtype=kind) for width in widths]
         self.carries = [np.empty((blocks, width, after), dtype=kind) for width, after in itertools.pairwise(widths)]
 
-    def factor(self, own: list[Array], beside: list[Array]) -> bool:
+    def factor(self, own: list[Floats], beside: list[Floats]) -> bool:
         """Factor matrices given as A_i, which are lost, and −C_iᵀ; return whether rounding allowed it."""
         try:
             for i, block in enumerate(own):
@@ -163,7 +165,7 @@ class Factors:
             return False
         return True
 
-    def solve(self, right: Array) -> None:
+    def solve(self, right: Floats) -> None:
         """Replace right sides (b, n, k), in the order of the levels, by solutions."""
         parts = [right[:, rows] for rows in self.levels.slices]
         for i, carry in enumerate(self.carries):
@@ -173,7 +175,7 @@ class Factors:
         for i in range(len(self.carries) - 1, -1, -1):
             parts[i] += self.carries[i] @ parts[i + 1]
 
-    def add_inverse(self, scale: Array, total: Array, panels: Panels, some: slice = slice(None)) -> None:
+    def add_inverse(self, scale: Floats, total: Floats, panels: Panels, some: slice = slice(None)) -> None:
         """Add the sum of the inverses P of `some` blocks to the upper triangle of `total` (n, n).
 
         Rows and columns are multiplied by `scale` (b, n) of these blocks, positive but where a row has no entries off
@@ -198,7 +200,7 @@ class Factors:
             part += mine[:, :, start:].sum(axis=0)
 
 
-def _invert(matrices: Array, out: Array) -> None:
+def _invert(matrices: Floats, out: Floats) -> None:
     """Write the inverses of symmetric matrices (b, w, w) without positive entries off the diagonal to `out`.
 
     With halves [[A, −B], [−Bᵀ, C]], K = A⁻¹ B and T = (C − Bᵀ K)⁻¹ an inverse is [[A⁻¹ + K T Kᵀ, K T], [T Kᵀ, T]]:
