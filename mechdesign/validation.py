@@ -2,6 +2,21 @@
 
 from __future__ import annotations
 
+from mechdesign.checks import (
+    LEAST_NUMBER,
+    LARGEST_NUMBER,
+    LARGEST_COUNT,
+    require_unmasked,
+    require_kind,
+    as_path,
+    as_list,
+    as_integer,
+    as_truth,
+    as_number,
+    as_smoothing,
+    as_generator,
+    renamed,
+)
 import math
 import operator
 import os
@@ -22,13 +37,6 @@ Singles = NDArray[np.float32]
 # How far a sum of probabilities may be from 1: far above rounding, far below a typing mistake.
 SUM_TOLERANCE = 1e-9
 
-# What users state (ε, factors, floors, radii, counts, coordinates) is 0 or between these, far from where floats end.
-# The verifier itself reads numbers between 1e-400 and 1e400. docs/limits.md lists all limits.
-LEAST_NUMBER = 1e-100
-LARGEST_NUMBER = 1e100
-
-# Sums of counts up to this size cannot overflow.
-LARGEST_COUNT = LARGEST_NUMBER
 
 # Entries of a matrix that is stored sparsely and needed in full: 1 GiB of float64.
 LARGEST_MATRIX = 2**27
@@ -40,61 +48,6 @@ LARGEST_GRID = 10**7
 def read_only(array: NDArray[Any]) -> None:
     """Forbid writing to `array`, so that a value that holds it cannot change."""
     array.setflags(write=False)
-
-
-def require_unmasked(values: object, path: str) -> None:
-    """Raise `InputError` where `values` is a masked array or holds one: the values under a mask would pass for given.
-
-    Lists, tuples and arrays of objects are searched at any depth, and mappings by their values.
-    """
-    if isinstance(values, np.ma.MaskedArray):
-        raise InputError(
-            path,
-            "is a masked array, or holds one",
-            value=f"numpy.ma.{type(values).__name__}",
-            bound="an array without a mask",
-            remedy="leave masked entries out with compressed(), or say what they are with filled(value)",
-        )
-    inside: Iterable[object] = ()
-    if isinstance(values, list | tuple):
-        inside = values
-    elif isinstance(values, Mapping):
-        inside = values.values()
-    elif isinstance(values, np.ndarray) and values.dtype.kind == "O":
-        inside = values.ravel().tolist()
-    # Plain numbers and texts hold nothing: there may be millions of them.
-    if all(issubclass(kind, int | float | str | np.generic) for kind in set(map(type, inside))):
-        return
-    for value in inside:
-        require_unmasked(value, path)
-
-
-def require_kind(value: object, kind: Any, path: str, bound: str) -> None:
-    """Raise `InputError` unless `value` is an instance of `kind`, a class, a union or a tuple of them.
-
-    What was found is named by its class: a value of another kind may be anything, and large.
-    """
-    if not isinstance(value, kind):
-        raise InputError(path, "is of another kind", value=type(value).__name__, bound=bound)
-
-
-def as_path(value: object, path: str, bound: str = "a path: a text or a pathlib.Path") -> Path:
-    """Return a path that was handed over as a text or a path; raise `InputError` for anything else.
-
-    >>> as_path("channel.npz", "file").name
-    'channel.npz'
-    """
-    found = os.fspath(value) if isinstance(value, str | os.PathLike) else None
-    if not isinstance(found, str) or "\0" in found:
-        raise InputError(path, "is no path", value=type(value).__name__, bound=bound)
-    return Path(found)
-
-
-def as_list(values: Any, path: str, bound: str) -> list[Any]:
-    """Return what is iterated over as a list; raise `InputError` for texts, and for what has no items."""
-    if isinstance(values, str | bytes) or not isinstance(values, Iterable):
-        raise InputError(path, "is no list", value=type(values).__name__, bound=bound)
-    return list(values)
 
 
 def require_aligned(values: Any, path: str) -> None:
@@ -242,49 +195,6 @@ def as_budgets(epsilons: ArrayLike, path: str = "epsilons") -> Floats:
     return budgets
 
 
-def as_integer(value: object, path: str, minimum: int) -> int:
-    """Return `value` as an int of at least `minimum`; raise `InputError` otherwise."""
-    require_unmasked(value, path)
-    try:
-        if isinstance(value, bool | np.bool_):
-            raise TypeError
-        number = operator.index(value)  # type: ignore[arg-type]
-    except TypeError as error:
-        raise InputError(path, "is not a whole number", value=value, bound=f"an integer >= {minimum}") from error
-    if number < minimum:
-        raise InputError(path, "is too small", value=number, bound=f"an integer >= {minimum}")
-    return number
-
-
-def as_truth(value: object, path: str) -> bool:
-    """Return a truth value; raise `InputError` for anything else: a text such as "no" would count as true."""
-    if not isinstance(value, bool | np.bool_):
-        raise InputError(path, "is not a truth value", value=value, bound="True or False")
-    return bool(value)
-
-
-def as_number(value: object, path: str) -> float:
-    """Return `value` as a finite float; raise `InputError` otherwise."""
-    require_unmasked(value, path)
-    try:
-        if isinstance(value, str | bytes | bool | np.bool_):
-            raise TypeError
-        number = float(value)  # type: ignore[arg-type]
-    except (TypeError, ValueError, OverflowError) as error:
-        raise InputError(path, "is not a number", value=value, bound="a finite number") from error
-    if not math.isfinite(number):
-        raise InputError(path, "is not finite", value=number, bound="a finite number")
-    return number
-
-
-def as_smoothing(value: object, path: str) -> float:
-    """Return a smoothing constant: a number from 0 to `LARGEST_COUNT`."""
-    number = as_number(value, path)
-    if not 0 <= number <= LARGEST_COUNT:
-        raise InputError(path, "is out of range", value=number, bound=f"between 0 and {LARGEST_COUNT}")
-    return number
-
-
 def as_indices(values: ArrayLike, path: str, n: int) -> Integers:
     """Return a one-dimensional int64 array of indices in 0..n-1; raise `InputError` naming the first other entry."""
     require_unmasked(values, path)
@@ -329,22 +239,6 @@ def as_labels(values: Iterable[Hashable], path: str) -> list[Hashable]:
     if not found:
         raise InputError(path, "are empty", bound="at least one value")
     return found
-
-
-def as_generator(rng: np.random.Generator | int | None, path: str = "rng") -> np.random.Generator:
-    """Return a NumPy generator: `rng` itself, one from a seed, or without it one that the operating system seeds."""
-    try:
-        return np.random.default_rng(rng)
-    except (TypeError, ValueError) as error:
-        raise InputError(
-            path, "is not a random generator", value=rng, bound="a numpy.random.Generator or a seed >= 0"
-        ) from error
-
-
-def renamed(error: InputError, path: str, own: str) -> InputError:
-    """Return an error about `path` that was found under another name, `own`, further down."""
-    place = path + error.path.removeprefix(own)
-    return InputError(place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy)
 
 
 def _frozen(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:

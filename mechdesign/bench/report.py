@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.atomic import write_file
+from mechdesign.bench.pictures import Results
 from mechdesign.bench.pictures import growing, growth_picture, profile_picture, runs_picture
 from mechdesign.bench.statistics import SHIFT, contestant, scores, seconds
 from mechdesign.bench.verdicts import OPTIMAL_GAP, SLACK, Verdict
@@ -19,7 +20,6 @@ from mechdesign.report.scales import power, short
 
 __all__ = ["html", "write_report"]
 
-Results = Sequence[Mapping[str, Any]]
 
 
 def write_report(directory: Path, about: Mapping[str, Any], rows: Results, total: int) -> Path:

@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from mechdesign.cli.leakage import _FILE
+
 from mechdesign.cli.console import output, say_note, show_next
 from mechdesign.cli.correlations import warnings_once
 from mechdesign.cli.specified import memory_option, show_values_option, specified, time_options
@@ -14,7 +16,6 @@ from mechdesign.model.open_chain import ENDS
 
 __all__ = ["chain"]
 
-_FILE = click.Path(path_type=Path)
 
 
 @click.command()
