@@ -150,7 +150,9 @@ def random_programs(count: int) -> None:
     from block_cases import optimum, random_program
 
     from mechdesign.solvers.contract import Options
-    from mechdesign.solvers.ipm import solve_block, solve_columns, stages
+    from mechdesign.solvers.ipm.solve import solve_block
+    from mechdesign.solvers.ipm.columns import solve_columns
+    from mechdesign.solvers.ipm import stages
 
     # Let programs of a few rows begin with the columns that one of two uses, and try those with floors.
     stages._FEWEST = stages._LARGE = 2

@@ -25,7 +25,11 @@ from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from mechdesign.report.style import ACCENT, INK, drawn, headline, new_figure
+from mechdesign.report.style import ACCENT
+from mechdesign.report.style import INK
+from mechdesign.report.style import drawn
+from mechdesign.report.style import headline
+from mechdesign.report.style import new_figure
 
 LOOKS = ((ACCENT, "-", "o"), ("#D55E00", "--", "^"))
 

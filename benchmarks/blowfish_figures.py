@@ -36,17 +36,17 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from mechdesign.blowfish import (
-    Domain,
-    Policy,
-    budget_split,
-    kmeans,
-    ordered,
-    ordered_error,
-    ordered_hierarchical,
-    plan_ranges,
-)
-from mechdesign.report.style import drawn, headline, new_figure
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.range_planning import budget_split
+from mechdesign.blowfish.kmeans_release import kmeans
+from mechdesign.blowfish.cumulative import ordered
+from mechdesign.blowfish.range_planning import ordered_error
+from mechdesign.blowfish.cumulative import ordered_hierarchical
+from mechdesign.blowfish.range_planning import plan_ranges
+from mechdesign.report.style import drawn
+from mechdesign.report.style import headline
+from mechdesign.report.style import new_figure
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -36,7 +36,7 @@ import mechdesign as md
 from mechdesign import saving
 from mechdesign.certify.bundle import write
 from mechdesign.cli import main as command
-from mechdesign.errors import CertificateError
+from mechdesign.base._errors import CertificateError
 
 DESIGN = """
 title = "{title}"

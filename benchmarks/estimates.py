@@ -26,7 +26,9 @@ from typing import Any
 from estimate_programs import PROGRAMS, Program
 from mechdesign.spec.specification import parse
 from mechdesign.synthesis.sizes import estimate
-from mechdesign.synthesis.speed import Speed, measure_speed, slowness
+from mechdesign.synthesis.speed import Speed
+from mechdesign.synthesis.speed import measure_speed
+from mechdesign.synthesis.speed import slowness
 
 STORED = Path(__file__).parent / "results" / "estimates.jsonl"
 

@@ -4,7 +4,7 @@
 
 Inputs are files that are right, with bytes, lines, cells, numbers or headers changed. Where a file has a digest of
 itself it is made to fit again, half of the time, so that what lies behind it is reached. A reader may return, or raise
-an error of `mechdesign.errors`; whatever else it raises, more memory than a limit (of address space, so that
+an error of `mechdesign.base._errors`; whatever else it raises, more memory than a limit (of address space, so that
 `MemoryError` shows it) and more processor time than a limit are findings. Each is printed once for every place that it
 comes from, and the input is kept in the corpus, from which `tests/reference/fuzzed` is chosen. Exits with 1 if anything
 was found.
@@ -37,13 +37,18 @@ import scipy.sparse as sparse
 import mechdesign as md
 from garbage import changed
 from mechdesign.accounting.ledger import Ledger
+from mechdesign.certify import _archive as archive
 from mechdesign.certify import bundle
 from mechdesign.data.budgets import read_budgets
 from mechdesign.data.matrices import read_matrix
 from mechdesign.data.states import read_states
-from mechdesign.data.traces import read_checkins, read_plt, to_grid
+from mechdesign.data.traces import read_checkins
+from mechdesign.data.traces import read_plt
+from mechdesign.data.trajectories import to_grid
 from mechdesign.leakage.accountant import Accountant
-from mechdesign.spec.specification import Specification, parse, read_spec
+from mechdesign.spec.specification import Specification
+from mechdesign.spec.specification import parse
+from mechdesign.spec.specification import read_spec
 
 SECONDS = 10
 BYTES = 3 * 2**30
@@ -254,8 +259,8 @@ def repair_bundle(files: dict[str, bytes]) -> None:
         for name in document["files"]:
             document["files"][name] = hashlib.sha256(files[name]).hexdigest()
         for name in document["arrays"]:
-            arrays = bundle.unpack(files[name], name)
-            document["arrays"][name] = {key: bundle.digest(array) for key, array in arrays.items()}
+            arrays = archive.unpack(files[name], name)
+            document["arrays"][name] = {key: archive.digest(array) for key, array in arrays.items()}
         document["digest"] = bundle.document_digest(document)
         files["certificate.json"] = json.dumps(document).encode()
     except (md.errors.MechdesignError, ValueError, AttributeError, KeyError, TypeError, RecursionError):

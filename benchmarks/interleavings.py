@@ -41,8 +41,8 @@ from typing import Any
 
 import mechdesign as md
 from mechdesign import blowfish
-from mechdesign.errors import MechdesignError
-from mechdesign.leakage import Accountant
+from mechdesign.base._errors import MechdesignError
+from mechdesign.leakage.accountant import Accountant
 
 RESULT = Path(__file__).parent / "results" / "interleavings.txt"
 

@@ -23,7 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from leakage_matrices import KINDS
-from mechdesign.leakage import LossFunction, plots
+from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage import plots
 
 
 def measure(kind: str, n: int) -> dict[str, float]:

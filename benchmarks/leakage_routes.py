@@ -24,8 +24,13 @@ from rich.console import Console
 from rich.table import Table
 
 from leakage_matrices import random_matrix
-from mechdesign.leakage import LossFunction, fractional
-from mechdesign.leakage.cao2019 import algorithm1, algorithm2, algorithm3, algorithm4, algorithm5
+from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage.row_pair import fractional
+from mechdesign.leakage.cao2019 import algorithm1
+from mechdesign.leakage.cao2019 import algorithm2
+from mechdesign.leakage.cao2019 import algorithm3
+from mechdesign.leakage.cao2019 import algorithm4
+from mechdesign.leakage.cao2019 import algorithm5
 from mechdesign.report import leakage_figures
 
 EPSILON = 0.1

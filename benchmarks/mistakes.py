@@ -29,7 +29,8 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main as command
-from mechdesign.errors import InputError, MechdesignError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MechdesignError
 from mechdesign.spec.specification import from_tables
 
 GRID = {"columns": 2, "rows": 2, "width": 2.0, "height": 2.0}

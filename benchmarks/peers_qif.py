@@ -28,7 +28,8 @@ from rich.table import Table
 
 import mechdesign as md
 from mechdesign.bench.families import FAMILIES
-from mechdesign.bench.verdicts import Verdict, returned
+from mechdesign.bench.verdicts import Verdict
+from mechdesign.bench.verdicts import returned
 
 COLUMNS = (
     "n", "seed", "solver", "version", "solve_s", "claimed", "certified", "tight_epsilon", "cost_returned", "cost",

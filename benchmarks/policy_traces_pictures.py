@@ -9,7 +9,11 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.report.style import ACCENT, INK, drawn, headline, new_figure
+from mechdesign.report.style import ACCENT
+from mechdesign.report.style import INK
+from mechdesign.report.style import drawn
+from mechdesign.report.style import headline
+from mechdesign.report.style import new_figure
 
 ORANGE = "#D55E00"
 STYLES = ((INK, ":", "s"), (ORANGE, "--", "^"), (ACCENT, "-", "o"))

@@ -29,7 +29,9 @@ from rich.table import Table
 
 import mechdesign as md
 from mechdesign.policy import metrics
-from mechdesign.report.style import drawn, headline, new_figure
+from mechdesign.report.style import drawn
+from mechdesign.report.style import headline
+from mechdesign.report.style import new_figure
 
 EPSILONS = (0.5, 1.0, 2.0)
 MECHANISMS = ("P-LM", "P-PIM", "P-PIM, block", "LP", "LP, block")

@@ -18,7 +18,10 @@ import warnings
 import numpy as np
 
 import mechdesign as md
-from mechdesign.errors import BracketWarning, MechdesignError, MetricWarning, PriorWarning
+from mechdesign.base._errors import BracketWarning
+from mechdesign.base._errors import MechdesignError
+from mechdesign.base._errors import MetricWarning
+from mechdesign.base._errors import PriorWarning
 
 
 def some_problem(random: np.random.Generator) -> md.Problem:

@@ -25,7 +25,7 @@ import time
 from pathlib import Path
 
 from figures import Experiment, StaleResultError, all_experiments
-from mechdesign.atomic import write_file
+from mechdesign.base._atomic import write_file
 from registry import BENCHMARKS, GAP_SPREAD, MEASUREMENTS, SECONDS_SPREAD, Benchmark
 
 FOLDER = Path(__file__).parent

@@ -18,7 +18,8 @@ import scipy.sparse as sparse
 
 import mechdesign as md
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers import Options, solve
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers import solve
 
 SOLVERS = (
     *("highs", "highs-simplex", "highs-ipx", "highs-pdlp", "scipy", "scipy-ds", "scipy-ipm"),

@@ -16,7 +16,8 @@ from fractions import Fraction
 import numpy as np
 
 from mechdesign.certify.claims import PairBound
-from mechdesign.certify.privacy import check, realised
+from mechdesign.certify.privacy import check
+from mechdesign.certify.privacy import realised
 
 EPSILON = Fraction(3, 5)
 

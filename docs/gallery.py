@@ -12,7 +12,7 @@ DOCS = Path(__file__).parent
 sys.path.append(str(DOCS.parent / "benchmarks"))
 
 from figures import Figure, all_figures  # noqa: E402
-from mechdesign.atomic import write_file  # noqa: E402
+from mechdesign.base._atomic import write_file  # noqa: E402
 
 PICTURES = DOCS / "pictures" / "gallery"
 SOURCE = "../notebooks"

@@ -17,10 +17,15 @@ from matplotlib.figure import Figure
 import mechdesign as md
 from mechdesign.report import leakage_figures as plots
 from mechdesign.report import plot
-from mechdesign.report.maps import draw, panel_size, scale_bar
-from mechdesign.report.policy import Shown, policy_picture
+from mechdesign.report.maps import draw
+from mechdesign.report.maps import panel_size
+from mechdesign.report.maps import scale_bar
+from mechdesign.report.policy import Shown
+from mechdesign.report.policy import policy_picture
 from mechdesign.report.scales import probability_scale
-from mechdesign.report.style import headline, new_figure, styled
+from mechdesign.report.style import headline
+from mechdesign.report.style import new_figure
+from mechdesign.report.style import styled
 from mechdesign.report.traces import trace_picture
 from mechdesign.spec.examples import on_disk
 

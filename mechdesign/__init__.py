@@ -8,43 +8,43 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from mechdesign.version import __version__
+from mechdesign.base._version import __version__
 
 if TYPE_CHECKING:
-    from . import bench as bench
-    from . import blowfish as blowfish
-    from . import errors as errors
-    from . import graphs as graphs
-    from . import leakage as leakage
-    from . import mechanisms as mechanisms
-    from . import release as release
-    from . import spec as spec
-    from . import sweep as sweep
-    from .accounting.ledger import Ledger as Ledger
-    from .attacks import attack as attack
-    from .auditing.audit import Audit as Audit
-    from .auditing.audit import audit as audit
-    from .certify.certificate import Certificate as Certificate
-    from .certify.verify import verify as verify
-    from .data import traces as traces
-    from .model import distances as distances
-    from .model.channel import Channel as Channel
-    from .model.domain import Domain as Domain
-    from .model.markov import MarkovChain as MarkovChain
-    from .model.prior import Prior as Prior
-    from .model.problem import Problem as Problem
-    from .report import figures as figures
-    from .requirements.kinds import ContinuousPrivacy as ContinuousPrivacy
-    from .requirements.kinds import DistortionPrivacy as DistortionPrivacy
-    from .requirements.kinds import GraphPrivacy as GraphPrivacy
-    from .requirements.kinds import MetricPrivacy as MetricPrivacy
-    from .requirements.kinds import ThresholdPrivacy as ThresholdPrivacy
-    from .spec.specification import read_spec as read_spec
-    from .synthesis.anchors import plan_anchors as plan_anchors
-    from .synthesis.certified import Design as Design
-    from .synthesis.design import design as design
-    from .synthesis.settings import SolveSettings as SolveSettings
-    from .synthesis.summary import SolveSummary as SolveSummary
+    from mechdesign import bench
+    from mechdesign import blowfish
+    from mechdesign.base import _errors as errors
+    from mechdesign import graphs
+    from mechdesign import leakage
+    from mechdesign import mechanisms
+    from mechdesign import release
+    from mechdesign import spec
+    from mechdesign import sweep
+    from mechdesign.accounting.ledger import Ledger as Ledger
+    from mechdesign.attacks import attack
+    from mechdesign.auditing.audit import Audit as Audit
+    from mechdesign.auditing.audit import audit as audit
+    from mechdesign.certify.certificate import Certificate as Certificate
+    from mechdesign.certify.verify import verify as verify
+    from mechdesign.data import traces
+    from mechdesign.model import distances
+    from mechdesign.model.channel import Channel as Channel
+    from mechdesign.model.domain import Domain as Domain
+    from mechdesign.model.markov import MarkovChain as MarkovChain
+    from mechdesign.model.prior import Prior as Prior
+    from mechdesign.model.problem import Problem as Problem
+    from mechdesign.report import figures
+    from mechdesign.requirements.continuous import ContinuousPrivacy as ContinuousPrivacy
+    from mechdesign.requirements.distortion import DistortionPrivacy as DistortionPrivacy
+    from mechdesign.requirements.graph import GraphPrivacy as GraphPrivacy
+    from mechdesign.requirements.metric import MetricPrivacy as MetricPrivacy
+    from mechdesign.requirements.threshold import ThresholdPrivacy as ThresholdPrivacy
+    from mechdesign.spec.specification import read_spec as read_spec
+    from mechdesign.synthesis.anchors import plan_anchors as plan_anchors
+    from mechdesign.synthesis.certified import Design as Design
+    from mechdesign.synthesis.design import design as design
+    from mechdesign.synthesis.settings import SolveSettings as SolveSettings
+    from mechdesign.synthesis.summary import SolveSummary as SolveSummary
 
 _MODULES = {
     "attack": ".attacks.attack",

@@ -13,19 +13,22 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.atomic import make_folder, write_file
+from mechdesign.base._atomic import make_folder
+from mechdesign.base._atomic import write_file
 from mechdesign.blowfish import report as table_page
 from mechdesign.blowfish.publication import Publication
 from mechdesign.blowfish.release import Release
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.export.files import check_writable
-from mechdesign.ownership import note_readers
+from mechdesign.base._files import note_readers
 from mechdesign.release import page as trace_page
 from mechdesign.release import pictures as trace_pictures
 from mechdesign.release.released import ReleasedTrace
 from mechdesign.report import page as design_page
 from mechdesign.synthesis.certified import Design
-from mechdesign.validation import Integers, as_array, as_path
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._check import as_path
 
 __all__ = ["html", "pages", "save", "save_truth"]
 

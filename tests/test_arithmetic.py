@@ -10,14 +10,17 @@ import pytest
 
 import mechdesign as md
 from mechdesign import blowfish
-from mechdesign.arithmetic import decimals, in_own_arithmetic, own_arithmetic
-from mechdesign.certify.exponential import SHIFT, exp_lower
-from mechdesign.errors import MetricWarning
+from mechdesign.base._arithmetic import decimals
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._arithmetic import own_arithmetic
+from mechdesign.certify.exponential import SHIFT
+from mechdesign.certify.exponential import exp_lower
+from mechdesign.base._errors import MetricWarning
 from mechdesign.mechanisms.enclosures import exp_minus
 from mechdesign.release.filter import forward
 from mechdesign.release.smoothing import smooth
 from mechdesign.report.numbers import bounded
-from mechdesign.warned import warn
+from mechdesign.base._warnings import warn
 
 LINE = md.Domain.grid(20, 1, 200.0, 10.0)
 DISTANCE = md.distances.euclidean(LINE)

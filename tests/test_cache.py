@@ -6,8 +6,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechdesign import cache
-from mechdesign.leakage import LossFunction
+from mechdesign.base import _cache as cache
+from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage import loss as loss_module
 
 KEY = "ab" * 32

@@ -12,10 +12,12 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign import atomic, interrupts
+from mechdesign.base import _atomic as atomic
+from mechdesign.base import _interrupts as interrupts
 from mechdesign.model.distances import euclidean
-from mechdesign.solvers import Status
-from mechdesign.solvers.ipm.parallel import LateError, Workers
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm.parallel import LateError
+from mechdesign.solvers.ipm.parallel import Workers
 
 pytestmark = pytest.mark.slow
 

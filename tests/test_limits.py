@@ -7,10 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign import control_groups, limits
+from mechdesign.base import _machine as control_groups
+from mechdesign.base import _machine as limits
 from mechdesign.certify import memory
-from mechdesign.errors import CertificateError
-from mechdesign.limits import free_memory, limited_memory
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._machine import free_memory
+from mechdesign.base._machine import limited_memory
 from mechdesign.solvers.ipm.memory import allowed_memory
 
 resource = pytest.importorskip("resource")

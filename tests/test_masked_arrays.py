@@ -11,9 +11,11 @@ import pytest
 
 import mechdesign as md
 from mechdesign import blowfish
-from mechdesign.blowfish import Domain, Policy
-from mechdesign.errors import InputError
-from mechdesign.validation import as_array, require_unmasked
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import as_array
+from mechdesign.base._check import require_unmasked
 
 masked = np.ma.masked
 weights = np.ma.array([0.5, 0.25, 0.25], mask=[0, 1, 0])

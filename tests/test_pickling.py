@@ -12,9 +12,9 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign import errors
+from mechdesign.base import _errors as errors
 from mechdesign.data.left_out import RowError
-from mechdesign.mappings import ReadOnlyMapping
+from mechdesign.base._values import ReadOnlyMapping
 
 SPECIFICATION = """
 domain.points = [[0, 0], [1, 0], [0, 1]]

@@ -11,10 +11,16 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import MetricWarning
-from mechdesign.process import Keyed, Wanted, ignore_warnings
-from mechdesign.report.style import reproducible, saving, styled
-from mechdesign.warned import collected, silenced, warn
+from mechdesign.base._errors import MetricWarning
+from mechdesign.base._process import Keyed
+from mechdesign.base._process import Wanted
+from mechdesign.base._process import ignore_warnings
+from mechdesign.report.style import reproducible
+from mechdesign.report.style import saving
+from mechdesign.report.style import styled
+from mechdesign.base._warnings import collected
+from mechdesign.base._warnings import silenced
+from mechdesign.base._warnings import warn
 
 
 def interleave(first, second):

@@ -9,10 +9,12 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign import control_groups, processors
+from mechdesign.base import _machine as control_groups
+from mechdesign.base import _machine as processors
 from mechdesign.certify import privacy
-from mechdesign.errors import SolverError
-from mechdesign.solvers.ipm.parallel import Workers, single_threaded
+from mechdesign.base._errors import SolverError
+from mechdesign.solvers.ipm.parallel import Workers
+from mechdesign.solvers.ipm.parallel import single_threaded
 
 
 def without_threads(monkeypatch, after: int = 0) -> None:

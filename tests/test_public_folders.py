@@ -12,8 +12,11 @@ from typing import Any
 import numpy as np
 import pytest
 
+from mechdesign.cli import places
+from mechdesign.cli import console
 from mechdesign.cli import sample
 from mechdesign.mechanisms.discrete import DiscreteLaplace
+from mechdesign.release import files
 from mechdesign.release import released
 from mechdesign.release.stage import Stage
 from mechdesign.spec.blowfish.specification import ReleaseSpecification
@@ -81,7 +84,7 @@ def test_what_stands_in_a_table_release_otherwise_is_found(script: ModuleType, m
 
 def test_what_stands_in_a_trace_otherwise_is_found(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     case = some(script, "trace_case", 1, "planar-isotropic, timed")
-    draw, written, seen = Stage.draw, released.steps_json, []
+    draw, written, seen = Stage.draw, files.steps_json, []
 
     def watched(self: Stage, state: int, *rest: Any, **options: Any) -> Any:
         seen.append(int(state))
@@ -94,11 +97,11 @@ def test_what_stands_in_a_trace_otherwise_is_found(script: ModuleType, monkeypat
 
 def test_what_is_said_otherwise_is_found(script: ModuleType, monkeypatch: pytest.MonkeyPatch) -> None:
     case = some(script, "sample_case", 1, "-n")
-    located = sample.located
+    located = places.located
 
     def talkative(*arguments: Any) -> Any:
         secrets, most = located(*arguments)
-        sample.say_note(f"the first place is {secrets[0]}")
+        console.say_note(f"the first place is {secrets[0]}")
         return secrets, most
 
     monkeypatch.setattr(sample, "located", talkative)

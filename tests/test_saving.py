@@ -11,8 +11,10 @@ import pytest
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.blowfish import Publication
-from mechdesign.errors import ExportError, InputError, ReportError
+from mechdesign.blowfish.publication import Publication
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import ReportError
 from mechdesign.model.origin import Origin
 from mechdesign.solvers.contract import Status
 from mechdesign.spec.blowfish.specification import parse as parse_table

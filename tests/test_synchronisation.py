@@ -11,9 +11,13 @@ from pathlib import Path
 import pytest
 
 import mechdesign as md
-from mechdesign import atomic
-from mechdesign.errors import ExportError, LedgerError, LockError, SynchronisationWarning
-from mechdesign.records import Request, Store
+from mechdesign.base import _atomic as atomic
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import LedgerError
+from mechdesign.base._errors import LockError
+from mechdesign.base._errors import SynchronisationWarning
+from mechdesign.records.store import Request
+from mechdesign.records.store import Store
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="folders are not synchronised there")
 
@@ -101,7 +105,8 @@ def test_the_lock_of_another_user_names_the_remedy(tmp_path, monkeypatch):
     file = Path(tmp_path / ".l.json.lock")
     file.touch()
     monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
-    from mechdesign.sharing import SHARE, why_unlocked
+    from mechdesign.base._locks import SHARE
+    from mechdesign.base._locks import why_unlocked
 
     refused = PermissionError(errno.EACCES, "Permission denied")
     assert why_unlocked(file, refused) == ("belongs to another user (Permission denied)", SHARE)

@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import InputError
-from mechdesign.validation import as_list, as_path, require_kind
+from mechdesign.base._errors import InputError
+from mechdesign.base._check import as_list
+from mechdesign.base._check import as_path
+from mechdesign.base._check import require_kind
 
 WRONG = [None, 5, 1.5, True, b"", {}, [None], object(), {1}, np.array(["a"]), lambda: 1]
 

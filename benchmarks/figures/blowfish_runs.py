@@ -13,7 +13,9 @@ from scipy.cluster.vq import kmeans2
 
 import blowfish_figures as source
 from figures.experiments import Experiment, Row
-from mechdesign.blowfish import Domain, Policy, kmeans
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.kmeans_release import kmeans
 
 __all__ = ["EXPERIMENTS", "KINDS", "KMEANS", "LEMMA", "PRIVATE", "RANGES"]
 

@@ -8,8 +8,9 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from mechdesign.report.scales import short
-from mechdesign.report.style import headline, new_figure
+from mechdesign.report.numbers import short
+from mechdesign.report.style import headline
+from mechdesign.report.style import new_figure
 
 __all__ = ["COLOURS", "DASHES", "MARKERS", "finish", "label", "line", "logarithmic", "panels"]
 

@@ -17,7 +17,7 @@ from typing import Any
 import numpy as np
 
 import mechdesign as md
-from mechdesign.atomic import write_file
+from mechdesign.base._atomic import write_file
 
 __all__ = ["Comparison", "Experiment", "MovedError", "Row", "Rows", "StaleResultError", "Stored", "data_folder"]
 

@@ -29,7 +29,7 @@ PAGES = {
     "solve": ("mechdesign.solve", "Programs and solvers"),
     "bench": ("mechdesign.runs.bench", "Benchmarks"),
     "sweep": ("mechdesign.runs.sweep", "Sweeps"),
-    "errors": ("mechdesign.errors", "Errors"),
+    "errors": ("mechdesign.base._errors", "Errors"),
 }
 for old in folder.glob("*.md"):
     old.unlink()

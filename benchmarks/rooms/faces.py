@@ -134,7 +134,7 @@ t = p.read_text()
 if "__module__ =" not in t:
     t = (
         t.rstrip()
-        + '\n\n\n# Users catch and pickle them by the door.\nfor _kind in [each for each in globals().values() if isinstance(each, type) and issubclass(each, Exception)]:\n    if _kind.__module__ == __name__:\n        _kind.__module__ = "mechdesign.errors"\n'
+        + '\n\n\n# Users catch and pickle them by the door.\nfor _kind in [each for each in globals().values() if isinstance(each, type) and issubclass(each, Exception)]:\n    if _kind.__module__ == __name__:\n        _kind.__module__ = "mechdesign.base._errors"\n'
     )
     p.write_text(t)
 print("missing", missing)

@@ -25,7 +25,7 @@ Tools without a subject, which every room may use.
 
 Errors and warnings, checked arrays, registries, files that a crash cannot spoil, locks, caches and the state of the
 process. Nothing here knows of privacy, of channels or of programs. It imports nothing of the package. Nothing here is
-public; users catch errors by `mechdesign.errors`.
+public; users catch errors by `mechdesign.base._errors`.
 """,
 )
 
@@ -94,7 +94,7 @@ Policy graphs: which secrets must not be told apart, whom that leaves exposed, a
 
 Builders such as `blocks` and `threshold` return networkx graphs on the numbers of the secrets. `exposed` and `repair` find
 and protect secrets that constraints leave alone, by sensitivity hulls. `problem` states the least-cost problem under a
-graph, which `mechdesign.design` solves. The room imports `model`, `certify` and `base`.
+graph, which `mechdesign.synthesis.design.design` solves. The room imports `model`, `certify` and `base`.
 """,
     """problem Repair attribute blocks categories complete component_hulls components constrain degree_of_protection delta_set
 disconnected excluded exposed from_edges hop_distance isolated line neighbours8 protectable protected_pairs repair sensitivity_hull

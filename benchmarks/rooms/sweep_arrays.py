@@ -85,7 +85,7 @@ for f, t in texts.items():
         lambda m: re.sub(r'"(' + "|".join(map(re.escape, [*names, "zzz"])) + r')",? ?', "", m[1]),
         new,
     )
-    line = f"from mechdesign.validation import {', '.join(sorted(wanted))}\n"
+    line = f"from mechdesign.base._arrays import {', '.join(sorted(wanted))}\n"
     body = ast.parse(new).body
     at = next(
         (n for n in body if isinstance(n, (ast.Import, ast.ImportFrom)) and getattr(n, "module", "") != "__future__"),
@@ -123,7 +123,7 @@ for f in files:
         n for n in body if isinstance(n, (ast.Import, ast.ImportFrom)) and getattr(n, "module", "") != "__future__"
     )
     lines = new.splitlines(keepends=True)
-    lines.insert(at.lineno - 1, f"from mechdesign.validation import {', '.join(sorted(wanted))}\n")
+    lines.insert(at.lineno - 1, f"from mechdesign.base._arrays import {', '.join(sorted(wanted))}\n")
     (root / f).write_text("".join(lines))
     changed += 1
 print(changed, "files")

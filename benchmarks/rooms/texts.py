@@ -23,7 +23,7 @@ NAMES = [
     (r"\bmd\.policy\.metrics\b", "md.measures"),
     (r"\bmd\.policy\.(Laplace|PlanarIsotropic)\b", r"md.mechanisms.\1"),
     (r"\bmd\.policy\b", "md.graphs"),
-    (r"\bmechdesign\.base\._errors\b", "mechdesign.errors"),
+    (r"\bmechdesign\.base\._errors\b", "mechdesign.base._errors"),
 ]
 files = [
     f
@@ -36,7 +36,7 @@ files = [
 public = {}
 order = [
     "mechdesign",
-    "mechdesign.errors",
+    "mechdesign.base._errors",
     "mechdesign.model",
     "mechdesign.model.distances",
     "mechdesign.certify",

@@ -121,7 +121,7 @@ class Grammar(SphinxDirective):
 
 def schemas() -> dict[str, Schema]:
     """Return the schema of specifications of channels, and of releases from tables."""
-    from mechdesign.spec import schema
+    from mechdesign.spec.grammar import schema
     from mechdesign.spec.blowfish.specification import ReleaseDocument
 
     return {"specification": schema(), "release": schema(ReleaseDocument)}

@@ -9,11 +9,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mechdesign.accounting.ledger import Ledger, require_folder
-from mechdesign.accounting.ledger_file import NUMBER, write_ledger
-from mechdesign.errors import InputError, LedgerError
-from mechdesign.ownership import read_regular
-from mechdesign.sharing import WAIT_S, file_of, lock_file_of, locked, stands
+from mechdesign.accounting.ledger import Ledger
+from mechdesign.accounting.ledger import require_folder
+from mechdesign.accounting.ledger_file import NUMBER
+from mechdesign.accounting.ledger_file import write_ledger
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import LedgerError
+from mechdesign.base._files import read_regular
+from mechdesign.base._locks import WAIT_S
+from mechdesign.base._locks import file_of
+from mechdesign.base._locks import lock_file_of
+from mechdesign.base._locks import locked
+from mechdesign.base._locks import stands
 
 __all__ = ["MANIFEST", "Checked", "begin_ledger", "check_folders"]
 

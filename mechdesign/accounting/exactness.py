@@ -11,7 +11,7 @@ from collections.abc import Iterable
 
 from mechdesign.accounting.ledger_file import Entry
 from mechdesign.accounting.partition import Partition
-from mechdesign.errors import ExactReleaseError
+from mechdesign.base._errors import ExactReleaseError
 
 __all__ = ["require_together"]
 

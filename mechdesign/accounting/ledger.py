@@ -14,23 +14,30 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.accounting.exactness import require_together
-from mechdesign.accounting.ledger_file import Entry, read_ledger, write_ledger
+from mechdesign.accounting.ledger_file import Entry
+from mechdesign.accounting.ledger_file import read_ledger
+from mechdesign.accounting.ledger_file import write_ledger
 from mechdesign.accounting.partition import Partition
-from mechdesign.accounting.policies import APART, PolicyTotals, by_policy
-from mechdesign.accounting.totals import Totals, rho_of, totals
-from mechdesign.certify.exact import exact, exact_text
-from mechdesign.display import card
-from mechdesign.errors import BudgetExceededError, InputError, LedgerError
-from mechdesign.sharing import (
-    WAIT_S,
-    ProcessLock,
-    as_wait,
-    file_of,
-    lock_file_of,
-    locked_to_begin,
-    require_one_name,
-    stands,
-)
+from mechdesign.accounting.policies import APART
+from mechdesign.accounting.policies import PolicyTotals
+from mechdesign.accounting.policies import by_policy
+from mechdesign.accounting.totals import Totals
+from mechdesign.accounting.totals import rho_of
+from mechdesign.accounting.totals import totals
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.base._display import card
+from mechdesign.base._errors import BudgetExceededError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import LedgerError
+from mechdesign.base._locks import WAIT_S
+from mechdesign.base._locks import ProcessLock
+from mechdesign.base._locks import as_wait
+from mechdesign.base._locks import file_of
+from mechdesign.base._locks import lock_file_of
+from mechdesign.base._locks import locked_to_begin
+from mechdesign.base._locks import require_one_name
+from mechdesign.base._locks import stands
 
 __all__ = ["Entry", "Ledger", "Partition", "PolicyTotals", "Totals"]
 
@@ -80,7 +87,7 @@ class Ledger:
     >>> ledger.spend("another histogram", "one person's value", epsilon=0.6)
     Traceback (most recent call last):
     ...
-    mechdesign.errors.BudgetExceededError: another histogram would spend ε = 0.6, but 0.5 of 1 is left; spend less, \
+    mechdesign.base._errors.BudgetExceededError: another histogram would spend ε = 0.6, but 0.5 of 1 is left; spend less, \
 or give the ledger that the data deserve a larger budget
     """
 

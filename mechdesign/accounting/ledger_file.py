@@ -11,11 +11,13 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.accounting.partition import Partition
-from mechdesign.atomic import write_file
-from mechdesign.certify.exact import exact, exact_text
-from mechdesign.errors import InputError, LedgerError
-from mechdesign.ownership import read_regular
-from mechdesign.sharing import SHARE
+from mechdesign.base._atomic import write_file
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import LedgerError
+from mechdesign.base._files import read_regular
+from mechdesign.base._locks import SHARE
 
 __all__ = ["NUMBER", "Entry", "read_ledger", "write_ledger"]
 
@@ -42,7 +44,7 @@ class Entry:
         components: the components of the policy, as classes of the values and, last, absence; None where that does not
             say what it protects, as under known counts.
         classes: the classes of values, and absence, that exact answers tell apart; None where all answers are noisy.
-        together: whether somebody insisted on the release beside others, see `mechdesign.Ledger.spend`.
+        together: whether somebody insisted on the release beside others, see `mechdesign.accounting.ledger.Ledger.spend`.
     """
 
     when: str

@@ -17,9 +17,11 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.computed import cached_property
-from mechdesign.errors import InputError
-from mechdesign.validation import Integers, as_whole_numbers, read_only
+from mechdesign.base._values import cached_property
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_whole_numbers
+from mechdesign.base._arrays import read_only
 
 __all__ = ["LARGEST_LISTED", "UNKNOWN", "Partition"]
 

@@ -6,7 +6,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 
 from mechdesign.accounting.ledger_file import Entry
-from mechdesign.accounting.totals import Totals, totals
+from mechdesign.accounting.totals import Totals
+from mechdesign.accounting.totals import totals
 
 __all__ = ["APART", "PolicyTotals", "by_policy"]
 

@@ -21,13 +21,24 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.errors import InputError, SolverError, SolverInterruptedError, TimeLimitError
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.base._errors import SolverInterruptedError
+from mechdesign.base._errors import TimeLimitError
 from mechdesign.model.channel import Channel
 from mechdesign.model.prior import Prior
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers import Options, Status, solve
-from mechdesign.validation import SUM_TOLERANCE, Floats, Integers, as_array, as_floats, read_only, require
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers import solve
+from mechdesign.base._arrays import SUM_TOLERANCE
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import read_only
+from mechdesign.base._arrays import require
 
 __all__ = ["Attack", "bayes", "minimax", "optimal", "pairwise_minimax", "prior_free"]
 

@@ -12,29 +12,48 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
-from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.attacks import attack
-from mechdesign.auditing.rows import Rows, exact_rows
-from mechdesign.auditing.tight import LARGEST, Tight, Witness, rates, tight, unequal
-from mechdesign.certify.claims import ExponentBound, PairBound
-from mechdesign.certify.exact import exact, float_down, float_up
+from mechdesign.auditing.rows import Rows
+from mechdesign.auditing.rows import exact_rows
+from mechdesign.auditing.tight import LARGEST
+from mechdesign.auditing.tight import Tight
+from mechdesign.auditing.tight import Witness
+from mechdesign.auditing.tight import rates
+from mechdesign.auditing.tight import tight
+from mechdesign.auditing.tight import unequal
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import float_down
+from mechdesign.certify.exact import float_up
 from mechdesign.certify.revealed import revealed
-from mechdesign.computed import cached_property
-from mechdesign.errors import InputError, MetricWarning
-from mechdesign.graphs.check import check_graph, edge_array
+from mechdesign.base._values import cached_property
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MetricWarning
+from mechdesign.graphs.check import check_graph
+from mechdesign.graphs.check import edge_array
 from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
-from mechdesign.model.problem import OBJECTIVES, Problem
+from mechdesign.model.problem import OBJECTIVES
+from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.graph import GraphPrivacy
 from mechdesign.requirements.metric import MetricPrivacy
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.design import synthesise
 from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.validation import Floats, Integers, as_floats, as_integer, as_list, as_nonnegative, as_truth, require
-from mechdesign.warned import silenced
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._check import as_integer
+from mechdesign.base._check import as_list
+from mechdesign.base._arrays import as_nonnegative
+from mechdesign.base._check import as_truth
+from mechdesign.base._arrays import require
+from mechdesign.base._warnings import silenced
 
 __all__ = ["Audit", "PairLoss", "audit"]
 

@@ -10,12 +10,19 @@ from matplotlib.figure import Figure
 
 from mechdesign.auditing.audit import Audit
 from mechdesign.certify.exact import exact
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.model.disclosure import listed
 from mechdesign.report import maps
-from mechdesign.report.document import document, figure, section, table, text
-from mechdesign.report.scales import error_scale, short
-from mechdesign.report.style import drawn, headline, new_figure
+from mechdesign.report.document import document
+from mechdesign.report.document import figure
+from mechdesign.report.document import section
+from mechdesign.report.document import table
+from mechdesign.report.document import text
+from mechdesign.report.scales import error_scale
+from mechdesign.report.numbers import short
+from mechdesign.report.style import drawn
+from mechdesign.report.style import headline
+from mechdesign.report.style import new_figure
 from mechdesign.report.words import decimal
 
 __all__ = ["page", "pairs_picture", "sentences"]

@@ -11,10 +11,15 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.exact import nearest
-from mechdesign.computed import cached_property
-from mechdesign.errors import InputError, Shown
+from mechdesign.base._values import cached_property
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import Shown
 from mechdesign.model.channel import Channel
-from mechdesign.validation import Floats, Integers, read_only, require, require_unmasked
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import read_only
+from mechdesign.base._arrays import require
+from mechdesign.base._check import require_unmasked
 
 __all__ = ["SUM_TOLERANCE", "Rows", "exact_rows"]
 

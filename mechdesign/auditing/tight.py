@@ -19,8 +19,10 @@ import numpy as np
 from mechdesign.auditing.rows import Rows
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.exact import float_up
-from mechdesign.certify.exponential import ln_below, ln_upper
-from mechdesign.validation import Floats, Integers
+from mechdesign.certify.exponential import ln_below
+from mechdesign.certify.exponential import ln_upper
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["LARGEST", "Tight", "Witness", "rates", "tight", "unequal"]
 

@@ -7,11 +7,15 @@
 What solvers claim of their numbers and what these are worth are two columns of the table.
 """
 
-from mechdesign.bench.contestants import CONTESTANTS, Contestant
+from mechdesign.bench.contestants import CONTESTANTS
+from mechdesign.bench.contestants import Contestant
 from mechdesign.bench.export import export_mps
-from mechdesign.bench.families import FAMILIES, Family
-from mechdesign.bench.running import Results, run
-from mechdesign.bench.suites import SUITES, Suite
+from mechdesign.bench.families import FAMILIES
+from mechdesign.bench.families.family import Family
+from mechdesign.bench.running import Results
+from mechdesign.bench.running import run
+from mechdesign.bench.suites import SUITES
+from mechdesign.bench.suites import Suite
 from mechdesign.bench.verdicts import Verdict
 
 __all__ = [

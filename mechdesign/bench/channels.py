@@ -10,22 +10,32 @@ from typing import Any, cast
 import numpy as np
 
 from mechdesign.bench.contestants import Contestant
-from mechdesign.bench.verdicts import OPTIMAL_GAP, Verdict, claimed, returned
-from mechdesign.errors import CertificateError, SolverError
+from mechdesign.bench.verdicts import OPTIMAL_GAP
+from mechdesign.bench.verdicts import Verdict
+from mechdesign.bench.verdicts import claimed
+from mechdesign.bench.verdicts import returned
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import SolverError
 from mechdesign.model.problem import Problem
-from mechdesign.solvers import BackEnd, Status, block_back_end, find, measure
+from mechdesign.solvers.contract import BackEnd
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers import block_back_end
+from mechdesign.solvers.registry import find
+from mechdesign.solvers.measurement import measure
 from mechdesign.synthesis.block_program import BlockReduction
 from mechdesign.synthesis.design import synthesise
-from mechdesign.synthesis.normal import NormalForm, normalise
+from mechdesign.synthesis.normal import NormalForm
+from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.recovery import recovered
 from mechdesign.synthesis.reduction import Candidate
-from mechdesign.synthesis.row_program import RowReduction, all_triples
+from mechdesign.synthesis.row_program import RowReduction
+from mechdesign.synthesis.row_program import all_triples
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.spanner import bounded_pairs
 
 __all__ = ["design_phases", "phases"]
 
-# What `mechdesign.design` is asked for: a tenth of what still counts as optimal.
+# What `mechdesign.synthesis.design.design` is asked for: a tenth of what still counts as optimal.
 _GAP = OPTIMAL_GAP / 10
 
 Found = dict[str, Any]

@@ -6,14 +6,16 @@ import os
 from collections.abc import Callable
 from pathlib import Path
 
-from mechdesign.atomic import write_file
-from mechdesign.bench.families import FAMILIES, RowPairs
+from mechdesign.base._atomic import write_file
+from mechdesign.bench.families import FAMILIES
+from mechdesign.bench.families.family import RowPairs
 from mechdesign.bench.fractions import reduced
-from mechdesign.bench.suites import find_suite, problems
-from mechdesign.errors import ExportError
+from mechdesign.bench.suites import find_suite
+from mechdesign.bench.suites import problems
+from mechdesign.base._errors import ExportError
 from mechdesign.formats.mps import mps
 from mechdesign.programs.mps import to_mps
-from mechdesign.validation import as_path
+from mechdesign.base._check import as_path
 
 __all__ = ["export_mps"]
 

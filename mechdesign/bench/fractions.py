@@ -10,12 +10,18 @@ from typing import Any, cast
 import numpy as np
 
 from mechdesign.bench.contestants import Contestant
-from mechdesign.bench.families import RowPairs
-from mechdesign.bench.verdicts import OPTIMAL_GAP, SLACK, Verdict, claimed
+from mechdesign.bench.families.family import RowPairs
+from mechdesign.bench.verdicts import OPTIMAL_GAP
+from mechdesign.bench.verdicts import SLACK
+from mechdesign.bench.verdicts import Verdict
+from mechdesign.bench.verdicts import claimed
 from mechdesign.leakage.row_pair import row_pair_program
-from mechdesign.programs.fractional import CharnesCooper, charnes_cooper
-from mechdesign.solvers import Answer, BackEnd, find
-from mechdesign.validation import Floats
+from mechdesign.programs.fractional import CharnesCooper
+from mechdesign.programs.fractional import charnes_cooper
+from mechdesign.solvers.contract import Answer
+from mechdesign.solvers.contract import BackEnd
+from mechdesign.solvers.registry import find
+from mechdesign.base._arrays import Floats
 
 __all__ = ["largest_leakage", "phases", "reduced"]
 

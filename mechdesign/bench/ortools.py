@@ -8,7 +8,12 @@ from typing import Any
 import numpy as np
 
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers import Answer, BackEnd, Options, Solver, Status, register
+from mechdesign.solvers.contract import Answer
+from mechdesign.solvers.contract import BackEnd
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.registry import Solver
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.registry import register
 
 __all__ = ["NAME"]
 

@@ -12,10 +12,20 @@ from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
-from mechdesign.bench.statistics import contestant, performance_profile, seconds, solved
+from mechdesign.bench.statistics import contestant
+from mechdesign.bench.statistics import performance_profile
+from mechdesign.bench.statistics import seconds
+from mechdesign.bench.statistics import solved
 from mechdesign.bench.verdicts import Verdict
-from mechdesign.report.scales import short
-from mechdesign.report.style import ACCENT, INK, MUTED, abreast, drawn, headline, new_figure, put_legend
+from mechdesign.report.numbers import short
+from mechdesign.report.style import ACCENT
+from mechdesign.report.style import INK
+from mechdesign.report.style import MUTED
+from mechdesign.report.style import abreast
+from mechdesign.report.style import drawn
+from mechdesign.report.style import headline
+from mechdesign.report.style import new_figure
+from mechdesign.report.style import put_legend
 
 __all__ = ["growing", "growth_picture", "profile_picture", "runs_picture"]
 

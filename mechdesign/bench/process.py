@@ -17,7 +17,9 @@ from typing import IO, Any
 
 import psutil
 
-from mechdesign.children import ENDING_S, Child, start
+from mechdesign.base._process import ENDING_S
+from mechdesign.base._process import Child
+from mechdesign.base._process import start
 
 __all__ = ["Outcome", "run_apart"]
 

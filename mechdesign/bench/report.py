@@ -8,15 +8,28 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mechdesign.atomic import write_file
+from mechdesign.base._atomic import write_file
 from mechdesign.bench.pictures import Results
-from mechdesign.bench.pictures import growing, growth_picture, profile_picture, runs_picture
-from mechdesign.bench.statistics import SHIFT, contestant, scores, seconds
-from mechdesign.bench.verdicts import OPTIMAL_GAP, SLACK, Verdict
+from mechdesign.bench.pictures import growing
+from mechdesign.bench.pictures import growth_picture
+from mechdesign.bench.pictures import profile_picture
+from mechdesign.bench.pictures import runs_picture
+from mechdesign.bench.statistics import SHIFT
+from mechdesign.bench.statistics import contestant
+from mechdesign.bench.statistics import scores
+from mechdesign.bench.statistics import seconds
+from mechdesign.bench.verdicts import OPTIMAL_GAP
+from mechdesign.bench.verdicts import SLACK
+from mechdesign.bench.verdicts import Verdict
 from mechdesign.certify.texts import csv_text
-from mechdesign.records import environment
-from mechdesign.report.document import document, figure, section, table, text
-from mechdesign.report.scales import power, short
+from mechdesign.records.environment import environment
+from mechdesign.report.document import document
+from mechdesign.report.document import figure
+from mechdesign.report.document import section
+from mechdesign.report.document import table
+from mechdesign.report.document import text
+from mechdesign.report.numbers import power
+from mechdesign.report.numbers import short
 
 __all__ = ["html", "write_report"]
 
@@ -185,7 +198,7 @@ def _method(about: Mapping[str, Any]) -> str:
         "<p>Solvers of linear programs get the program that <code>mechdesign bench --export-mps</code> writes: a row "
         "for each bound that no others imply. Through CVXPY its own compilation counts. All are asked for a tolerance "
         "of 10⁻⁷ where they can be asked; OR-Tools' GLOP and SCIP run as they come. The block method takes all pairs "
-        "as they are. <em>auto</em> is <code>mechdesign.design</code>, from the problem to the certificate.</p>",
+        "as they are. <em>auto</em> is <code>mechdesign.synthesis.design.design</code>, from the problem to the certificate.</p>",
         "<p>What a solver claims, what its numbers are as returned, and what rounding makes of them are three columns. "
         f"As returned, {power(SLACK)} is forgiven in ε, floors, signs and row sums.</p>",
     )

@@ -9,16 +9,22 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mechdesign.bench.contestants import Contestant, chosen
+from mechdesign.bench.contestants import Contestant
+from mechdesign.bench.contestants import chosen
 from mechdesign.bench.families import FAMILIES
-from mechdesign.bench.process import Outcome, run_apart
-from mechdesign.bench.suites import find_suite, problems
+from mechdesign.bench.process import Outcome
+from mechdesign.bench.process import run_apart
+from mechdesign.bench.suites import find_suite
+from mechdesign.bench.suites import problems
 from mechdesign.bench.verdicts import Verdict
-from mechdesign.errors import InputError
-from mechdesign.records import Request, Row, State, Store
+from mechdesign.base._errors import InputError
+from mechdesign.records.store import Request
+from mechdesign.records.row import Row
+from mechdesign.records.row import State
+from mechdesign.records.store import Store
 from mechdesign.records.environment import processor
-from mechdesign.validation import as_number
-from mechdesign.version import __version__
+from mechdesign.base._check import as_number
+from mechdesign.base._version import __version__
 
 __all__ = ["COLUMNS", "Results", "request_of", "run"]
 

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.bench.verdicts import Verdict
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = [
     "Score",

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from types import MappingProxyType
 
 from mechdesign.bench.families import FAMILIES
-from mechdesign.errors import InputError
-from mechdesign.validation import require_kind
+from mechdesign.base._errors import InputError
+from mechdesign.base._check import require_kind
 
 __all__ = ["SUITES", "Suite", "find_suite", "problems"]
 

@@ -11,10 +11,12 @@ import numpy as np
 
 from mechdesign.auditing.rows import exact_rows
 from mechdesign.auditing.tight import tight
-from mechdesign.certify.claims import ExponentBound, Floor
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.claims import Floor
 from mechdesign.model.problem import Problem
-from mechdesign.solvers import Status
-from mechdesign.validation import Flags, Floats
+from mechdesign.solvers.contract import Status
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
 
 __all__ = ["OPTIMAL_GAP", "SLACK", "Returned", "Verdict", "claimed", "returned", "tight_epsilon"]
 

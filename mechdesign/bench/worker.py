@@ -20,10 +20,13 @@ from pathlib import Path
 from typing import IO, Any
 
 from mechdesign.bench.channels import phases as channel_phases
-from mechdesign.bench.contestants import CONTESTANTS, Contestant
-from mechdesign.bench.families import FAMILIES, Instance, RowPairs
+from mechdesign.bench.contestants import CONTESTANTS
+from mechdesign.bench.contestants import Contestant
+from mechdesign.bench.families import FAMILIES
+from mechdesign.bench.families.family import Instance
+from mechdesign.bench.families.family import RowPairs
 from mechdesign.bench.fractions import phases as fraction_phases
-from mechdesign.errors import MechdesignError
+from mechdesign.base._errors import MechdesignError
 from mechdesign.records.environment import blas
 
 __all__ = ["main", "run"]

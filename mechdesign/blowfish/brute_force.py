@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mechdesign.certify.exact import exact
-from mechdesign.errors import InputError
-from mechdesign.validation import Integers, as_integer
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_integer
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.policy_like import PolicyLike

@@ -7,9 +7,12 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mechdesign.blowfish.query_sensitivity import sensitivity
-from mechdesign.certify.exact import exact, exact_text
-from mechdesign.errors import InputError
-from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.base._errors import InputError
+from mechdesign.mechanisms.discrete import DiscreteGaussian
+from mechdesign.mechanisms.discrete import DiscreteLaplace
+from mechdesign.mechanisms.discrete import DiscreteNoise
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.policy import Policy
@@ -25,10 +28,10 @@ _LARGEST = Fraction(10) ** 100
 
 
 class LedgerLike(Protocol):
-    """What a release needs of a `mechdesign.Ledger`, or of a part of one.
+    """What a release needs of a `mechdesign.accounting.ledger.Ledger`, or of a part of one.
 
     A ledger that keeps policies apart, and so has an attribute `by_policy`, is also given the keywords `policy`,
-    `domain`, `components`, `classes` and `together` of `mechdesign.Ledger.spend`, and hears of releases without noise.
+    `domain`, `components`, `classes` and `together` of `mechdesign.accounting.ledger.Ledger.spend`, and hears of releases without noise.
     """
 
     def spend(
@@ -38,7 +41,7 @@ class LedgerLike(Protocol):
         epsilon: Any = None,
         rho: Any = None,
     ) -> object:
-        """Record what is spent, or raise `mechdesign.errors.BudgetExceededError` and record nothing."""
+        """Record what is spent, or raise `mechdesign.base._errors.BudgetExceededError` and record nothing."""
         ...
 
 

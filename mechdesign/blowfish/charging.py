@@ -13,18 +13,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign import interrupts
-from mechdesign.accounting.partition import LARGEST_LISTED, UNKNOWN, Partition
-from mechdesign.blowfish.budget import Budget, LedgerLike
-from mechdesign.blowfish.clique_graphs import AttributeGraph, CompleteGraph
-from mechdesign.blowfish.domain import Attribute, Domain
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.accounting.partition import LARGEST_LISTED
+from mechdesign.accounting.partition import UNKNOWN
+from mechdesign.accounting.partition import Partition
+from mechdesign.blowfish.budget import Budget
+from mechdesign.blowfish.budget import LedgerLike
+from mechdesign.blowfish.clique_graphs import AttributeGraph
+from mechdesign.blowfish.clique_graphs import CompleteGraph
+from mechdesign.blowfish.domain import Attribute
+from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.policy import Policy
 from mechdesign.blowfish.policy_words import name_policy
-from mechdesign.blowfish.secret_graphs import SecretGraph, UnionGraph
-from mechdesign.blowfish.workload import MatrixQueries, RangeQueries, Workload
-from mechdesign.certify.exact import exact, exact_text
-from mechdesign.errors import InputError
-from mechdesign.validation import Integers, as_truth
+from mechdesign.blowfish.secret_graphs import SecretGraph
+from mechdesign.blowfish.secret_graphs import UnionGraph
+from mechdesign.blowfish.workload import MatrixQueries
+from mechdesign.blowfish.workload import RangeQueries
+from mechdesign.blowfish.workload import Workload
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_truth
 
 __all__ = [
     "charge",
@@ -60,7 +70,7 @@ def charge(
         what: what is released, in words.
         policy: what is protected.
         classes: returns the classes of values that exact answers tell apart; None where all answers are noisy.
-        together: insist on the release beside others, see `mechdesign.Ledger.spend`.
+        together: insist on the release beside others, see `mechdesign.accounting.ledger.Ledger.spend`.
 
     All that can fail is computed before the entry is made.
 
@@ -73,7 +83,7 @@ def charge(
     if ledger is None:
         return None
     if isinstance(ledger, type) or not callable(getattr(ledger, "spend", None)):
-        raise InputError("ledger", "is not a ledger", value=ledger, bound="a mechdesign.Ledger")
+        raise InputError("ledger", "is not a ledger", value=ledger, bound="a mechdesign.accounting.ledger.Ledger")
     free = not (budget.epsilon or budget.rho)
     # Nothing is nothing of either budget: an entry in ρ would keep a ledger from a sum in ε.
     given: dict[str, Any] = {"epsilon": Fraction(0) if free else budget.epsilon, "rho": None if free else budget.rho}

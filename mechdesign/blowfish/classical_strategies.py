@@ -10,9 +10,9 @@ from scipy.linalg import LinAlgError, cho_factor, cho_solve, qr, solve_triangula
 from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
-from .edge_space import EdgeSpace
+from mechdesign.blowfish.edge_space import EdgeSpace
 
 __all__ = [
     "balanced_levels",

@@ -12,20 +12,22 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.secret_graphs import (
-    BLOCK,
-    Edge,
-    Largest,
-    SecretGraph,
-    along,
-    as_scalar,
-    largest_of,
-    merged,
-    one_per_pair,
-)
-from mechdesign.computed import cached_property
-from mechdesign.errors import InputError
-from mechdesign.validation import Flags, Integers, as_labels, read_only, require_unmasked
+from mechdesign.blowfish.secret_graphs import BLOCK
+from mechdesign.blowfish.secret_graphs import Edge
+from mechdesign.blowfish.secret_graphs import Largest
+from mechdesign.blowfish.secret_graphs import SecretGraph
+from mechdesign.blowfish.secret_graphs import along
+from mechdesign.blowfish.secret_graphs import as_scalar
+from mechdesign.blowfish.secret_graphs import largest_of
+from mechdesign.blowfish.secret_graphs import merged
+from mechdesign.blowfish.secret_graphs import one_per_pair
+from mechdesign.base._values import cached_property
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_labels
+from mechdesign.base._arrays import read_only
+from mechdesign.base._check import require_unmasked
 
 __all__ = ["AttributeGraph", "CliqueGraph", "CompleteGraph", "PartitionGraph", "block_numbers"]
 

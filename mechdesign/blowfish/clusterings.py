@@ -16,14 +16,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.blowfish.clique_graphs import AttributeGraph, CompleteGraph
-from mechdesign.blowfish.linear_queries import Found, counts, linear
+from mechdesign.blowfish.clique_graphs import AttributeGraph
+from mechdesign.blowfish.clique_graphs import CompleteGraph
+from mechdesign.blowfish.linear_queries import Found
+from mechdesign.blowfish.linear_queries import counts
+from mechdesign.blowfish.linear_queries import linear
 from mechdesign.blowfish.numbers import Lattice
-from mechdesign.blowfish.ordered_graphs import OrderedGraph, ThresholdGraph
-from mechdesign.blowfish.secret_graphs import NullGraph, SecretGraph, UnionGraph, require_room
+from mechdesign.blowfish.ordered_graphs import OrderedGraph
+from mechdesign.blowfish.ordered_graphs import ThresholdGraph
+from mechdesign.blowfish.secret_graphs import NullGraph
+from mechdesign.blowfish.secret_graphs import SecretGraph
+from mechdesign.blowfish.secret_graphs import UnionGraph
+from mechdesign.blowfish.secret_graphs import require_room
 from mechdesign.certify.exact import exact
-from mechdesign.errors import InputError
-from mechdesign.validation import Integers, as_array, as_indices
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_indices
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain

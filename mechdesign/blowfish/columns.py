@@ -7,8 +7,12 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.errors import InputError, Shown
-from mechdesign.validation import Integers, as_array, as_indices, require_unmasked
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import Shown
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_indices
+from mechdesign.base._check import require_unmasked
 
 __all__ = ["find_columns", "read_positions"]
 

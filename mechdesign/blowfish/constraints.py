@@ -10,8 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.blowfish.domain import Domain
-from mechdesign.errors import InputError
-from mechdesign.validation import Flags, Integers, as_array, as_list, read_only, require_kind, require_unmasked
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._check import as_list
+from mechdesign.base._arrays import read_only
+from mechdesign.base._check import require_kind
+from mechdesign.base._check import require_unmasked
 
 __all__ = ["Constraint", "as_constraints", "kinds_of", "marginal_constraints"]
 

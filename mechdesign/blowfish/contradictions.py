@@ -7,9 +7,11 @@ from collections.abc import Sequence
 import numpy as np
 from scipy import optimize
 
-from mechdesign.blowfish.constraints import Constraint, kinds_of
-from mechdesign.errors import InputError, SolverError
-from mechdesign.validation import Floats
+from mechdesign.blowfish.constraints import Constraint
+from mechdesign.blowfish.constraints import kinds_of
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.base._arrays import Floats
 
 __all__ = ["check_consistent", "contradictory"]
 

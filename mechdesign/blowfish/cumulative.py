@@ -12,23 +12,37 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy.optimize import isotonic_regression
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.blowfish.budget import Budget, LedgerLike
-from mechdesign.blowfish.charging import charge, classes_of_values, number_of_records
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.blowfish.budget import Budget
+from mechdesign.blowfish.budget import LedgerLike
+from mechdesign.blowfish.charging import charge
+from mechdesign.blowfish.charging import classes_of_values
+from mechdesign.blowfish.charging import number_of_records
 from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy, as_policy
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.policy import as_policy
 from mechdesign.blowfish.policy_words import describe_policy
 from mechdesign.blowfish.query_sensitivity import sensitivity
-from mechdesign.blowfish.range_noise import RangeNoise, interval_about
+from mechdesign.blowfish.range_noise import RangeNoise
+from mechdesign.blowfish.range_noise import interval_about
 from mechdesign.blowfish.range_planning import plan_ranges
 from mechdesign.blowfish.range_tree import RangeTree
-from mechdesign.blowfish.release import Description, Release
+from mechdesign.blowfish.release import Description
+from mechdesign.blowfish.release import Release
 from mechdesign.blowfish.values import value_labels
-from mechdesign.certify.exact import exact, exact_text
-from mechdesign.computed import cached_property
-from mechdesign.errors import InputError
-from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteLaplace, as_confidence
-from mechdesign.validation import Floats, Integers, as_array, as_generator, as_integer, require_kind
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.base._values import cached_property
+from mechdesign.base._errors import InputError
+from mechdesign.mechanisms.discrete import LARGEST_VALUE
+from mechdesign.mechanisms.discrete import DiscreteLaplace
+from mechdesign.mechanisms.discrete import as_confidence
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._check import as_generator
+from mechdesign.base._check import as_integer
+from mechdesign.base._check import require_kind
 
 __all__ = ["CumulativeRelease", "hierarchical", "ordered", "ordered_hierarchical", "release_cumulative"]
 
@@ -47,7 +61,7 @@ _CONFIDENCE = Fraction(19, 20)
 class CumulativeRelease(Release):
     """Released cumulative counts: `answers` are monotone and between 0 and the number of records.
 
-    `mechdesign.blowfish.range_query`, `cdf` and `quantile` read it.
+    `mechdesign.blowfish.ranges.range_query`, `cdf` and `quantile` read it.
 
     Attributes:
         linear: the unbiased estimates before isotonic regression, float64 (|T|,); intervals are about these.
@@ -116,7 +130,7 @@ def ordered(
         theta: θ: values at most θ places apart are protected from each other; from 1 to |T|.
         epsilon: ε in nats.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.accounting.ledger.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each cumulative count.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.
@@ -158,7 +172,7 @@ def release_cumulative(
         epsilon: ε in nats.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
         positions: instead of `data`, which is None then, the numbers of the values of the records.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.accounting.ledger.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each cumulative count.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.
@@ -284,7 +298,7 @@ def ordered_hierarchical(
         epsilon: ε in nats.
         fanout: of the trees; without it the one of least expected error.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.accounting.ledger.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each cumulative count.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.

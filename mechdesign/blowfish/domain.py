@@ -13,12 +13,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.blowfish.columns import find_columns, read_positions
+from mechdesign.blowfish.columns import find_columns
+from mechdesign.blowfish.columns import read_positions
 from mechdesign.certify.exact import exact
-from mechdesign.certify.texts import require_plain, require_plain_texts
-from mechdesign.computed import cached_property
-from mechdesign.errors import InputError
-from mechdesign.validation import Floats, Integers, as_floats, as_integer, read_only, require_unmasked
+from mechdesign.certify.texts import require_plain
+from mechdesign.certify.texts import require_plain_texts
+from mechdesign.base._values import cached_property
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._check import as_integer
+from mechdesign.base._arrays import read_only
+from mechdesign.base._check import require_unmasked
 
 __all__ = ["Attribute", "Domain"]
 

@@ -8,8 +8,10 @@ import numpy as np
 from scipy.sparse import coo_array
 from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
 
-from mechdesign.computed import cached_property
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.base._values import cached_property
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["EdgeSpace", "edge_space"]
 

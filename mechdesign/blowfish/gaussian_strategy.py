@@ -10,9 +10,10 @@ import numpy as np
 from scipy.linalg import eigh
 from scipy.sparse import coo_array, csr_array
 
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
-from .edge_space import EdgeSpace
+from mechdesign.blowfish.edge_space import EdgeSpace
 
 __all__ = ["OptimalGram", "optimal_gram", "symmetries"]
 

@@ -11,30 +11,34 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.accounting.partition import UNKNOWN
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.blowfish.budget import Budget, LedgerLike
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.blowfish.budget import Budget
+from mechdesign.blowfish.budget import LedgerLike
 from mechdesign.blowfish.charging import charge
 from mechdesign.blowfish.clusterings import _box
 from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy, as_policy
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.policy import as_policy
 from mechdesign.blowfish.policy_words import describe_policy
-from mechdesign.blowfish.query_sensitivity import refuse_kmeans, sensitivity
-from mechdesign.blowfish.release import Description, Release
+from mechdesign.blowfish.query_sensitivity import refuse_kmeans
+from mechdesign.blowfish.query_sensitivity import sensitivity
+from mechdesign.blowfish.release import Description
+from mechdesign.blowfish.release import Release
 from mechdesign.blowfish.scaling import scaled
-from mechdesign.blowfish.true_answers import check_table, true_answers
+from mechdesign.blowfish.true_answers import check_table
+from mechdesign.blowfish.true_answers import true_answers
 from mechdesign.certify.exact import exact_text
-from mechdesign.errors import InputError
-from mechdesign.mechanisms.discrete import DiscreteLaplace, as_confidence
-from mechdesign.validation import (
-    Floats,
-    Integers,
-    as_floats,
-    as_generator,
-    as_integer,
-    read_only,
-    require_kind,
-    require_unmasked,
-)
+from mechdesign.base._errors import InputError
+from mechdesign.mechanisms.discrete import DiscreteLaplace
+from mechdesign.mechanisms.discrete import as_confidence
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._check import as_generator
+from mechdesign.base._check import as_integer
+from mechdesign.base._arrays import read_only
+from mechdesign.base._check import require_kind
+from mechdesign.base._check import require_unmasked
 
 __all__ = ["ClusteringRelease", "kmeans"]
 
@@ -131,7 +135,7 @@ def kmeans(
         positions: instead of `points`, which are None then, the numbers of the values of the records.
         initial: the centroids to begin with, shape (k, numeric attributes), chosen **without looking at the data**;
             without them they are drawn uniformly from the box.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.accounting.ledger.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each size and sum.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.

@@ -46,13 +46,25 @@ from numpy.typing import NDArray
 
 from mechdesign.blowfish.clique_graphs import CompleteGraph
 from mechdesign.blowfish.constraints import kinds_of
-from mechdesign.blowfish.linear_queries import ALL, FEW_ROWS, Additive, Extremes, Found, histogram
+from mechdesign.blowfish.linear_queries import ALL
+from mechdesign.blowfish.linear_queries import FEW_ROWS
+from mechdesign.blowfish.linear_queries import Additive
+from mechdesign.blowfish.linear_queries import Extremes
+from mechdesign.blowfish.linear_queries import Found
+from mechdesign.blowfish.linear_queries import histogram
 from mechdesign.blowfish.numbers import root_up
 from mechdesign.blowfish.policy_like import require_policy
-from mechdesign.blowfish.secret_graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph
-from mechdesign.blowfish.zero_sums import longest, minimal_zero_sums, rank
-from mechdesign.computed import cached_property
-from mechdesign.validation import Flags, Integers, read_only
+from mechdesign.blowfish.secret_graphs import ExplicitGraph
+from mechdesign.blowfish.secret_graphs import NullGraph
+from mechdesign.blowfish.secret_graphs import SecretGraph
+from mechdesign.blowfish.secret_graphs import UnionGraph
+from mechdesign.blowfish.zero_sums import longest
+from mechdesign.blowfish.zero_sums import minimal_zero_sums
+from mechdesign.blowfish.zero_sums import rank
+from mechdesign.base._values import cached_property
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import read_only
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.policy_like import PolicyLike

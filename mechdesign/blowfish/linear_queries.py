@@ -11,8 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.blowfish.numbers import Lattice
-from mechdesign.blowfish.secret_graphs import Edge, Largest, SecretGraph, as_scalar, require_room
-from mechdesign.validation import Integers
+from mechdesign.blowfish.secret_graphs import Edge
+from mechdesign.blowfish.secret_graphs import Largest
+from mechdesign.blowfish.secret_graphs import SecretGraph
+from mechdesign.blowfish.secret_graphs import as_scalar
+from mechdesign.blowfish.secret_graphs import require_room
+from mechdesign.base._arrays import Integers
 
 __all__ = [
     "ALL",

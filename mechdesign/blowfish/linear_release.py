@@ -11,27 +11,36 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.blowfish.budget import Budget, LedgerLike
-from mechdesign.blowfish.charging import (
-    charge,
-    classes_of_attribute,
-    classes_of_blocks,
-    classes_of_rows,
-    classes_of_values,
-)
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.blowfish.budget import Budget
+from mechdesign.blowfish.budget import LedgerLike
+from mechdesign.blowfish.charging import charge
+from mechdesign.blowfish.charging import classes_of_attribute
+from mechdesign.blowfish.charging import classes_of_blocks
+from mechdesign.blowfish.charging import classes_of_rows
+from mechdesign.blowfish.charging import classes_of_values
 from mechdesign.blowfish.clique_graphs import block_numbers
-from mechdesign.blowfish.policy import Policy, as_policy
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.policy import as_policy
 from mechdesign.blowfish.policy_words import describe_policy
-from mechdesign.blowfish.release import Description, Release
+from mechdesign.blowfish.release import Description
+from mechdesign.blowfish.release import Release
 from mechdesign.blowfish.scaling import scaled
-from mechdesign.blowfish.true_answers import check_table, true_answers
-from mechdesign.blowfish.values import as_labels, value_labels
+from mechdesign.blowfish.true_answers import check_table
+from mechdesign.blowfish.true_answers import true_answers
+from mechdesign.blowfish.values import as_labels
+from mechdesign.blowfish.values import value_labels
 from mechdesign.blowfish.workload import Workload
-from mechdesign.certify.exact import exact, exact_text, printed
-from mechdesign.errors import InputError
-from mechdesign.mechanisms.discrete import LARGEST_VALUE, as_confidence
-from mechdesign.validation import Floats, Integers, as_generator, require_unmasked
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.certify.exact import printed
+from mechdesign.base._errors import InputError
+from mechdesign.mechanisms.discrete import LARGEST_VALUE
+from mechdesign.mechanisms.discrete import as_confidence
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_generator
+from mechdesign.base._check import require_unmasked
 
 if TYPE_CHECKING:
     from mechdesign.accounting.partition import Partition
@@ -88,7 +97,7 @@ def release_histogram(
         positions: instead of `data`, which is None then, the numbers of the values of the records.
         rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
         partition: the block of each value, texts or numbers of shape (|T|,).
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.accounting.ledger.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each count.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.
@@ -157,7 +166,7 @@ def release_linear(
             decimal that Python prints.
         positions: instead of `data`, which is None then, the numbers of the values of the records.
         rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.accounting.ledger.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each answer.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.
@@ -208,7 +217,7 @@ def release_sum(
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
         positions: instead of `data`, which is None then, the numbers of the values of the records.
         rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.accounting.ledger.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of the sum.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.

@@ -11,25 +11,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.accounting.partition import Partition
-from mechdesign.errors import InputError
-from mechdesign.mechanisms.discrete import (
-    DiscreteGaussian,
-    DiscreteLaplace,
-    DiscreteNoise,
-    as_confidence,
-)
-from mechdesign.validation import Floats, Integers, as_generator
+from mechdesign.base._errors import InputError
+from mechdesign.mechanisms.discrete import DiscreteGaussian
+from mechdesign.mechanisms.discrete import DiscreteLaplace
+from mechdesign.mechanisms.discrete import DiscreteNoise
+from mechdesign.mechanisms.discrete import as_confidence
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_generator
 
-from .budget import Budget, LedgerLike
-from .charging import charge, classes_of_workload
-from .edge_space import EdgeSpace
-from .policy import Policy
-from .policy_words import describe_policy
-from .release import Description, Release
-from .strategy_bound import StrategyBound
-from .strategy_intervals import half_widths
-from .true_answers import check_table, true_answers
-from .workload import Workload
+from mechdesign.blowfish.budget import Budget
+from mechdesign.blowfish.budget import LedgerLike
+from mechdesign.blowfish.charging import charge
+from mechdesign.blowfish.charging import classes_of_workload
+from mechdesign.blowfish.edge_space import EdgeSpace
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.policy_words import describe_policy
+from mechdesign.blowfish.release import Description
+from mechdesign.blowfish.release import Release
+from mechdesign.blowfish.strategy_bound import StrategyBound
+from mechdesign.blowfish.strategy_intervals import half_widths
+from mechdesign.blowfish.true_answers import check_table
+from mechdesign.blowfish.true_answers import true_answers
+from mechdesign.blowfish.workload import Workload
 
 __all__ = ["Strategy"]
 
@@ -193,7 +197,7 @@ class Strategy:
             positions: instead of `data` the numbers of the values of the records.
             epsilon: ε in nats, for Laplace noise.
             rho: ρ under zero-concentrated differential privacy, for Gaussian noise.
-            ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+            ledger: a `mechdesign.accounting.ledger.Ledger` to be charged before any noise is drawn.
             rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
             confidence: of the interval of each answer on its own.
             together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the

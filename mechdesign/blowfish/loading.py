@@ -16,12 +16,20 @@ import numpy as np
 from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.definitions import definition_of_version_1
 from mechdesign.blowfish.kmeans_release import ClusteringRelease
-from mechdesign.blowfish.release import ANSWERS, HEADER, VERSION, Column, Description, Header, Release
+from mechdesign.blowfish.release import ANSWERS
+from mechdesign.blowfish.release import HEADER
+from mechdesign.blowfish.release import VERSION
+from mechdesign.blowfish.release import Column
+from mechdesign.blowfish.release import Description
+from mechdesign.blowfish.release import Header
+from mechdesign.blowfish.release import Release
 from mechdesign.certify.exact import exact
 from mechdesign.certify.texts import from_cell
-from mechdesign.errors import InputError, UnsoundWarning
-from mechdesign.validation import Floats, as_path
-from mechdesign.warned import warn
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import UnsoundWarning
+from mechdesign.base._arrays import Floats
+from mechdesign.base._check import as_path
+from mechdesign.base._warnings import warn
 
 __all__ = ["load"]
 

@@ -11,9 +11,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.exact import exact, float_up, is_flushing, least_float, nearest, printed
-from mechdesign.errors import InputError
-from mechdesign.validation import Floats, require_unmasked
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import float_up
+from mechdesign.certify.exact import is_flushing
+from mechdesign.certify.exact import least_float
+from mechdesign.certify.exact import nearest
+from mechdesign.certify.exact import printed
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._check import require_unmasked
 
 __all__ = ["Lattice", "as_lattice", "plain", "root_up"]
 

@@ -12,18 +12,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.blowfish.secret_graphs import (
-    BLOCK,
-    Edge,
-    Largest,
-    SecretGraph,
-    along,
-    as_scalar,
-    largest_of,
-    one_per_pair,
-)
-from mechdesign.computed import cached_property
-from mechdesign.validation import Flags, Integers
+from mechdesign.blowfish.secret_graphs import BLOCK
+from mechdesign.blowfish.secret_graphs import Edge
+from mechdesign.blowfish.secret_graphs import Largest
+from mechdesign.blowfish.secret_graphs import SecretGraph
+from mechdesign.blowfish.secret_graphs import along
+from mechdesign.blowfish.secret_graphs import as_scalar
+from mechdesign.blowfish.secret_graphs import largest_of
+from mechdesign.blowfish.secret_graphs import one_per_pair
+from mechdesign.base._values import cached_property
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Integers
 
 __all__ = ["OrderedGraph", "ThresholdGraph"]
 

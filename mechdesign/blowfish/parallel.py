@@ -9,7 +9,8 @@ from numpy.typing import ArrayLike
 
 from mechdesign.blowfish.clique_graphs import block_numbers
 from mechdesign.blowfish.constraints import kinds_of
-from mechdesign.blowfish.policy import Policy, as_policy
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.policy import as_policy
 from mechdesign.blowfish.secret_graphs import Edge
 
 __all__ = ["ParallelComposition", "parallel_composition"]

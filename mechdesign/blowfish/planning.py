@@ -10,10 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.blowfish.budget import Budget
 from mechdesign.blowfish.cumulative import cumulative_scale
-from mechdesign.blowfish.linear_release import on_lattice, step_of, weights_of
+from mechdesign.blowfish.linear_release import on_lattice
+from mechdesign.blowfish.linear_release import step_of
+from mechdesign.blowfish.linear_release import weights_of
 from mechdesign.blowfish.linear_strategy import Strategy
 from mechdesign.blowfish.policy import Policy
 from mechdesign.blowfish.policy_words import describe_policy
@@ -25,10 +27,14 @@ from mechdesign.blowfish.scaling import scaled
 from mechdesign.blowfish.secret_graphs import require_room
 from mechdesign.blowfish.strategy_choice import strategy
 from mechdesign.blowfish.values import read_ranges
-from mechdesign.blowfish.workload import Workload, as_workload, prefixes
+from mechdesign.blowfish.workload import Workload
+from mechdesign.blowfish.workload import as_workload
+from mechdesign.blowfish.workload import prefixes
 from mechdesign.certify.exact import exact_text
-from mechdesign.errors import InputError
-from mechdesign.validation import Floats, as_array, require_kind
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_array
+from mechdesign.base._check import require_kind
 
 __all__ = [
     "Option",

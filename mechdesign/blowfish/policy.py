@@ -12,17 +12,33 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.blowfish.clique_graphs import AttributeGraph, CompleteGraph, PartitionGraph, block_numbers
-from mechdesign.blowfish.constraints import Constraint, as_constraints
-from mechdesign.blowfish.definitions import ALONE, KNOWN_COUNTS
-from mechdesign.blowfish.domain import Attribute, Domain
-from mechdesign.blowfish.ordered_graphs import OrderedGraph, ThresholdGraph
+from mechdesign.blowfish.clique_graphs import AttributeGraph
+from mechdesign.blowfish.clique_graphs import CompleteGraph
+from mechdesign.blowfish.clique_graphs import PartitionGraph
+from mechdesign.blowfish.clique_graphs import block_numbers
+from mechdesign.blowfish.constraints import Constraint
+from mechdesign.blowfish.constraints import as_constraints
+from mechdesign.blowfish.definitions import ALONE
+from mechdesign.blowfish.definitions import KNOWN_COUNTS
+from mechdesign.blowfish.domain import Attribute
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.ordered_graphs import OrderedGraph
+from mechdesign.blowfish.ordered_graphs import ThresholdGraph
 from mechdesign.blowfish.query_sensitivity import sensitivity
-from mechdesign.blowfish.secret_graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph, require_room
-from mechdesign.certify.exact import exact, exact_text
-from mechdesign.errors import InputError
-from mechdesign.model.distances import margin, reach
-from mechdesign.validation import Integers, as_array, as_truth, read_only
+from mechdesign.blowfish.secret_graphs import ExplicitGraph
+from mechdesign.blowfish.secret_graphs import NullGraph
+from mechdesign.blowfish.secret_graphs import SecretGraph
+from mechdesign.blowfish.secret_graphs import UnionGraph
+from mechdesign.blowfish.secret_graphs import require_room
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.base._errors import InputError
+from mechdesign.model.distances import margin
+from mechdesign.model.distances import reach
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._check import as_truth
+from mechdesign.base._arrays import read_only
 
 __all__ = ["Policy", "as_policy", "block_numbers"]
 
@@ -236,7 +252,7 @@ which changes from one value of age to the next or the previous one.
                 )
 
     def sensitivity(self, query: Any, norm: int = 1, **options: Any) -> Any:
-        """Return the policy-specific global sensitivity of a query: see `mechdesign.blowfish.sensitivity`.
+        """Return the policy-specific global sensitivity of a query: see `mechdesign.blowfish.query_sensitivity.sensitivity`.
 
         >>> domain = Domain({"age": range(100)})
         >>> Policy.line(domain).sensitivity("cumulative"), Policy.threshold(domain, 5).sensitivity("cumulative")

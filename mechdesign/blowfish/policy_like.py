@@ -7,7 +7,7 @@ from typing import Protocol
 from mechdesign.blowfish.constraints import Constraint
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.secret_graphs import SecretGraph
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 __all__ = ["PolicyLike"]
 

@@ -10,16 +10,25 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mechdesign.atomic import write_file
+from mechdesign.base._atomic import write_file
 from mechdesign.blowfish.cumulative import CumulativeRelease
-from mechdesign.blowfish.published import NamedQuantile, NamedRange, Published
-from mechdesign.blowfish.ranges import quantile_numbers, range_query
+from mechdesign.blowfish.published import NamedQuantile
+from mechdesign.blowfish.published import NamedRange
+from mechdesign.blowfish.published import Published
+from mechdesign.blowfish.ranges import quantile_numbers
+from mechdesign.blowfish.ranges import range_query
 from mechdesign.blowfish.release import HEADER
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.texts import csv_text
-from mechdesign.errors import ExportError, InputError, ReportError
-from mechdesign.export.files import NO_FILES, Files, check_folder, further_files, refusal_of_second
-from mechdesign.validation import as_path
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import ReportError
+from mechdesign.export.files import NO_FILES
+from mechdesign.export.files import Files
+from mechdesign.export.files import check_folder
+from mechdesign.export.files import further_files
+from mechdesign.export.files import refusal_of_second
+from mechdesign.base._check import as_path
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.domain import Domain

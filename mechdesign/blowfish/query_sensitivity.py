@@ -13,14 +13,22 @@ from numpy.typing import ArrayLike
 
 from mechdesign.blowfish.brute_force import largest_change
 from mechdesign.blowfish.clique_graphs import block_numbers
-from mechdesign.blowfish.clusterings import kmeans_sizes, kmeans_sums
+from mechdesign.blowfish.clusterings import kmeans_sizes
+from mechdesign.blowfish.clusterings import kmeans_sums
 from mechdesign.blowfish.known_counts import under_known_counts
-from mechdesign.blowfish.linear_queries import Additive, Found, cumulative, histogram, weighted
-from mechdesign.blowfish.numbers import Lattice, as_lattice, plain
+from mechdesign.blowfish.linear_queries import Additive
+from mechdesign.blowfish.linear_queries import Found
+from mechdesign.blowfish.linear_queries import cumulative
+from mechdesign.blowfish.linear_queries import histogram
+from mechdesign.blowfish.linear_queries import weighted
+from mechdesign.blowfish.numbers import Lattice
+from mechdesign.blowfish.numbers import as_lattice
+from mechdesign.blowfish.numbers import plain
 from mechdesign.blowfish.policy_like import require_policy
-from mechdesign.blowfish.secret_graphs import Edge, require_room
-from mechdesign.errors import InputError
-from mechdesign.validation import as_integer
+from mechdesign.blowfish.secret_graphs import Edge
+from mechdesign.blowfish.secret_graphs import require_room
+from mechdesign.base._errors import InputError
+from mechdesign.base._check import as_integer
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.policy_like import PolicyLike

@@ -13,9 +13,9 @@ import numpy as np
 from mechdesign.blowfish.range_tree import RangeTree
 from mechdesign.blowfish.secret_graphs import require_room
 from mechdesign.certify.exact import nearest
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteLaplace
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["RangeNoise", "interval_about"]
 

@@ -8,12 +8,14 @@ from fractions import Fraction
 
 from scipy.optimize import minimize_scalar
 
-from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.blowfish.range_noise import RangeNoise
-from mechdesign.blowfish.range_tree import RangeTree, height
-from mechdesign.certify.exact import exact, exact_text
-from mechdesign.errors import InputError
-from mechdesign.validation import as_integer
+from mechdesign.blowfish.range_tree import RangeTree
+from mechdesign.blowfish.range_tree import height
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.base._errors import InputError
+from mechdesign.base._check import as_integer
 
 __all__ = ["RangePlan", "budget_split", "ordered_error", "plan_ranges"]
 

@@ -24,8 +24,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solveh_banded
 
-from mechdesign.computed import cached_property
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._values import cached_property
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Block", "RangeTree", "height"]
 

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.range_noise import interval_about
-from mechdesign.blowfish.values import find_label, read_label
+from mechdesign.blowfish.values import find_label
+from mechdesign.blowfish.values import read_label
 from mechdesign.certify.exact import exact
-from mechdesign.errors import InputError
-from mechdesign.validation import Floats
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Distribution", "Estimate", "Quantile", "cdf", "quantile", "quantile_numbers", "range_query"]
 

@@ -14,12 +14,15 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.atomic import write_file
+from mechdesign.base._atomic import write_file
 from mechdesign.blowfish.definitions import EARLIER
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.texts import to_cell
-from mechdesign.errors import ExportError, InputError
-from mechdesign.validation import Floats, read_only, require_kind
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import read_only
+from mechdesign.base._check import require_kind
 
 __all__ = ["ANSWERS", "HEADER", "VERSION", "Description", "Header", "Release"]
 

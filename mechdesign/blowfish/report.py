@@ -12,10 +12,15 @@ import numpy as np
 from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.kmeans_release import ClusteringRelease
 from mechdesign.blowfish.published import Published
-from mechdesign.blowfish.release import Description, Release
+from mechdesign.blowfish.release import Description
+from mechdesign.blowfish.release import Release
 from mechdesign.report import table_figures as pictures
-from mechdesign.report.document import document, figure, section, table, text
-from mechdesign.report.scales import short
+from mechdesign.report.document import document
+from mechdesign.report.document import figure
+from mechdesign.report.document import section
+from mechdesign.report.document import table
+from mechdesign.report.document import text
+from mechdesign.report.numbers import short
 from mechdesign.report.words import decimal
 
 __all__ = ["html"]

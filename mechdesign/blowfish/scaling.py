@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import nearest
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["scaled"]
 

@@ -20,9 +20,11 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
 
-from mechdesign.computed import cached_property
-from mechdesign.errors import InputError
-from mechdesign.validation import Flags, Integers, read_only
+from mechdesign.base._values import cached_property
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import read_only
 
 __all__ = [
     "LARGEST_EDGE_LIST",

@@ -9,10 +9,11 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.linalg import cholesky, eigh
 
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
-from .edge_space import EdgeSpace
-from .workload import RangeQueries, Workload
+from mechdesign.blowfish.edge_space import EdgeSpace
+from mechdesign.blowfish.workload import RangeQueries
+from mechdesign.blowfish.workload import Workload
 
 __all__ = ["StrategyBound", "certified_bound"]
 

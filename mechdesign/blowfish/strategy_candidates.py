@@ -8,19 +8,21 @@ from dataclasses import dataclass, replace
 import numpy as np
 from scipy.linalg import cholesky, eigh, qr
 
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
-from .classical_strategies import (
-    balanced_levels,
-    decoder,
-    hierarchical_levels,
-    largest_change,
-    ordered_hierarchical_levels,
-    squared_error,
-)
-from .edge_space import EdgeSpace
-from .gaussian_strategy import OptimalGram, optimal_gram, symmetries
-from .workload import Workload, identity, prefixes
+from mechdesign.blowfish.classical_strategies import balanced_levels
+from mechdesign.blowfish.classical_strategies import decoder
+from mechdesign.blowfish.classical_strategies import hierarchical_levels
+from mechdesign.blowfish.classical_strategies import largest_change
+from mechdesign.blowfish.classical_strategies import ordered_hierarchical_levels
+from mechdesign.blowfish.classical_strategies import squared_error
+from mechdesign.blowfish.edge_space import EdgeSpace
+from mechdesign.blowfish.gaussian_strategy import OptimalGram
+from mechdesign.blowfish.gaussian_strategy import optimal_gram
+from mechdesign.blowfish.gaussian_strategy import symmetries
+from mechdesign.blowfish.workload import Workload
+from mechdesign.blowfish.workload import identity
+from mechdesign.blowfish.workload import prefixes
 
 __all__ = ["KINDS", "Candidate", "Program", "candidate", "program"]
 

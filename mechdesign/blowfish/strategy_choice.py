@@ -8,19 +8,30 @@ from typing import Any, Literal
 
 import numpy as np
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.errors import InputError, SolverError
-from mechdesign.validation import Floats, Integers, as_number
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_number
 
-from .classical_strategies import decoder, squared_error
-from .edge_space import EdgeSpace, edge_space
-from .linear_queries import linear
-from .linear_strategy import Strategy
-from .numbers import as_lattice
-from .policy import Policy, as_policy
-from .strategy_bound import StrategyBound, certified_bound
-from .strategy_candidates import KINDS, Candidate, candidate, program
-from .workload import Workload, as_workload
+from mechdesign.blowfish.classical_strategies import decoder
+from mechdesign.blowfish.classical_strategies import squared_error
+from mechdesign.blowfish.edge_space import EdgeSpace
+from mechdesign.blowfish.edge_space import edge_space
+from mechdesign.blowfish.linear_queries import linear
+from mechdesign.blowfish.linear_strategy import Strategy
+from mechdesign.blowfish.numbers import as_lattice
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.policy import as_policy
+from mechdesign.blowfish.strategy_bound import StrategyBound
+from mechdesign.blowfish.strategy_bound import certified_bound
+from mechdesign.blowfish.strategy_candidates import KINDS
+from mechdesign.blowfish.strategy_candidates import Candidate
+from mechdesign.blowfish.strategy_candidates import candidate
+from mechdesign.blowfish.strategy_candidates import program
+from mechdesign.blowfish.workload import Workload
+from mechdesign.blowfish.workload import as_workload
 
 __all__ = ["strategy"]
 

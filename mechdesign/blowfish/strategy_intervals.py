@@ -9,8 +9,9 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteNoise
-from mechdesign.validation import Floats
+from mechdesign.mechanisms.discrete import DiscreteGaussian
+from mechdesign.mechanisms.discrete import DiscreteNoise
+from mechdesign.base._arrays import Floats
 
 __all__ = ["half_widths"]
 

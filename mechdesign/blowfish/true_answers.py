@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 
 from mechdesign.blowfish.policy import Policy
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE
-from mechdesign.validation import Integers
+from mechdesign.base._arrays import Integers
 
 __all__ = ["check_table", "true_answers"]
 

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mechdesign.blowfish.domain import Domain
 from mechdesign.certify.exact import exact
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 __all__ = [
     "as_labels",

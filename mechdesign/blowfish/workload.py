@@ -13,12 +13,17 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from mechdesign.errors import InputError
-from mechdesign.validation import Floats, Integers, require_kind, require_unmasked
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import require_kind
+from mechdesign.base._check import require_unmasked
 
-from .domain import Domain
-from .secret_graphs import require_room
-from .values import checked_positions, range_positions, value_names
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.secret_graphs import require_room
+from mechdesign.blowfish.values import checked_positions
+from mechdesign.blowfish.values import range_positions
+from mechdesign.blowfish.values import value_names
 
 __all__ = [
     "MatrixQueries",

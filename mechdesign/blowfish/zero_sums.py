@@ -6,7 +6,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.validation import Integers
+from mechdesign.base._arrays import Integers
 
 __all__ = ["SEARCH_STEPS", "longest", "minimal_zero_sums", "rank"]
 

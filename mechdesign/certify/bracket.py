@@ -27,12 +27,17 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.certify.claims import Claim, Floor, PairBound
+from mechdesign.certify.claims import Claim
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
 from mechdesign.certify.dithering import Dithered
-from mechdesign.certify.evidence import Evidence, FloorMultipliers, PairMultipliers
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.evidence import FloorMultipliers
+from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.certify.exact import nearest
-from mechdesign.errors import CertificateError
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["lower_bound"]
 

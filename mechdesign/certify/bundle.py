@@ -40,17 +40,33 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.atomic import replace_files
-from mechdesign.certify._archive import digest, pack, plain, unpack
+from mechdesign.base._atomic import replace_files
+from mechdesign.certify._archive import digest
+from mechdesign.certify._archive import pack
+from mechdesign.certify._archive import plain
+from mechdesign.certify._archive import unpack
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.claims import Floor
-from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
-from mechdesign.certify.exact import exact, exact_text, printed
-from mechdesign.certify.memory import MEMORY_GIB, as_bytes, reading, require_room
-from mechdesign.certify.stated import ARRAYS, FORMS, Stated
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.evidence import FloorMultipliers
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.evidence import PairMultipliers
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.certify.exact import printed
+from mechdesign.certify.memory import MEMORY_GIB
+from mechdesign.certify.memory import as_bytes
+from mechdesign.certify.memory import reading
+from mechdesign.certify.memory import require_room
+from mechdesign.certify.stated import ARRAYS
+from mechdesign.certify.stated import FORMS
+from mechdesign.certify.stated import Stated
 from mechdesign.certify.texts import require_plain_texts
-from mechdesign.errors import CertificateError, InputError, UnverifiedError
-from mechdesign.validation import Integers, as_path
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import UnverifiedError
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_path
 
 __all__ = [
     "CERTIFICATE",
@@ -176,7 +192,7 @@ def write(directory: str | Path, files: Mapping[str, bytes]) -> None:
 
     A crash at any moment leaves the old set, the new set, or one that `read` and `verify` call incomplete. Files of the
     old set that the new one lacks are removed, unless they were changed. Raises `ExportError` when the files cannot be
-    written; see `mechdesign.atomic`.
+    written; see `mechdesign.base._atomic`.
     """
     folder = as_path(directory, "directory")
     if CERTIFICATE not in files:

@@ -12,15 +12,23 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.certify import bracket, costs, privacy
-from mechdesign.certify.claims import Claim, Floor, PairBound
+from mechdesign.certify import bracket
+from mechdesign.certify import costs
+from mechdesign.certify import privacy
+from mechdesign.certify.claims import Claim
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
 from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.exact import exact_text, float_down, float_up, printed, text_up
+from mechdesign.certify.exact import exact_text
+from mechdesign.certify.exact import float_down
+from mechdesign.certify.exact import float_up
+from mechdesign.certify.exact import printed
+from mechdesign.certify.exact import text_up
 from mechdesign.certify.revealed import revealed
 from mechdesign.certify.stated import FORMS
-from mechdesign.errors import CertificateError
-from mechdesign.validation import require_kind
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._check import require_kind
 
 __all__ = ["Certificate", "Checked", "certify"]
 

@@ -20,18 +20,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify.dithering import Dithered
-from mechdesign.certify.exact import exact, exact_text, nearest
-from mechdesign.certify.exponential import SHIFT, exp_lower, exp_upper, ln_lower
-from mechdesign.errors import InputError
-from mechdesign.validation import (
-    Floats,
-    Integers,
-    as_distribution,
-    as_nonnegative,
-    as_whole_numbers,
-    require_below,
-    require_same_length,
-)
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.certify.exact import nearest
+from mechdesign.certify.exponential import SHIFT
+from mechdesign.certify.exponential import exp_lower
+from mechdesign.certify.exponential import exp_upper
+from mechdesign.certify.exponential import ln_lower
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_distribution
+from mechdesign.base._arrays import as_nonnegative
+from mechdesign.base._arrays import as_whole_numbers
+from mechdesign.base._arrays import require_below
+from mechdesign.base._arrays import require_same_length
 
 __all__ = ["Claim", "ExponentBound", "Floor", "PairBound", "RatioBound"]
 

@@ -11,7 +11,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["cost_per_secret", "distortion", "expected_cost", "forbidden_answer", "worst_cost"]
 

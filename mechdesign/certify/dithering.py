@@ -24,9 +24,14 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechdesign.certify.exact import exact, exact_text, least_float, nearest, printed
-from mechdesign.errors import InputError
-from mechdesign.validation import Floats, Integers
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.certify.exact import least_float
+from mechdesign.certify.exact import nearest
+from mechdesign.certify.exact import printed
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["CHEBYSHEV", "EUCLIDEAN", "MANHATTAN", "Dithered", "Slope"]
 

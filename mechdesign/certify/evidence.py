@@ -6,19 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.certify.claims import Claim, Floor, PairBound
+from mechdesign.certify.claims import Claim
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
 from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import InputError
-from mechdesign.validation import (
-    Floats,
-    Integers,
-    as_distribution,
-    as_nonnegative,
-    as_whole_numbers,
-    require_below,
-    require_same_length,
-)
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_distribution
+from mechdesign.base._arrays import as_nonnegative
+from mechdesign.base._arrays import as_whole_numbers
+from mechdesign.base._arrays import require_below
+from mechdesign.base._arrays import require_same_length
 
 __all__ = ["LARGEST_EXPONENT", "Evidence", "FloorMultipliers", "Multipliers", "PairMultipliers"]
 

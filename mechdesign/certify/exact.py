@@ -18,8 +18,8 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.arithmetic import decimals
-from mechdesign.errors import InputError
+from mechdesign.base._arithmetic import decimals
+from mechdesign.base._errors import InputError
 
 __all__ = [
     "exact",

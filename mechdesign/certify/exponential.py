@@ -15,8 +15,8 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.arithmetic import decimals
-from mechdesign.validation import Floats
+from mechdesign.base._arithmetic import decimals
+from mechdesign.base._arrays import Floats
 
 __all__ = ["SHIFT", "exp_lower", "exp_upper", "ln_below", "ln_lower", "ln_upper"]
 

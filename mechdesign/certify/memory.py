@@ -14,11 +14,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.claims import ExponentBound, Floor, PairBound
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
 from mechdesign.certify.evidence import Evidence
-from mechdesign.errors import InputError, VerifierMemoryError
-from mechdesign.limits import limited_memory
-from mechdesign.validation import Floats
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import VerifierMemoryError
+from mechdesign.base._machine import limited_memory
+from mechdesign.base._arrays import Floats
 
 __all__ = ["MEMORY_GIB", "as_bytes", "proving", "reading", "require_room"]
 
@@ -67,7 +70,7 @@ def require_room(needed: int, allowed: int, what: str) -> None:
     if needed > allowed:
         raise VerifierMemoryError(
             f"{what} would take about {needed / _GIB:.3g} GiB of memory, and {allowed / _GIB:.3g} are allowed; nothing "
-            "was computed. If you trust where the files come from, allow more: memory= of mechdesign.verify, or "
+            "was computed. If you trust where the files come from, allow more: memory= of mechdesign.certify.verify.verify, or "
             "--memory of the command, in GiB"
         )
 

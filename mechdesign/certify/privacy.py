@@ -28,12 +28,19 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.claims import ExponentBound, PairBound, RatioBound
-from mechdesign.certify.exact import exact, float_up
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.claims import RatioBound
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import float_up
 from mechdesign.certify.exponential import ln_upper
-from mechdesign.errors import CertificateError, InputError
-from mechdesign.processors import count_processors, count_threads
-from mechdesign.validation import Floats, Integers, require_below
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
+from mechdesign.base._machine import count_processors
+from mechdesign.base._machine import count_threads
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import require_below
 
 __all__ = ["Violation", "check", "realised"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["revealed"]
 

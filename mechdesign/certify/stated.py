@@ -29,19 +29,23 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.claims import Claim, ExponentBound, Floor, PairBound, RatioBound, pairs, square
+from mechdesign.certify.claims import Claim
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.claims import RatioBound
+from mechdesign.certify.claims import pairs
+from mechdesign.certify.claims import square
 from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.exact import exact
-from mechdesign.errors import InputError
-from mechdesign.validation import (
-    Floats,
-    Integers,
-    as_array,
-    as_distribution,
-    as_nonnegative,
-    as_whole_numbers,
-    require_below,
-)
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_distribution
+from mechdesign.base._arrays import as_nonnegative
+from mechdesign.base._arrays import as_whole_numbers
+from mechdesign.base._arrays import require_below
 
 __all__ = ["ARRAYS", "FORMS", "Form", "Stated"]
 

@@ -6,7 +6,7 @@ import csv
 import io
 from collections.abc import Iterable, Iterator, Sequence
 
-from mechdesign.validation import Integers
+from mechdesign.base._arrays import Integers
 
 __all__ = ["exact_lines", "lines"]
 

@@ -11,7 +11,7 @@ import io
 import re
 from collections.abc import Iterable, Mapping
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 __all__ = ["csv_text", "escape", "from_cell", "require_plain", "require_plain_texts", "to_cell"]
 

@@ -14,14 +14,23 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, TABLE, Bundle, inspect
-from mechdesign.certify.certificate import Certificate, certify
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.certify.bundle import CERTIFICATE
+from mechdesign.certify.bundle import CHANNEL
+from mechdesign.certify.bundle import DUAL
+from mechdesign.certify.bundle import TABLE
+from mechdesign.certify.bundle import Bundle
+from mechdesign.certify.bundle import inspect
+from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.certificate import certify
 from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.memory import MEMORY_GIB, as_bytes, proving, require_room
+from mechdesign.certify.memory import MEMORY_GIB
+from mechdesign.certify.memory import as_bytes
+from mechdesign.certify.memory import proving
+from mechdesign.certify.memory import require_room
 from mechdesign.certify.table import exact_lines
 from mechdesign.certify.texts import to_cell
-from mechdesign.errors import CertificateError
+from mechdesign.base._errors import CertificateError
 
 __all__ = ["Verified", "examine", "prove", "verify"]
 

@@ -24,38 +24,39 @@ import click
 
 from mechdesign.certify.texts import escape
 from mechdesign.cli.citation import CITATION
-from mechdesign.cli.console import STOPPED, say_error, say_warning
+from mechdesign.cli.console import STOPPED
+from mechdesign.cli.console import say_error
+from mechdesign.cli.console import say_warning
 from mechdesign.cli.stopping import watched
-from mechdesign.cli.streams import divert, usable
-from mechdesign.docstrings import docstring
-from mechdesign.errors import (
-    BracketWarning,
-    CacheWarning,
-    CertificateError,
-    ClosedPipeError,
-    ClusterError,
-    ExposedFileWarning,
-    ExtensionWarning,
-    GraphWarning,
-    LockWarning,
-    MechdesignError,
-    MetricWarning,
-    OutsideWarning,
-    PriorWarning,
-    RecognisedWarning,
-    RevealedWarning,
-    SerialWarning,
-    SolverError,
-    SolverInterruptedError,
-    SpacingWarning,
-    SynchronisationWarning,
-    UnboundedError,
-    UnsoundWarning,
-    UnverifiedError,
-    VerifierMemoryError,
-)
+from mechdesign.cli.streams import divert
+from mechdesign.cli.streams import usable
+from mechdesign.base._docstrings import docstring
+from mechdesign.base._errors import BracketWarning
+from mechdesign.base._errors import CacheWarning
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import ClosedPipeError
+from mechdesign.base._errors import ClusterError
+from mechdesign.base._errors import ExposedFileWarning
+from mechdesign.base._errors import ExtensionWarning
+from mechdesign.base._errors import GraphWarning
+from mechdesign.base._errors import LockWarning
+from mechdesign.base._errors import MechdesignError
+from mechdesign.base._errors import MetricWarning
+from mechdesign.base._errors import OutsideWarning
+from mechdesign.base._errors import PriorWarning
+from mechdesign.base._errors import RecognisedWarning
+from mechdesign.base._errors import RevealedWarning
+from mechdesign.base._errors import SerialWarning
+from mechdesign.base._errors import SolverError
+from mechdesign.base._errors import SolverInterruptedError
+from mechdesign.base._errors import SpacingWarning
+from mechdesign.base._errors import SynchronisationWarning
+from mechdesign.base._errors import UnboundedError
+from mechdesign.base._errors import UnsoundWarning
+from mechdesign.base._errors import UnverifiedError
+from mechdesign.base._errors import VerifierMemoryError
 from mechdesign.requirements.extensions import finding_extensions
-from mechdesign.version import __version__
+from mechdesign.base._version import __version__
 
 __all__ = ["exit_code", "main"]
 

@@ -10,17 +10,24 @@ import click
 
 from mechdesign.attacks import attack as games
 from mechdesign.attacks.attack import Attack
-from mechdesign.cli.console import output, progress, table
+from mechdesign.cli.console import output
+from mechdesign.cli.console import progress
+from mechdesign.cli.console import table
 from mechdesign.cli.private import say_private_folders
-from mechdesign.cli.specified import layout_options, memory_option, show_values_option
-from mechdesign.cli.weights import label_option, read_weights
-from mechdesign.errors import InputError, TimeLimitError
+from mechdesign.cli.specified import layout_options
+from mechdesign.cli.specified import memory_option
+from mechdesign.cli.specified import show_values_option
+from mechdesign.cli.weights import label_option
+from mechdesign.cli.weights import read_weights
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import TimeLimitError
 from mechdesign.export.folders import require_design
 from mechdesign.model.problem import Problem
 from mechdesign.report.words import attack_measure
-from mechdesign.solvers import Options, ProgressCallback
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import ProgressCallback
 from mechdesign.synthesis.certified import Design
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["attack"]
 

@@ -17,25 +17,37 @@ from numpy.typing import NDArray
 
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.dithering import Dithered
-from mechdesign.certify.exact import exact, exact_text
-from mechdesign.cli.console import Text, number, output, say_note, table
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.cli.console import Text
+from mechdesign.cli.console import number
+from mechdesign.cli.console import output
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import table
 from mechdesign.cli.private import say_private_folders
-from mechdesign.cli.specified import layout_options, memory_option, show_values_option
-from mechdesign.cli.weights import label_option, read_weights
+from mechdesign.cli.specified import layout_options
+from mechdesign.cli.specified import memory_option
+from mechdesign.cli.specified import show_values_option
+from mechdesign.cli.weights import label_option
+from mechdesign.cli.weights import read_weights
 from mechdesign.data.bounds import allowed_gib
-from mechdesign.data.channels import has_labels, read_labelled
-from mechdesign.data.forms import cell, withholding
-from mechdesign.data.matrices import read_matrix, read_only_array
+from mechdesign.data.channels import has_labels
+from mechdesign.data.channels import read_labelled
+from mechdesign.data.forms import cell
+from mechdesign.data.forms import withholding
+from mechdesign.data.matrices import read_matrix
+from mechdesign.data.matrices import read_only_array
 from mechdesign.data.names import Names
-from mechdesign.errors import InputError
-from mechdesign.export.files import check_no_input, check_output
+from mechdesign.base._errors import InputError
+from mechdesign.export.files import check_no_input
+from mechdesign.export.files import check_output
 from mechdesign.export.folders import require_design
 from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.outputs import write_output
+from mechdesign.base._files import write_output
 from mechdesign.synthesis.certified import Design
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 if TYPE_CHECKING:
     from mechdesign.auditing.audit import Audit

@@ -9,8 +9,13 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mechdesign import interrupts
-from mechdesign.cli.console import Text, errors, output, say_note, show_next, table
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.cli.console import Text
+from mechdesign.cli.console import errors
+from mechdesign.cli.console import output
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import show_next
+from mechdesign.cli.console import table
 from mechdesign.cli.options import naming_options
 
 if TYPE_CHECKING:
@@ -128,7 +133,8 @@ def _show(found: Results, scores: Mapping[str, Score]) -> None:
 def _list() -> None:
     from mechdesign.bench.contestants import CONTESTANTS
     from mechdesign.bench.families import FAMILIES
-    from mechdesign.bench.suites import SUITES, problems
+    from mechdesign.bench.suites import SUITES
+    from mechdesign.bench.suites import problems
 
     console = output()
     shown = table("suite", "problems", "seconds each", "GB each", numbers=("problems", "seconds each", "GB each"))

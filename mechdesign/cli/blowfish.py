@@ -10,12 +10,25 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mechdesign import interrupts
-from mechdesign.cli.console import Text, number, output, say_note, say_warning, show_next, table
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.cli.console import Text
+from mechdesign.cli.console import number
+from mechdesign.cli.console import output
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import say_warning
+from mechdesign.cli.console import show_next
+from mechdesign.cli.console import table
 from mechdesign.cli.pictures import load_pictures
-from mechdesign.cli.specified import example_for, example_option, layout_options, memory_option, show_values_option
-from mechdesign.cli.spending import announce, show_spending, wait_option
-from mechdesign.errors import ExportError, ReportError
+from mechdesign.cli.specified import example_for
+from mechdesign.cli.specified import example_option
+from mechdesign.cli.specified import layout_options
+from mechdesign.cli.specified import memory_option
+from mechdesign.cli.specified import show_values_option
+from mechdesign.cli.spending import announce
+from mechdesign.cli.spending import show_spending
+from mechdesign.cli.spending import wait_option
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import ReportError
 from mechdesign.spec import examples
 
 if TYPE_CHECKING:
@@ -113,8 +126,12 @@ def release(
             raise click.UsageError("give TABLE.csv: the records")
         # Imported late: wrong usage is refused at once.
         from mechdesign.accounting.ledger import Ledger
-        from mechdesign.blowfish.publication import FILES, check_target, holds_release
-        from mechdesign.export.files import ADD_UP, check_no_input_in, check_room
+        from mechdesign.blowfish.publication import FILES
+        from mechdesign.blowfish.publication import check_target
+        from mechdesign.blowfish.publication import holds_release
+        from mechdesign.export.files import ADD_UP
+        from mechdesign.export.files import check_no_input_in
+        from mechdesign.export.files import check_room
 
         # Before the ledger is charged.
         check_no_input_in(directory, FILES, {"TABLE.csv": records})
@@ -175,7 +192,8 @@ def plan(specification: Path | None, example: str | None) -> None:
 
 
 def _specified(path: Path | None, example: str | None) -> ReleaseSpecification:
-    from mechdesign.spec.blowfish.specification import parse, read
+    from mechdesign.spec.blowfish.specification import parse
+    from mechdesign.spec.blowfish.specification import read
 
     if path is not None and example is not None:
         raise click.UsageError("give SPEC.toml or --example NAME, not both")

@@ -10,17 +10,30 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from mechdesign.cli.console import errors, output, say_note, table
-from mechdesign.cli.correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
+from mechdesign.cli.console import errors
+from mechdesign.cli.console import output
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import table
+from mechdesign.cli.correlations import by_counts
+from mechdesign.cli.correlations import check_figure
+from mechdesign.cli.correlations import loss_of
+from mechdesign.cli.correlations import mixed
+from mechdesign.cli.correlations import silenced
+from mechdesign.cli.correlations import warnings_once
 from mechdesign.cli.options import naming_options
-from mechdesign.cli.specified import layout_options, memory_option, show_values_option
+from mechdesign.cli.specified import layout_options
+from mechdesign.cli.specified import memory_option
+from mechdesign.cli.specified import show_values_option
 from mechdesign.data.budgets import write_budgets
-from mechdesign.data.costs import read_cost_curves, read_weights
+from mechdesign.data.costs import read_cost_curves
+from mechdesign.data.costs import read_weights
 from mechdesign.data.forms import withholding
-from mechdesign.export.files import check_no_input, check_output
+from mechdesign.export.files import check_no_input
+from mechdesign.export.files import check_output
 
 if TYPE_CHECKING:
-    from mechdesign.leakage import BestBudgets, LossFunction
+    from mechdesign.leakage.least_cost import BestBudgets
+    from mechdesign.leakage.loss import LossFunction
 
 __all__ = ["budget"]
 
@@ -103,7 +116,8 @@ def budget(
             check_no_input(path, {"--backward": backward, "--forward": forward})
             check_output(path)
     # Imported late: wrong usage is refused at once.
-    from mechdesign.leakage.budgets import allocate_budget, constant_budget
+    from mechdesign.leakage.budgets import allocate_budget
+    from mechdesign.leakage.budgets import constant_budget
 
     before, after = loss_of(backward, "backward"), loss_of(forward, "forward")
     with naming_options(_OPTIONS), warnings_once():

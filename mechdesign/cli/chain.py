@@ -8,9 +8,14 @@ import click
 
 from mechdesign.cli.leakage import _FILE
 
-from mechdesign.cli.console import output, say_note, show_next
+from mechdesign.cli.console import output
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import show_next
 from mechdesign.cli.correlations import warnings_once
-from mechdesign.cli.specified import memory_option, show_values_option, specified, time_options
+from mechdesign.cli.specified import memory_option
+from mechdesign.cli.specified import show_values_option
+from mechdesign.cli.specified import specified
+from mechdesign.cli.specified import time_options
 from mechdesign.export.files import check_folder
 from mechdesign.model.open_chain import ENDS
 
@@ -80,8 +85,9 @@ def chain(
     given = specified(specification, None, "release")
     with warnings_once():
         files, notes = chain_files(given, every, gap, smoothing, ends, border, times=times)
-    from mechdesign.atomic import make_folder, write_file
-    from mechdesign.ownership import note_readers
+    from mechdesign.base._atomic import make_folder
+    from mechdesign.base._atomic import write_file
+    from mechdesign.base._files import note_readers
 
     # It tells how the people of the data move.
     make_folder(directory, private=True)

@@ -6,14 +6,23 @@ from pathlib import Path
 
 import click
 
-from mechdesign.cli.console import output, say_json, say_note, show_next, table
+from mechdesign.cli.console import output
+from mechdesign.cli.console import say_json
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import show_next
+from mechdesign.cli.console import table
 from mechdesign.cli.private import say_private_folders
 from mechdesign.cli.specified import memory_option
-from mechdesign.errors import InputError
-from mechdesign.export.files import SET, check_no_input, check_output
+from mechdesign.base._errors import InputError
+from mechdesign.export.files import SET
+from mechdesign.export.files import check_no_input
+from mechdesign.export.files import check_output
 from mechdesign.export.folders import require_design
-from mechdesign.outputs import write_output
-from mechdesign.report.compare import compared, differences, html, rows
+from mechdesign.base._files import write_output
+from mechdesign.report.compare import compared
+from mechdesign.report.compare import differences
+from mechdesign.report.compare import html
+from mechdesign.report.compare import rows
 from mechdesign.synthesis.certified import Design
 
 __all__ = ["compare"]

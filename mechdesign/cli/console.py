@@ -20,7 +20,7 @@ from rich.control import Control
 from rich.segment import ControlType
 
 from mechdesign.certify.texts import escape
-from mechdesign.errors import RecognisedWarning
+from mechdesign.base._errors import RecognisedWarning
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -31,7 +31,8 @@ if TYPE_CHECKING:
 
     from mechdesign.certify.certificate import Certificate
     from mechdesign.report.words import Measure
-    from mechdesign.solvers import Progress, ProgressCallback
+    from mechdesign.solvers.contract import Progress
+    from mechdesign.solvers.contract import ProgressCallback
     from mechdesign.synthesis.certified import Design
 
 __all__ = [

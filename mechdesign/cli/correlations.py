@@ -7,17 +7,24 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
-from mechdesign import warned
-from mechdesign.cli.console import say_note, say_warning
-from mechdesign.data.chain_counts import CHAIN_COUNTS, counts_of, direction_of
+from mechdesign.base import _warnings as warned
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import say_warning
+from mechdesign.data.chain_counts import CHAIN_COUNTS
+from mechdesign.data.chain_counts import counts_of
+from mechdesign.data.chain_counts import direction_of
 from mechdesign.data.forms import withholding
-from mechdesign.data.matrices import dense, read_chain_matrix
-from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError, SmoothedChainWarning
+from mechdesign.data.matrices import dense
+from mechdesign.data.matrices import read_chain_matrix
+from mechdesign.base._errors import BudgetWarning
+from mechdesign.base._errors import CorrelationWarning
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SmoothedChainWarning
 from mechdesign.model.open_chain import as_ends
-from mechdesign.warned import collected
+from mechdesign.base._warnings import collected
 
 if TYPE_CHECKING:
-    from mechdesign.leakage import LossFunction
+    from mechdesign.leakage.loss import LossFunction
 
 __all__ = ["Mixed", "by_counts", "check_figure", "loss_of", "mixed", "silenced", "warnings_once"]
 
@@ -28,8 +35,9 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
     """Return the loss function of the matrix in a file, or None for no file; errors name the argument and the file."""
     if path is None:
         return None
-    from mechdesign.leakage import LossFunction, OpenChain
-    from mechdesign.validation import renamed
+    from mechdesign.leakage.loss import LossFunction
+    from mechdesign.model.open_chain import OpenChain
+    from mechdesign.base._check import renamed
 
     place = f"{name} ({path})"
     matrix, word = read_chain_matrix(path)

@@ -11,25 +11,28 @@ from typing import TYPE_CHECKING, Any, get_args
 import click
 
 from mechdesign.certify.bundle import CERTIFICATE
-from mechdesign.cli.console import (
-    STALLED,
-    STOPPED,
-    Text,
-    certificate_tables,
-    output,
-    progress,
-    say_gap,
-    say_note,
-    show_next,
-)
+from mechdesign.cli.console import STALLED
+from mechdesign.cli.console import STOPPED
+from mechdesign.cli.console import Text
+from mechdesign.cli.console import certificate_tables
+from mechdesign.cli.console import output
+from mechdesign.cli.console import progress
+from mechdesign.cli.console import say_gap
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import show_next
 from mechdesign.cli.pictures import load_pictures
 from mechdesign.cli.private import say_private
 from mechdesign.cli.schedule import design_schedule
-from mechdesign.cli.specified import example_option, memory_option, show_values_option, specified
-from mechdesign.errors import ReportError
-from mechdesign.export.files import SET, check_target
+from mechdesign.cli.specified import example_option
+from mechdesign.cli.specified import memory_option
+from mechdesign.cli.specified import show_values_option
+from mechdesign.cli.specified import specified
+from mechdesign.base._errors import ReportError
+from mechdesign.export.files import SET
+from mechdesign.export.files import check_target
 from mechdesign.model.origin import Origin
-from mechdesign.model.places import DEGREES, PLANE
+from mechdesign.model.places import DEGREES
+from mechdesign.model.places import PLANE
 from mechdesign.solvers.contract import Status
 from mechdesign.spec.designing import check_solver
 from mechdesign.spec.tables import named
@@ -180,10 +183,15 @@ def _stalled(made: Design, settings: SolveSettings) -> bool:
 
 
 def _estimate(given: Specification, settings: SolveSettings) -> None:
-    from mechdesign.processors import count_processors
-    from mechdesign.synthesis.plan import RAYS, takes_blocks
-    from mechdesign.synthesis.sizes import estimate, gigabytes, largest, remedies
-    from mechdesign.synthesis.speed import measure_speed, slowness
+    from mechdesign.base._machine import count_processors
+    from mechdesign.synthesis.plan import RAYS
+    from mechdesign.synthesis.plan import takes_blocks
+    from mechdesign.synthesis.sizes import estimate
+    from mechdesign.synthesis.sizes import gigabytes
+    from mechdesign.synthesis.sizes import largest
+    from mechdesign.synthesis.sizes import remedies
+    from mechdesign.synthesis.speed import measure_speed
+    from mechdesign.synthesis.speed import slowness
 
     size = given.size
     if size is None:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import click
 
-from mechdesign.cli.console import output, table
-from mechdesign.errors import InputError
-from mechdesign.spec.examples import EXAMPLES, find, text_of
+from mechdesign.cli.console import output
+from mechdesign.cli.console import table
+from mechdesign.base._errors import InputError
+from mechdesign.spec.examples import EXAMPLES
+from mechdesign.spec.examples import find
+from mechdesign.spec.examples import text_of
 
 __all__ = ["examples"]
 

@@ -7,12 +7,18 @@ from pathlib import Path
 
 import click
 
-from mechdesign.cli.console import say_note, show_next
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import show_next
 from mechdesign.cli.specified import memory_option
-from mechdesign.errors import InputError
-from mechdesign.export.files import SET, check_no_input, check_output
+from mechdesign.base._errors import InputError
+from mechdesign.export.files import SET
+from mechdesign.export.files import check_no_input
+from mechdesign.export.files import check_output
 from mechdesign.export.folders import require_design
-from mechdesign.formats import FORMATS, Exported, Format, format_of
+from mechdesign.formats import FORMATS
+from mechdesign.formats.format import Exported
+from mechdesign.formats.format import Format
+from mechdesign.formats import format_of
 from mechdesign.synthesis.certified import Design
 
 __all__ = ["export"]
@@ -98,7 +104,8 @@ def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
     # Imported late: formats need none of it.
     from mechdesign.export.without_prior import check_public_target
     from mechdesign.model.origin import STANDS_IN
-    from mechdesign.report.private import STEPS, tells_steps
+    from mechdesign.report.private import STEPS
+    from mechdesign.report.private import tells_steps
 
     if more:
         raise click.UsageError("--without-prior writes a folder, and takes no --format and no --all-rows")

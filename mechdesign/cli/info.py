@@ -9,8 +9,10 @@ from importlib.metadata import PackageNotFoundError, version
 import click
 
 from mechdesign import solvers
-from mechdesign.cli.console import output, say_json, table
-from mechdesign.version import __version__
+from mechdesign.cli.console import output
+from mechdesign.cli.console import say_json
+from mechdesign.cli.console import table
+from mechdesign.base._version import __version__
 
 __all__ = ["info"]
 

@@ -7,11 +7,16 @@ from typing import Literal
 
 import click
 
-from mechdesign.cli.console import say, say_note
-from mechdesign.cli.specified import layout_options, memory_option, show_values_option, time_options
-from mechdesign.errors import InputError
-from mechdesign.export.files import check_no_input, check_output
-from mechdesign.outputs import write_output
+from mechdesign.cli.console import say
+from mechdesign.cli.console import say_note
+from mechdesign.cli.specified import layout_options
+from mechdesign.cli.specified import memory_option
+from mechdesign.cli.specified import show_values_option
+from mechdesign.cli.specified import time_options
+from mechdesign.base._errors import InputError
+from mechdesign.export.files import check_no_input
+from mechdesign.export.files import check_output
+from mechdesign.base._files import write_output
 
 __all__ = ["init"]
 
@@ -73,8 +78,9 @@ def init(
     from mechdesign.data.inspection import look_at
     from mechdesign.data.joining import PlacesAsked
     from mechdesign.data.traces import Written
-    from mechdesign.spec.proposal import propose, text_of
-    from mechdesign.validation import renamed
+    from mechdesign.spec.proposal import propose
+    from mechdesign.spec.proposal import text_of
+    from mechdesign.base._check import renamed
 
     if target is not None:
         check_no_input(target, {"DATA": data, "--places": places})

@@ -9,22 +9,32 @@ import click
 import numpy as np
 
 from mechdesign.certify.revealed import revealed
-from mechdesign.cli.console import Text, certificate_tables, output, say_json, show_next, table
-from mechdesign.cli.specified import memory_option, show_values_option
-from mechdesign.cli.table_release import ANSWERS, show_release
+from mechdesign.cli.console import Text
+from mechdesign.cli.console import certificate_tables
+from mechdesign.cli.console import output
+from mechdesign.cli.console import say_json
+from mechdesign.cli.console import show_next
+from mechdesign.cli.console import table
+from mechdesign.cli.specified import memory_option
+from mechdesign.cli.specified import show_values_option
+from mechdesign.cli.table_release import ANSWERS
+from mechdesign.cli.table_release import show_release
 from mechdesign.data.outline import read_outline
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.export.files import check_output
 from mechdesign.export.folders import require_design
 from mechdesign.model.channel import Channel
 from mechdesign.model.disclosure import listed
 from mechdesign.model.origin import STANDS_IN
 from mechdesign.model.problem import Problem
-from mechdesign.outputs import write_output
-from mechdesign.report.names import claimants, requirement_name
-from mechdesign.report.numbers import percent, short
+from mechdesign.base._files import write_output
+from mechdesign.report.names import claimants
+from mechdesign.report.names import requirement_name
+from mechdesign.report.numbers import percent
+from mechdesign.report.numbers import short
 from mechdesign.report.private import private
-from mechdesign.report.proved import bounded, left_free
+from mechdesign.report.proved import bounded
+from mechdesign.report.proved import left_free
 from mechdesign.report.words import cost_measure
 from mechdesign.synthesis.certified import Design
 

@@ -12,19 +12,32 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from mechdesign.cli.console import output, say_note, show_next, table
-from mechdesign.cli.correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
+from mechdesign.cli.console import output
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import show_next
+from mechdesign.cli.console import table
+from mechdesign.cli.correlations import by_counts
+from mechdesign.cli.correlations import check_figure
+from mechdesign.cli.correlations import loss_of
+from mechdesign.cli.correlations import mixed
+from mechdesign.cli.correlations import silenced
+from mechdesign.cli.correlations import warnings_once
 from mechdesign.cli.options import naming_options
-from mechdesign.cli.specified import example_for, example_option, layout_options, memory_option, show_values_option
+from mechdesign.cli.specified import example_for
+from mechdesign.cli.specified import example_option
+from mechdesign.cli.specified import layout_options
+from mechdesign.cli.specified import memory_option
+from mechdesign.cli.specified import show_values_option
 from mechdesign.data.budgets import read_budgets
-from mechdesign.errors import InputError
-from mechdesign.export.files import check_no_input, check_output
-from mechdesign.outputs import write_output
+from mechdesign.base._errors import InputError
+from mechdesign.export.files import check_no_input
+from mechdesign.export.files import check_output
+from mechdesign.base._files import write_output
 from mechdesign.spec.examples import on_disk
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 if TYPE_CHECKING:
-    from mechdesign.leakage import LossFunction
+    from mechdesign.leakage.loss import LossFunction
 
 __all__ = ["leakage"]
 
@@ -146,7 +159,8 @@ def _facts(
     budgets: Floats, width: int | None, before: LossFunction | None, after: LossFunction | None
 ) -> dict[str, float]:
     """Return what one release, a window of them, and all of them leak; see `_MEANINGS`."""
-    from mechdesign.leakage import composition, recursion
+    from mechdesign.leakage import composition
+    from mechdesign.leakage import recursion
 
     facts = {"largest": float(recursion.temporal(budgets, before, after).max())}
     if width is not None:

@@ -6,10 +6,12 @@ from pathlib import Path
 
 import click
 
-from mechdesign.cli.console import output, say_error
+from mechdesign.cli.console import output
+from mechdesign.cli.console import say_error
 from mechdesign.cli.options import naming_options
-from mechdesign.cli.spending import show_spending, wait_option
-from mechdesign.errors import InputError
+from mechdesign.cli.spending import show_spending
+from mechdesign.cli.spending import wait_option
+from mechdesign.base._errors import InputError
 
 __all__ = ["ledger"]
 
@@ -31,7 +33,9 @@ def ledger() -> None:
 def new(path: Path, epsilon: str | None, rho: str | None, again: bool, group: str | None, wait: float) -> None:
     """Begin an empty ledger at PATH, with a budget or without, for its owner only."""
     from mechdesign.accounting.beginning import begin_ledger
-    from mechdesign.sharing import file_of, lock_file_of, stands
+    from mechdesign.base._locks import file_of
+    from mechdesign.base._locks import lock_file_of
+    from mechdesign.base._locks import stands
 
     stood = stands(lock_file_of(file_of(path)))
     with naming_options({"(epsilon|rho|group|wait)": r"--\1"}):

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 __all__ = ["naming_options"]
 
@@ -22,7 +22,7 @@ def naming_options(options: Mapping[str, str]) -> Iterator[None]:
     >>> with naming_options({"alpha": "--alpha"}):
     ...     raise InputError("alpha", "leaves no budget")
     Traceback (most recent call last):
-    mechdesign.errors.InputError: --alpha: leaves no budget
+    mechdesign.base._errors.InputError: --alpha: leaves no budget
     """
     try:
         yield

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import importlib
 
-from mechdesign.errors import MissingDependencyError
+from mechdesign.base._errors import MissingDependencyError
 
 __all__ = ["load_pictures"]
 

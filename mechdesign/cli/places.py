@@ -12,15 +12,21 @@ import click
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.cli.console import say_note, say_warning
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import say_warning
 from mechdesign.data.forms import withholding
 from mechdesign.data.places import read_places
 from mechdesign.data.text import read_rows
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.model.drawing import drawn_anchors
-from mechdesign.model.places import Area, Outside, count_outside, given_places, locate
-from mechdesign.validation import Integers, renamed
+from mechdesign.model.places import Area
+from mechdesign.model.places import Outside
+from mechdesign.model.places import count_outside
+from mechdesign.model.places import given_places
+from mechdesign.model.places import locate
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import renamed
 
 __all__ = ["Reach", "at_option", "located", "reach_option"]
 

@@ -11,18 +11,29 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mechdesign.certify.exact import exact_text
-from mechdesign.cli.console import Text, output, progress, say_note, show_next, table
+from mechdesign.cli.console import Text
+from mechdesign.cli.console import output
+from mechdesign.cli.console import progress
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import show_next
+from mechdesign.cli.console import table
 from mechdesign.cli.correlations import check_figure
-from mechdesign.cli.specified import example_option, memory_option, show_values_option, specified
-from mechdesign.errors import InputError
+from mechdesign.cli.specified import example_option
+from mechdesign.cli.specified import memory_option
+from mechdesign.cli.specified import show_values_option
+from mechdesign.cli.specified import specified
+from mechdesign.base._errors import InputError
 from mechdesign.export.files import check_writable
-from mechdesign.policy.files import EDGES, FACTS, PICTURE
+from mechdesign.policy.files import EDGES
+from mechdesign.policy.files import FACTS
+from mechdesign.policy.files import PICTURE
 from mechdesign.solvers.contract import Progress
 
 if TYPE_CHECKING:
     from mechdesign.geometry.hull import SensitivityHull
     from mechdesign.model.domain import Domain
-    from mechdesign.policy.overview import Geometry, Overview
+    from mechdesign.policy.overview import Geometry
+    from mechdesign.policy.overview import Overview
     from mechdesign.spec.policy import Policy
 
 __all__ = ["policy"]
@@ -68,9 +79,11 @@ def policy(
     for note in given.notes:
         say_note(note)
     # Imported late: wrong input is refused at once.
-    from mechdesign.policy.files import picture, write_overview
+    from mechdesign.policy.files import picture
+    from mechdesign.policy.files import write_overview
     from mechdesign.report.policy import can_draw
-    from mechdesign.report.private import STEPS, tells_steps
+    from mechdesign.report.private import STEPS
+    from mechdesign.report.private import tells_steps
     from mechdesign.report.style import save_figure
 
     if tells_steps(given.origin):

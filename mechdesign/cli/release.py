@@ -12,30 +12,44 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mechdesign import interrupts
-from mechdesign.certify.exact import exact_text, printed, text_up
-from mechdesign.cli.console import STOPPED, Text, missed_gap, output, progress, say_note, say_warning, show_next, table
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.certify.exact import exact_text
+from mechdesign.certify.exact import printed
+from mechdesign.certify.exact import text_up
+from mechdesign.cli.console import STOPPED
+from mechdesign.cli.console import Text
+from mechdesign.cli.console import missed_gap
+from mechdesign.cli.console import output
+from mechdesign.cli.console import progress
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import say_warning
+from mechdesign.cli.console import show_next
+from mechdesign.cli.console import table
 from mechdesign.cli.pictures import load_pictures
-from mechdesign.cli.specified import (
-    example_for,
-    example_option,
-    layout_options,
-    memory_option,
-    show_values_option,
-    specified,
-    time_options,
-    with_release,
-)
-from mechdesign.cli.spending import announce, show_spending, wait_option
-from mechdesign.errors import InputError, ReportError
-from mechdesign.export.files import ADD_UP, check_no_input_in, check_room, check_writable
+from mechdesign.cli.specified import example_for
+from mechdesign.cli.specified import example_option
+from mechdesign.cli.specified import layout_options
+from mechdesign.cli.specified import memory_option
+from mechdesign.cli.specified import show_values_option
+from mechdesign.cli.specified import specified
+from mechdesign.cli.specified import time_options
+from mechdesign.cli.specified import with_release
+from mechdesign.cli.spending import announce
+from mechdesign.cli.spending import show_spending
+from mechdesign.cli.spending import wait_option
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import ReportError
+from mechdesign.export.files import ADD_UP
+from mechdesign.export.files import check_no_input_in
+from mechdesign.export.files import check_room
+from mechdesign.export.files import check_writable
 from mechdesign.solvers.contract import Progress
 from mechdesign.spec import examples
 
 if TYPE_CHECKING:
     from mechdesign.accounting.ledger import Ledger
     from mechdesign.release.released import ReleasedTrace
-    from mechdesign.validation import Integers
+    from mechdesign.base._arrays import Integers
 
 __all__ = ["release"]
 
@@ -137,7 +151,11 @@ def release(
             raise click.UsageError("give TRACE.csv: the true state of each step")
         # Imported late: wrong usage is refused at once.
         from mechdesign.accounting.ledger import Ledger
-        from mechdesign.release.files import FILES, MANIFEST, PRIVATE, check_release_target, holds_release
+        from mechdesign.release.files import FILES
+        from mechdesign.release.files import MANIFEST
+        from mechdesign.release.files import PRIVATE
+        from mechdesign.release.files import check_release_target
+        from mechdesign.release.files import holds_release
         from mechdesign.spec.releasing import step_problem
 
         problem = step_problem(given)

@@ -9,21 +9,32 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
-from mechdesign.certify.texts import csv_text, escape
-from mechdesign.cli.console import say, say_note, say_warning
-from mechdesign.cli.places import Reach, at_option, located, reach_option
-from mechdesign.cli.specified import layout_options, memory_option, show_values_option
+from mechdesign.certify.texts import csv_text
+from mechdesign.certify.texts import escape
+from mechdesign.cli.console import say
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import say_warning
+from mechdesign.cli.places import Reach
+from mechdesign.cli.places import at_option
+from mechdesign.cli.places import located
+from mechdesign.cli.places import reach_option
+from mechdesign.cli.specified import layout_options
+from mechdesign.cli.specified import memory_option
+from mechdesign.cli.specified import show_values_option
 from mechdesign.data.bounds import allowed_gib
 from mechdesign.data.names import Names
-from mechdesign.errors import InputError
-from mechdesign.export.files import SET, check_no_input, check_output
+from mechdesign.base._errors import InputError
+from mechdesign.export.files import SET
+from mechdesign.export.files import check_no_input
+from mechdesign.export.files import check_output
 from mechdesign.export.folders import require_design
-from mechdesign.model.answers import Answers, answers
+from mechdesign.model.answers import Answers
+from mechdesign.model.answers import answers
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.outputs import write_output
+from mechdesign.base._files import write_output
 from mechdesign.synthesis.certified import Design
-from mechdesign.validation import as_generator
+from mechdesign.base._check import as_generator
 
 __all__ = ["sample"]
 

@@ -12,12 +12,21 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mechdesign import interrupts
+from mechdesign.base import _interrupts as interrupts
 from mechdesign.certify.exact import exact_text
-from mechdesign.cli.console import Text, number, output, progress, say_gap, say_note, table
+from mechdesign.cli.console import Text
+from mechdesign.cli.console import number
+from mechdesign.cli.console import output
+from mechdesign.cli.console import progress
+from mechdesign.cli.console import say_gap
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import table
 from mechdesign.cli.pictures import load_pictures
 from mechdesign.cli.private import say_private
-from mechdesign.export.schedule import SCHEDULE, check_schedule_target, folder_name, unused_folders
+from mechdesign.export.schedule import SCHEDULE
+from mechdesign.export.schedule import check_schedule_target
+from mechdesign.export.schedule import folder_name
+from mechdesign.export.schedule import unused_folders
 from mechdesign.model.origin import Origin
 
 if TYPE_CHECKING:

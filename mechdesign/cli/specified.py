@@ -11,10 +11,13 @@ import click
 from msgspec import structs
 
 from mechdesign.data.bounds import allowing_memory
-from mechdesign.data.layout import Layout, reading_as, said
-from mechdesign.errors import InputError, showing_values
+from mechdesign.data.layout import Layout
+from mechdesign.data.layout import reading_as
+from mechdesign.data.layout import said
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import showing_values
 from mechdesign.spec import examples
-from mechdesign.validation import renamed
+from mechdesign.base._check import renamed
 
 if TYPE_CHECKING:
     from mechdesign.spec.specification import Specification
@@ -160,7 +163,8 @@ def example_for(name: str, command: str) -> examples.Example:
 def specified(path: Path | None, example: str | None, command: str, default: str | None = None) -> Specification:
     """Return the specification in a file, or the example of that name, or, where neither is given, the default one."""
     # Imported late: wrong usage is refused at once.
-    from mechdesign.spec.specification import parse, read_spec
+    from mechdesign.spec.specification import parse
+    from mechdesign.spec.specification import read_spec
 
     if path is not None and example is not None:
         raise click.UsageError("give SPEC.toml or --example NAME, not both")

@@ -9,9 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mechdesign.cli.console import output, say_note
-from mechdesign.errors import InputError
-from mechdesign.sharing import WAIT_S, lock_file_of, stands
+from mechdesign.cli.console import output
+from mechdesign.cli.console import say_note
+from mechdesign.base._errors import InputError
+from mechdesign.base._locks import WAIT_S
+from mechdesign.base._locks import lock_file_of
+from mechdesign.base._locks import stands
 
 if TYPE_CHECKING:
     from mechdesign.accounting.ledger import Ledger

@@ -16,8 +16,11 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from mechdesign import atomic, interrupts
-from mechdesign.cli.console import STOPPED, say_error, say_stopping
+from mechdesign.base import _atomic as atomic
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.cli.console import STOPPED
+from mechdesign.cli.console import say_error
+from mechdesign.cli.console import say_stopping
 
 __all__ = ["watched"]
 

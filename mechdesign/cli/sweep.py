@@ -11,12 +11,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mechdesign import interrupts
-from mechdesign.cli.console import STOPPED, Text, errors, number, output, say_note, show_next, table
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.cli.console import STOPPED
+from mechdesign.cli.console import Text
+from mechdesign.cli.console import errors
+from mechdesign.cli.console import number
+from mechdesign.cli.console import output
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import show_next
+from mechdesign.cli.console import table
 from mechdesign.cli.specified import show_values_option
 
 if TYPE_CHECKING:
-    from mechdesign.sweep import Moment, Result, Sweep
+    from mechdesign.sweep.conduct import Moment
+    from mechdesign.sweep.conduct import Result
+    from mechdesign.sweep.plan import Sweep
 
 __all__ = ["sweep"]
 
@@ -50,7 +59,7 @@ def sweep(specification: Path, directory: str, jobs: int | None, dask: str | Non
     """
     # Imported late: `mechdesign --help` waits for nothing.
     from mechdesign import sweep as sweeps
-    from mechdesign.errors import InputError
+    from mechdesign.base._errors import InputError
 
     asked = sweeps.read(specification)
     started = time.perf_counter()
@@ -119,7 +128,7 @@ def _time(seconds: float) -> str:
 
 
 def _show(asked: Sweep, result: Result, seconds: float) -> None:
-    from mechdesign.records import State
+    from mechdesign.records.row import State
     from mechdesign.sweep.rows import cell
 
     console = output()

@@ -6,7 +6,11 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mechdesign.certify.exact import exact_text
-from mechdesign.cli.console import Text, output, say_json, say_note, table
+from mechdesign.cli.console import Text
+from mechdesign.cli.console import output
+from mechdesign.cli.console import say_json
+from mechdesign.cli.console import say_note
+from mechdesign.cli.console import table
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.release import Release

@@ -11,15 +11,24 @@ from pathlib import Path
 import click
 import numpy as np
 
-from mechdesign.certify.bundle import Bundle, inspect
+from mechdesign.certify.bundle import Bundle
+from mechdesign.certify.bundle import inspect
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.memory import MEMORY_GIB
 from mechdesign.certify.stated import FORMS
-from mechdesign.certify.verify import Verified, prove
-from mechdesign.cli.console import Text, certificate_tables, number, output, table
-from mechdesign.errors import CertificateError, UnverifiedError
-from mechdesign.export.folders import is_schedule, read_scheduled, require_design
+from mechdesign.certify.verify import Verified
+from mechdesign.certify.verify import prove
+from mechdesign.cli.console import Text
+from mechdesign.cli.console import certificate_tables
+from mechdesign.cli.console import number
+from mechdesign.cli.console import output
+from mechdesign.cli.console import table
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import UnverifiedError
+from mechdesign.export.folders import is_schedule
+from mechdesign.export.folders import read_scheduled
+from mechdesign.export.folders import require_design
 from mechdesign.export.schedule import SCHEDULE
 from mechdesign.requirements.extensions import finding_extensions
 
@@ -201,7 +210,10 @@ def _show(found: Bundle, verified: Verified) -> None:
     # Names and units need more than the proof does.
     from mechdesign.export.sets import stated_of
     from mechdesign.report.names import claim_names
-    from mechdesign.report.proved import left_free, proved, stated, told
+    from mechdesign.report.proved import left_free
+    from mechdesign.report.proved import proved
+    from mechdesign.report.proved import stated
+    from mechdesign.report.proved import told
     from mechdesign.report.words import cost_measure
 
     console, certificate = output(), verified.certificate

@@ -11,10 +11,11 @@ import numpy as np
 from mechdesign.cli.console import say_note
 from mechdesign.data.forms import withholding
 from mechdesign.data.labelled import read_matched
-from mechdesign.data.text import number, plain_numbers
-from mechdesign.errors import InputError
+from mechdesign.data.text import number
+from mechdesign.data.text import plain_numbers
+from mechdesign.base._errors import InputError
 from mechdesign.model.prior import Prior
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["label_option", "read_weights"]
 

@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import NamedTuple
 from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 # Years 1 to 9999, in seconds since 1970: what a date can show.
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799

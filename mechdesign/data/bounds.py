@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any, BinaryIO
 
 from mechdesign.certify.memory import as_bytes
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 __all__ = [
     "LimitedReader",

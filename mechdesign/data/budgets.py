@@ -11,13 +11,19 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact, nearest
-from mechdesign.data.forms import cell, withholding
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import nearest
+from mechdesign.data.forms import cell
+from mechdesign.data.forms import withholding
 from mechdesign.data.layout import mark_of
-from mechdesign.data.text import columns_text, read_rows
-from mechdesign.errors import InputError, Shown
-from mechdesign.outputs import write_output
-from mechdesign.validation import Floats, as_budgets, as_path
+from mechdesign.data.text import columns_text
+from mechdesign.data.text import read_rows
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import Shown
+from mechdesign.base._files import write_output
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_budgets
+from mechdesign.base._check import as_path
 
 __all__ = ["read_budgets", "read_exact_budgets", "write_budgets"]
 

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from mechdesign.certify.exact import exact
 from mechdesign.data.forms import withholding
 from mechdesign.data.text import read_rows
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 __all__ = ["has_labels", "read_labelled"]
 

@@ -7,9 +7,13 @@ from os import PathLike
 from pathlib import Path
 
 from mechdesign.data.forms import cell
-from mechdesign.data.text import columns_text, numbers_in, read_columns, read_rows
-from mechdesign.errors import InputError, Shown
-from mechdesign.validation import Floats
+from mechdesign.data.text import columns_text
+from mechdesign.data.text import numbers_in
+from mechdesign.data.text import read_columns
+from mechdesign.data.text import read_rows
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import Shown
+from mechdesign.base._arrays import Floats
 
 __all__ = ["read_cost_curves", "read_weights"]
 

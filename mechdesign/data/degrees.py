@@ -12,10 +12,12 @@ import numpy as np
 from mechdesign.data import left_out as reasons
 from mechdesign.data.forms import cell
 from mechdesign.data.layout import say_recognised
-from mechdesign.data.left_out import INTERCHANGED, RowError
+from mechdesign.model.places import INTERCHANGED
+from mechdesign.data.left_out import RowError
 from mechdesign.data.text import as_float
-from mechdesign.errors import InputError
-from mechdesign.validation import Flags, Floats
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Error", "Longitudes", "longitudes_note", "place_in", "possible_longitudes", "say_beyond"]
 

@@ -6,7 +6,7 @@ import functools
 import hashlib
 from pathlib import Path
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 __all__ = ["file_digest"]
 

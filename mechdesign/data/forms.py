@@ -1,7 +1,7 @@
 """What an error shows of a cell of a file: its form, in which no digit and no letter can be read.
 
 A table may hold true places, diagnoses or names, and errors end up in logs that others see. Where a cell stands tells
-its owner enough; `mechdesign.errors.showing_values`, or ``--show-values``, shows the cell itself.
+its owner enough; `mechdesign.base._errors.showing_values`, or ``--show-values``, shows the cell itself.
 """
 
 from __future__ import annotations
@@ -11,7 +11,11 @@ import unicodedata
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
-from mechdesign.errors import Form, InputError, Shown, Total, values_are_shown
+from mechdesign.base._errors import Form
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import Shown
+from mechdesign.base._errors import Total
+from mechdesign.base._errors import values_are_shown
 
 __all__ = ["cell", "form_of", "withheld", "withholding"]
 

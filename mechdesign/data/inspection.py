@@ -10,13 +10,27 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.data.joining import Joined, PlacesAsked, join, refers_to_places
-from mechdesign.data.layout import composed, dialect_of
-from mechdesign.data.text import column_text, columns_text, is_number, one_column_remedy, opened, read_rows
-from mechdesign.data.time_columns import TimeColumns, find_times
+from mechdesign.data.joining import Joined
+from mechdesign.data.joining import PlacesAsked
+from mechdesign.data.joining import join
+from mechdesign.data.joining import refers_to_places
+from mechdesign.data.layout import composed
+from mechdesign.data.layout import dialect_of
+from mechdesign.data.text import column_text
+from mechdesign.data.text import columns_text
+from mechdesign.data.text import is_number
+from mechdesign.data.text import one_column_remedy
+from mechdesign.data.text import opened
+from mechdesign.data.text import read_rows
+from mechdesign.data.time_columns import TimeColumns
+from mechdesign.data.time_columns import find_times
 from mechdesign.data.times import order_of
-from mechdesign.data.traces import Points, Trace, Written, read_points, read_trajectories
-from mechdesign.errors import InputError
+from mechdesign.data.traces import Points
+from mechdesign.data.trajectories import Trace
+from mechdesign.data.traces import Written
+from mechdesign.data.traces import read_points
+from mechdesign.data.traces import read_trajectories
+from mechdesign.base._errors import InputError
 
 __all__ = ["Found", "look_at", "unread_times"]
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from mechdesign.data.text import columns_text
 from mechdesign.data.traces import read_places
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 __all__ = ["Joined", "PlacesAsked", "join", "refers_to_places"]
 

@@ -11,8 +11,11 @@ from mechdesign.certify.texts import escape
 from mechdesign.data.forms import cell
 from mechdesign.data.layout import composed
 from mechdesign.data.names import Names
-from mechdesign.data.text import check_column, column_text, read_columns, read_rows
-from mechdesign.errors import InputError
+from mechdesign.data.text import check_column
+from mechdesign.data.text import column_text
+from mechdesign.data.text import read_columns
+from mechdesign.data.text import read_rows
+from mechdesign.base._errors import InputError
 
 __all__ = ["Matched", "read_matched"]
 

@@ -19,8 +19,9 @@ from itertools import islice
 from pathlib import Path
 
 from mechdesign.data.forms import cell
-from mechdesign.errors import InputError, RecognisedWarning
-from mechdesign.warned import warn
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import RecognisedWarning
+from mechdesign.base._warnings import warn
 
 __all__ = [
     "Dialect",

@@ -13,9 +13,9 @@ from fractions import Fraction
 from typing import Any, NoReturn
 
 from mechdesign.certify.exact import printed
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.model.places import INTERCHANGED
-from mechdesign.validation import as_number
+from mechdesign.base._check import as_number
 
 __all__ = ["INTERCHANGED", "MOST_LEFT_OUT", "LeftOut", "RowError", "as_share", "left_out_text"]
 

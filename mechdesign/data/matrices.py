@@ -17,13 +17,21 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import NDArray
 
-from mechdesign.data.bounds import content_of, require_unpacked
+from mechdesign.data.bounds import content_of
+from mechdesign.data.bounds import require_unpacked
 from mechdesign.data.forms import withholding
-from mechdesign.data.layout import mark_of, said
-from mechdesign.data.text import number, read_lines, read_rows, unreadable
-from mechdesign.errors import InputError, Shown
-from mechdesign.model.open_chain import ENDS, ROW_OF_ZEROS
-from mechdesign.validation import LARGEST_MATRIX, Floats
+from mechdesign.data.layout import mark_of
+from mechdesign.data.layout import said
+from mechdesign.data.text import number
+from mechdesign.data.text import read_lines
+from mechdesign.data.text import read_rows
+from mechdesign.data.text import unreadable
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import Shown
+from mechdesign.model.open_chain import ENDS
+from mechdesign.model.open_chain import ROW_OF_ZEROS
+from mechdesign.base._arrays import LARGEST_MATRIX
+from mechdesign.base._arrays import Floats
 
 __all__ = ["dense", "read_any_matrix", "read_chain_matrix", "read_matrix", "read_only_array", "require_unnumbered"]
 

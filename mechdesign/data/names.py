@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from mechdesign.data.forms import cell
 from mechdesign.data.layout import composed
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 __all__ = ["Names"]
 

@@ -11,10 +11,11 @@ from typing import Any
 import numpy as np
 
 from mechdesign.data.bounds import content_of
-from mechdesign.data.forms import cell, withholding
+from mechdesign.data.forms import cell
+from mechdesign.data.forms import withholding
 from mechdesign.data.text import unreadable
-from mechdesign.errors import InputError
-from mechdesign.validation import Floats
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Outline", "read_outline"]
 

@@ -13,8 +13,9 @@ import pyarrow.parquet as parquet
 
 from mechdesign.certify.texts import escape
 from mechdesign.data.bounds import require_unpacked
-from mechdesign.data.layout import say_recognised, shortened
-from mechdesign.errors import InputError
+from mechdesign.data.layout import say_recognised
+from mechdesign.data.layout import shortened
+from mechdesign.base._errors import InputError
 
 __all__ = ["columns_left_out", "csv_of"]
 

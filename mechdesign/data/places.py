@@ -10,14 +10,27 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign.data import left_out as reasons
-from mechdesign.data.degrees import errors_at, place_in, refused, say_beyond, within_180
+from mechdesign.data.degrees import errors_at
+from mechdesign.data.degrees import place_in
+from mechdesign.data.degrees import refused
+from mechdesign.data.degrees import say_beyond
+from mechdesign.data.degrees import within_180
 from mechdesign.data.forms import cell
 from mechdesign.data.layout import names_of
-from mechdesign.data.left_out import MOST_LEFT_OUT, LeftOut, RowError
-from mechdesign.data.text import as_float, check_column, columns_text, plain_numbers, read_columns, read_rows
-from mechdesign.errors import InputError, Shown
-from mechdesign.model.places import DEGREES, Axes
-from mechdesign.validation import Floats
+from mechdesign.data.left_out import MOST_LEFT_OUT
+from mechdesign.data.left_out import LeftOut
+from mechdesign.data.left_out import RowError
+from mechdesign.data.text import as_float
+from mechdesign.data.text import check_column
+from mechdesign.data.text import columns_text
+from mechdesign.data.text import plain_numbers
+from mechdesign.data.text import read_columns
+from mechdesign.data.text import read_rows
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import Shown
+from mechdesign.model.places import DEGREES
+from mechdesign.model.places import Axes
+from mechdesign.base._arrays import Floats
 
 __all__ = ["COLUMNS", "count_places", "read_places"]
 

@@ -9,9 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.data.traces import Trace
-from mechdesign.errors import InputError
-from mechdesign.validation import Integers
+from mechdesign.data.trajectories import Trace
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Resampled", "Sampling", "duration", "median_interval", "resample", "sampled", "seconds_text"]
 

@@ -14,19 +14,48 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data import left_out as reasons
-from mechdesign.data.degrees import Error, errors_at, place_in, say_beyond
-from mechdesign.data.forms import cell, withholding
-from mechdesign.data.layout import composed, mark_of, names_of
-from mechdesign.data.left_out import MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
+from mechdesign.data.degrees import Error
+from mechdesign.data.degrees import errors_at
+from mechdesign.data.degrees import place_in
+from mechdesign.data.degrees import say_beyond
+from mechdesign.data.forms import cell
+from mechdesign.data.forms import withholding
+from mechdesign.data.layout import composed
+from mechdesign.data.layout import mark_of
+from mechdesign.data.layout import names_of
+from mechdesign.data.left_out import MOST_LEFT_OUT
+from mechdesign.data.left_out import LeftOut
+from mechdesign.data.left_out import RowError
+from mechdesign.data.left_out import as_share
+from mechdesign.data.left_out import left_out_text
 from mechdesign.data.names import Names
-from mechdesign.data.resampling import Resampled, Sampling, sampled, seconds_text
-from mechdesign.data.text import as_float, check_column, columns_text, is_parquet, number, read_rows
-from mechdesign.data.time_columns import TimeColumns, find_times
-from mechdesign.data.times import Clock, Moment, SetClockError, is_missing, order_of, read_with
-from mechdesign.errors import InputError, Shown
+from mechdesign.data.resampling import Resampled
+from mechdesign.data.resampling import Sampling
+from mechdesign.data.resampling import sampled
+from mechdesign.data.resampling import seconds_text
+from mechdesign.data.text import as_float
+from mechdesign.data.text import check_column
+from mechdesign.data.text import columns_text
+from mechdesign.data.text import is_parquet
+from mechdesign.data.text import number
+from mechdesign.data.text import read_rows
+from mechdesign.data.time_columns import TimeColumns
+from mechdesign.data.time_columns import find_times
+from mechdesign.data.times import Clock
+from mechdesign.data._moments import Moment
+from mechdesign.data.times import SetClockError
+from mechdesign.data.times import is_missing
+from mechdesign.data.times import order_of
+from mechdesign.data.times import read_with
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import Shown
 from mechdesign.model.domain import Domain
-from mechdesign.model.places import DEGREES, PLANE, locate
-from mechdesign.validation import Integers, as_array, as_list
+from mechdesign.model.places import DEGREES
+from mechdesign.model.places import PLANE
+from mechdesign.model.places import locate
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._check import as_list
 
 __all__ = ["States", "Steps", "as_states", "as_steps", "read_states"]
 

@@ -16,23 +16,26 @@ from typing import TextIO
 
 import numpy as np
 
-from mechdesign.certify.texts import escape, from_cell
+from mechdesign.certify.texts import escape
+from mechdesign.certify.texts import from_cell
 from mechdesign.data.bounds import LimitedReader
-from mechdesign.data.forms import cell, form_of, withholding
-from mechdesign.data.layout import (
-    Dialect,
-    Lines,
-    composed,
-    dialect_of,
-    encoding_of,
-    mark_of,
-    require_delimiter,
-    said,
-    shortened,
-    wide_fields,
-)
-from mechdesign.errors import InputError, MissingDependencyError, values_are_shown
-from mechdesign.validation import Floats
+from mechdesign.data.forms import cell
+from mechdesign.data.forms import form_of
+from mechdesign.data.forms import withholding
+from mechdesign.data.layout import Dialect
+from mechdesign.data.layout import Lines
+from mechdesign.data.layout import composed
+from mechdesign.data.layout import dialect_of
+from mechdesign.data.layout import encoding_of
+from mechdesign.data.layout import mark_of
+from mechdesign.data.layout import require_delimiter
+from mechdesign.data.layout import said
+from mechdesign.data.layout import shortened
+from mechdesign.data.layout import wide_fields
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MissingDependencyError
+from mechdesign.base._errors import values_are_shown
+from mechdesign.base._arrays import Floats
 
 Rows = Sequence[tuple[int, Sequence[str]]]
 

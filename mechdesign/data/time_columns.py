@@ -9,8 +9,9 @@ from dataclasses import dataclass
 from mechdesign.data.layout import shortened
 from mechdesign.data.left_out import MOST_LEFT_OUT
 from mechdesign.data.text import column_text
-from mechdesign.data.times import Clock, read_with
-from mechdesign.errors import InputError
+from mechdesign.data.times import Clock
+from mechdesign.data.times import read_with
+from mechdesign.base._errors import InputError
 
 __all__ = ["TimeColumns", "find_times"]
 

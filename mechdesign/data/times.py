@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from mechdesign.data import _moments as moments
 from mechdesign.data._moments import Moment
 from mechdesign.data.forms import cell
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 __all__ = ["Clock", "Moment", "ReadAgainError", "SetClockError", "is_missing", "order_of", "read_with"]
 

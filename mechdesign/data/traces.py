@@ -5,7 +5,11 @@ All coordinates are WGS84 degrees, all times UTC; a time of day without a zone i
 
 from __future__ import annotations
 
-from mechdesign.data.trajectories import Times, Trace, Visits, to_grid, _all_outside
+from mechdesign.data.trajectories import Times
+from mechdesign.data.trajectories import Trace
+from mechdesign.data.trajectories import Visits
+from mechdesign.data.trajectories import to_grid
+from mechdesign.data.trajectories import _all_outside
 import csv
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -18,45 +22,61 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data import left_out as reasons
-from mechdesign.data.degrees import (
-    Error,
-    Longitudes,
-    longitudes_note,
-    place_in,
-    possible_longitudes,
-    refused,
-    within_180,
-)
-from mechdesign.data.forms import cell, form_of
-from mechdesign.data.layout import Dialect, Lines, Mark, dialect_of, mark_of, require_delimiter
-from mechdesign.data.left_out import INTERCHANGED, MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
-from mechdesign.data.text import as_float, check_column, fields_of, has_columns, opened, plain_numbers, read_columns
-from mechdesign.data.times import Clock, Moment, SetClockError, read_with
-from mechdesign.errors import (
-    InputError,
-    InterchangedWarning,
-    LeftOutWarning,
-    MissingTimeWarning,
-    RecognisedWarning,
-    Shown,
-    values_are_shown,
-)
-from mechdesign.model.domain import BoundingBox, Domain
-from mechdesign.model.places import interval, turned
-from mechdesign.validation import (
-    Flags,
-    Floats,
-    Integers,
-    as_array,
-    as_floats,
-    as_indices,
-    as_list,
-    as_path,
-    read_only,
-    require,
-    require_kind,
-)
-from mechdesign.warned import warn
+from mechdesign.data.degrees import Error
+from mechdesign.data.degrees import Longitudes
+from mechdesign.data.degrees import longitudes_note
+from mechdesign.data.degrees import place_in
+from mechdesign.data.degrees import possible_longitudes
+from mechdesign.data.degrees import refused
+from mechdesign.data.degrees import within_180
+from mechdesign.data.forms import cell
+from mechdesign.data.forms import form_of
+from mechdesign.data.layout import Dialect
+from mechdesign.data.layout import Lines
+from mechdesign.data.layout import Mark
+from mechdesign.data.layout import dialect_of
+from mechdesign.data.layout import mark_of
+from mechdesign.data.layout import require_delimiter
+from mechdesign.model.places import INTERCHANGED
+from mechdesign.data.left_out import MOST_LEFT_OUT
+from mechdesign.data.left_out import LeftOut
+from mechdesign.data.left_out import RowError
+from mechdesign.data.left_out import as_share
+from mechdesign.data.left_out import left_out_text
+from mechdesign.data.text import as_float
+from mechdesign.data.text import check_column
+from mechdesign.data.text import fields_of
+from mechdesign.data.text import has_columns
+from mechdesign.data.text import opened
+from mechdesign.data.text import plain_numbers
+from mechdesign.data.text import read_columns
+from mechdesign.data.times import Clock
+from mechdesign.data._moments import Moment
+from mechdesign.data.times import SetClockError
+from mechdesign.data.times import read_with
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import InterchangedWarning
+from mechdesign.base._errors import LeftOutWarning
+from mechdesign.base._errors import MissingTimeWarning
+from mechdesign.base._errors import RecognisedWarning
+from mechdesign.base._errors import Shown
+from mechdesign.base._errors import values_are_shown
+from mechdesign.model.domain import BoundingBox
+from mechdesign.model.domain import Domain
+from mechdesign.model.places import interval
+from mechdesign.model.places import turned
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import as_indices
+from mechdesign.base._check import as_list
+from mechdesign.base._check import as_path
+from mechdesign.base._arrays import read_only
+from mechdesign.base._arrays import require
+from mechdesign.base._check import require_kind
+from mechdesign.base._warnings import warn
 
 __all__ = [
     "Points",

@@ -9,25 +9,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data.forms import form_of
-from mechdesign.data.left_out import INTERCHANGED
-from mechdesign.errors import (
-    InputError,
-    Shown,
-    values_are_shown,
-)
-from mechdesign.model.domain import BoundingBox, Domain
-from mechdesign.model.places import interval, turned
-from mechdesign.validation import (
-    Floats,
-    Integers,
-    as_array,
-    as_floats,
-    as_indices,
-    as_list,
-    read_only,
-    require,
-    require_kind,
-)
+from mechdesign.model.places import INTERCHANGED
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import Shown
+from mechdesign.base._errors import values_are_shown
+from mechdesign.model.domain import BoundingBox
+from mechdesign.model.domain import Domain
+from mechdesign.model.places import interval
+from mechdesign.model.places import turned
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import as_indices
+from mechdesign.base._check import as_list
+from mechdesign.base._arrays import read_only
+from mechdesign.base._arrays import require
+from mechdesign.base._check import require_kind
 
 Times = NDArray[np.datetime64]
 

@@ -10,10 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.certify.bundle import Bundle
-from mechdesign.certify.texts import require_plain, require_plain_texts
-from mechdesign.errors import CertificateError, InputError
+from mechdesign.certify.texts import require_plain
+from mechdesign.certify.texts import require_plain_texts
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
 from mechdesign.model.channel import Channel
-from mechdesign.model.domain import BoundingBox, Domain, Grid, GridPart
+from mechdesign.model.domain import BoundingBox
+from mechdesign.model.domain import Domain
+from mechdesign.model.domain import Grid
+from mechdesign.model.domain import GridPart
 from mechdesign.model.lattice import Lattice
 from mechdesign.model.plane import Plane
 from mechdesign.model.problem import Problem

@@ -14,11 +14,16 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
-from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, FILE_NAME, TABLE
+from mechdesign.certify.bundle import CERTIFICATE
+from mechdesign.certify.bundle import CHANNEL
+from mechdesign.certify.bundle import DUAL
+from mechdesign.certify.bundle import FILE_NAME
+from mechdesign.certify.bundle import TABLE
 from mechdesign.data.chain_counts import CHAIN_COUNTS
-from mechdesign.errors import ExportError, InputError
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
 from mechdesign.model.origin import Origin
-from mechdesign.outputs import find_output
+from mechdesign.base._files import find_output
 
 __all__ = [
     "ADD_UP",

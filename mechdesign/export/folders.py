@@ -8,10 +8,13 @@ from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
-from mechdesign.certify.bundle import CERTIFICATE, CHANNEL
+from mechdesign.certify.bundle import CERTIFICATE
+from mechdesign.certify.bundle import CHANNEL
 from mechdesign.certify.exact import exact
-from mechdesign.data.forms import cell, withheld, withholding
-from mechdesign.errors import InputError
+from mechdesign.data.forms import cell
+from mechdesign.data.forms import withheld
+from mechdesign.data.forms import withholding
+from mechdesign.base._errors import InputError
 from mechdesign.export.schedule import SCHEDULE
 
 __all__ = ["Scheduled", "is_schedule", "read_scheduled", "require_design"]

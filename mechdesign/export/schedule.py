@@ -13,11 +13,12 @@ from fractions import Fraction
 from pathlib import Path
 from typing import TypeVar
 
-from mechdesign.atomic import write_file
+from mechdesign.base._atomic import write_file
 from mechdesign.certify.exact import exact_text
 from mechdesign.data.schedule import Schedule
-from mechdesign.errors import ExportError
-from mechdesign.export.files import check_folder, check_target
+from mechdesign.base._errors import ExportError
+from mechdesign.export.files import check_folder
+from mechdesign.export.files import check_target
 from mechdesign.model.origin import Origin
 
 __all__ = ["SCHEDULE", "check_schedule_target", "folder_name", "save_designs", "unused_folders"]
@@ -43,7 +44,7 @@ def save_designs(
     Args:
         directory: A folder; an older schedule in it goes when the first design of the new one is written.
         schedule: Which release uses which ε.
-        designs: The distinct ε in their order, with their designs; such as `mechdesign.spec.Specification.designs`.
+        designs: The distinct ε in their order, with their designs; such as `mechdesign.spec.specification.Specification.designs`.
         save: Writes a design into a folder, with its page or without.
         force: Write into a folder that holds other files, beside them.
 

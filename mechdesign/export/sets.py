@@ -25,12 +25,16 @@ from mechdesign.certify.bundle import TABLE
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import CertificateError, InputError
-from mechdesign.export.description import described, domain_of, require_plain_names
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
+from mechdesign.export.description import described
+from mechdesign.export.description import domain_of
+from mechdesign.export.description import require_plain_names
 from mechdesign.export.files import NO_FILES
 from mechdesign.export.table import exact_csv
 from mechdesign.model.channel import Channel
-from mechdesign.model.origin import STANDS_IN, Origin
+from mechdesign.model.origin import STANDS_IN
+from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
 from mechdesign.report.words import measure
 from mechdesign.requirements.kinds import load_requirements

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from mechdesign.certify.table import exact_lines, lines
+from mechdesign.certify.table import exact_lines
+from mechdesign.certify.table import lines
 from mechdesign.certify.texts import to_cell
-from mechdesign.model.channel import EXPONENT, Channel
+from mechdesign.model.channel import EXPONENT
+from mechdesign.model.channel import Channel
 
 __all__ = ["exact_csv", "names", "to_csv"]
 

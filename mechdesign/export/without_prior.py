@@ -11,17 +11,21 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mechdesign.certify.certificate import Certificate, certify
+from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.certificate import certify
 from mechdesign.certify.claims import Floor
 from mechdesign.certify.evidence import Evidence
-from mechdesign.errors import InputError
-from mechdesign.export.files import check_folder, check_writable
+from mechdesign.base._errors import InputError
+from mechdesign.export.files import check_folder
+from mechdesign.export.files import check_writable
 from mechdesign.export.sets import stands_in
-from mechdesign.model.channel import EXPONENT, Channel
-from mechdesign.model.origin import STANDS_IN, Origin
+from mechdesign.model.channel import EXPONENT
+from mechdesign.model.channel import Channel
+from mechdesign.model.origin import STANDS_IN
+from mechdesign.model.origin import Origin
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
-from mechdesign.version import __version__
+from mechdesign.base._version import __version__
 
 __all__ = ["Public", "check_public_target", "without_prior"]
 

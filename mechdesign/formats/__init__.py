@@ -8,16 +8,17 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.formats.csv import CSV
-from mechdesign.formats.format import Exported, Format
+from mechdesign.formats.format import Exported
+from mechdesign.formats.format import Format
 from mechdesign.formats.geojson import GEOJSON
 from mechdesign.formats.javascript import JS
 from mechdesign.formats.json import JSON
 from mechdesign.formats.mps import MPS
 from mechdesign.formats.npz import NPZ
 from mechdesign.formats.parquet import PARQUET
-from mechdesign.registry import Registry
+from mechdesign.base._registry import Registry
 
 __all__ = ["FORMATS", "Exported", "Format", "format_of", "register"]
 

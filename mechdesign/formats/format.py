@@ -10,11 +10,12 @@ from types import MappingProxyType
 from typing import Self
 
 from mechdesign.certify.certificate import Certificate
-from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MissingDependencyError
 from mechdesign.export.description import require_plain_names
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
-from mechdesign.outputs import write_output
+from mechdesign.base._files import write_output
 from mechdesign.synthesis.certified import Design
 
 __all__ = ["Exported", "Format"]

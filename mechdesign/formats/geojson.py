@@ -8,12 +8,13 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.export.table import names
-from mechdesign.formats.format import Exported, Format
+from mechdesign.formats.format import Exported
+from mechdesign.formats.format import Format
 from mechdesign.model.domain import Domain
 from mechdesign.model.places import DEGREES
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["GEOJSON"]
 

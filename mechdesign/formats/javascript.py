@@ -13,17 +13,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.claims import Claim, ExponentBound, PairBound, RatioBound
+from mechdesign.certify.claims import Claim
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.claims import RatioBound
 from mechdesign.certify.dithering import Dithered
-from mechdesign.certify.exact import exact, exact_text
-from mechdesign.errors import InputError
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.base._errors import InputError
 from mechdesign.export.table import names
-from mechdesign.formats.format import Exported, Format
+from mechdesign.formats.format import Exported
+from mechdesign.formats.format import Format
 from mechdesign.model.domain import Domain
 from mechdesign.model.lattice import Lattice
 from mechdesign.model.places import DEGREES
 from mechdesign.report.names import claim_names
-from mechdesign.version import __version__
+from mechdesign.base._version import __version__
 
 __all__ = ["JS"]
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 
 from mechdesign.export.description import described
 from mechdesign.export.table import names
-from mechdesign.formats.format import Exported, Format
+from mechdesign.formats.format import Exported
+from mechdesign.formats.format import Format
 from mechdesign.model.channel import EXPONENT
 
 __all__ = ["JSON"]

@@ -9,13 +9,16 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sparse
 
-from mechdesign.formats.format import Exported, Format
+from mechdesign.formats.format import Exported
+from mechdesign.formats.format import Format
 from mechdesign.model.problem import Problem
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.programs.mps import to_mps
 from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
-from mechdesign.synthesis.normal import NormalForm, normalise
-from mechdesign.synthesis.row_program import RowReduction, all_triples
+from mechdesign.synthesis.normal import NormalForm
+from mechdesign.synthesis.normal import normalise
+from mechdesign.synthesis.row_program import RowReduction
+from mechdesign.synthesis.row_program import all_triples
 from mechdesign.synthesis.spanner import irreducible
 
 __all__ = ["MPS", "mps"]

@@ -8,7 +8,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from mechdesign.export.description import described
-from mechdesign.formats.format import Exported, Format
+from mechdesign.formats.format import Exported
+from mechdesign.formats.format import Format
 from mechdesign.model.channel import EXPONENT
 
 __all__ = ["NPZ"]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from mechdesign.export.table import names
-from mechdesign.formats.format import Exported, Format
+from mechdesign.formats.format import Exported
+from mechdesign.formats.format import Format
 
 __all__ = ["PARQUET"]
 

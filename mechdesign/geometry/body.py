@@ -12,8 +12,9 @@ from typing import NamedTuple
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError, cKDTree
 
-from mechdesign.errors import InputError
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["TOLERANCE", "Body", "build", "simplex_volumes", "too_flat", "upright"]
 

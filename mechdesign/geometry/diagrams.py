@@ -14,7 +14,8 @@ import numpy as np
 from scipy.spatial import ConvexHull, QhullError, cKDTree
 
 from mechdesign.model.connectivity import connected
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["PlaneDiagram", "Rectangles", "all_pairs", "line_diagram", "nearest", "plane_diagram", "rectangles"]
 

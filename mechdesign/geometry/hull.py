@@ -15,23 +15,27 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.display import card, outline_plot
-from mechdesign.errors import InputError
-from mechdesign.geometry.body import TOLERANCE, Body, build, simplex_volumes, too_flat, upright
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._display import card
+from mechdesign.base._display import outline_plot
+from mechdesign.base._errors import InputError
+from mechdesign.geometry.body import TOLERANCE
+from mechdesign.geometry.body import Body
+from mechdesign.geometry.body import build
+from mechdesign.geometry.body import simplex_volumes
+from mechdesign.geometry.body import too_flat
+from mechdesign.geometry.body import upright
 from mechdesign.model.distances import refuse_distances
 from mechdesign.model.domain import Domain
-from mechdesign.validation import (
-    Flags,
-    Floats,
-    Integers,
-    as_floats,
-    as_generator,
-    as_integer,
-    read_only,
-    require,
-    require_unmasked,
-)
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._check import as_generator
+from mechdesign.base._check import as_integer
+from mechdesign.base._arrays import read_only
+from mechdesign.base._arrays import require
+from mechdesign.base._check import require_unmasked
 
 __all__ = ["TOLERANCE", "SensitivityHull", "as_points", "check_distinct", "hull_of"]
 

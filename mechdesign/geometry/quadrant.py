@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["clip", "exponential_difference", "integrate", "quadrants"]
 

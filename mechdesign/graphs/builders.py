@@ -18,15 +18,24 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from mechdesign.certify.exact import exact, exact_text, nearest
-from mechdesign.errors import GraphWarning, InputError
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.certify.exact import nearest
+from mechdesign.base._errors import GraphWarning
+from mechdesign.base._errors import InputError
 from mechdesign.graphs.check import check_graph
 from mechdesign.model import distances
-from mechdesign.model.domain import Domain, Grid
+from mechdesign.model.domain import Domain
+from mechdesign.model.domain import Grid
 from mechdesign.model.markov import MarkovChain
 from mechdesign.requirements.numbers import Number
-from mechdesign.validation import Integers, as_array, as_integer, as_labels, renamed, require_unmasked
-from mechdesign.warned import warn
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._check import as_integer
+from mechdesign.base._arrays import as_labels
+from mechdesign.base._check import renamed
+from mechdesign.base._check import require_unmasked
+from mechdesign.base._warnings import warn
 
 __all__ = [
     "as_grid",

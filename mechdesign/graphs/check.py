@@ -5,8 +5,8 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
-from mechdesign.errors import InputError
-from mechdesign.validation import Integers
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Integers
 
 __all__ = ["check_graph", "edge_array"]
 

@@ -15,12 +15,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.graphs.check import check_graph
-from mechdesign.model.connectivity import connected, members
+from mechdesign.model.connectivity import connected
+from mechdesign.model.connectivity import members
 from mechdesign.model.prior import Prior
 from mechdesign.requirements.numbers import Number
-from mechdesign.validation import Integers, as_array, as_integer, require_unmasked
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._check import as_integer
+from mechdesign.base._check import require_unmasked
 
 __all__ = ["components", "constrain", "delta_set", "disconnected", "excluded", "hop_distance", "isolated", "membership"]
 

@@ -22,13 +22,19 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
-from mechdesign.errors import InputError
-from mechdesign.geometry.hull import TOLERANCE, SensitivityHull, as_points
+from mechdesign.base._errors import InputError
+from mechdesign.geometry.body import TOLERANCE
+from mechdesign.geometry.hull import SensitivityHull
+from mechdesign.geometry.hull import as_points
 from mechdesign.graphs.check import check_graph
-from mechdesign.graphs.constraint import components, isolated
-from mechdesign.graphs.hulls import hull_between, hulls_between
+from mechdesign.graphs.constraint import components
+from mechdesign.graphs.constraint import isolated
+from mechdesign.graphs.hulls import hull_between
+from mechdesign.graphs.hulls import hulls_between
 from mechdesign.model.domain import Domain
-from mechdesign.validation import Floats, Integers, as_integer
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_integer
 
 __all__ = ["Hull", "degree_of_protection", "exposed", "protectable", "protected_pairs"]
 

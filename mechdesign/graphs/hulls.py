@@ -10,12 +10,18 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.geometry.body import upright
-from mechdesign.geometry.hull import SensitivityHull, as_points, hull_of
-from mechdesign.graphs.check import check_graph, edge_array
-from mechdesign.graphs.constraint import components, membership
+from mechdesign.geometry.hull import SensitivityHull
+from mechdesign.geometry.hull import as_points
+from mechdesign.geometry.hull import hull_of
+from mechdesign.graphs.check import check_graph
+from mechdesign.graphs.check import edge_array
+from mechdesign.graphs.constraint import components
+from mechdesign.graphs.constraint import membership
 from mechdesign.model.domain import Domain
-from mechdesign.requirements.numbers import Number, positive
-from mechdesign.validation import Floats, as_indices
+from mechdesign.requirements.numbers import Number
+from mechdesign.requirements.numbers import positive
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_indices
 
 __all__ = ["component_hulls", "hull_between", "hull_level", "hulls_between", "sensitivity_hull"]
 

@@ -8,9 +8,13 @@ import networkx as nx
 import numpy as np
 
 from mechdesign.geometry.hull import SensitivityHull
-from mechdesign.graphs.constraint import components, membership
-from mechdesign.graphs.hulls import hull_between, hulls_between
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.graphs.constraint import components
+from mechdesign.graphs.constraint import membership
+from mechdesign.graphs.hulls import hull_between
+from mechdesign.graphs.hulls import hulls_between
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Released", "released"]
 

@@ -17,13 +17,18 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError
-from mechdesign.geometry.hull import TOLERANCE, SensitivityHull, as_points
+from mechdesign.base._errors import InputError
+from mechdesign.geometry.body import TOLERANCE
+from mechdesign.geometry.hull import SensitivityHull
+from mechdesign.geometry.hull import as_points
 from mechdesign.graphs.check import check_graph
 from mechdesign.graphs.hulls import hull_between
-from mechdesign.graphs.released import Released, released
+from mechdesign.graphs.released import Released
+from mechdesign.graphs.released import released
 from mechdesign.model.domain import Domain
-from mechdesign.validation import Floats, Integers, as_indices
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_indices
 
 __all__ = ["LARGEST_SEARCH", "Method", "Repair", "repair"]
 

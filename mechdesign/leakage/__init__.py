@@ -13,23 +13,43 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from mechdesign.data.budgets import read_budgets, write_budgets
-from mechdesign.errors import BudgetWarning, CorrelationWarning, LeakageExceededError, StateError, StateWarning
+from mechdesign.data.budgets import read_budgets
+from mechdesign.data.budgets import write_budgets
+from mechdesign.base._errors import BudgetWarning
+from mechdesign.base._errors import CorrelationWarning
+from mechdesign.base._errors import LeakageExceededError
+from mechdesign.base._errors import StateError
+from mechdesign.base._errors import StateWarning
 from mechdesign.leakage.accountant import Accountant
-from mechdesign.leakage.budgets import allocate_budget, constant_budget
-from mechdesign.leakage.composition import Guarantees, guarantees, window, windows
-from mechdesign.leakage.correlation import Candidates, Varying
+from mechdesign.leakage.budgets import allocate_budget
+from mechdesign.leakage.budgets import constant_budget
+from mechdesign.leakage.composition import Guarantees
+from mechdesign.leakage.composition import guarantees
+from mechdesign.leakage.composition import window
+from mechdesign.leakage.composition import windows
+from mechdesign.leakage.correlation import Candidates
+from mechdesign.leakage.correlation import Varying
 from mechdesign.leakage.cost_curves import CostCurve
-from mechdesign.leakage.estimate import Correlations, correlations_from_traces, smooth
-from mechdesign.leakage.least_cost import BestBudgets, best_budgets
-from mechdesign.leakage.loss import LossFunction, Pieces
-from mechdesign.leakage.population import User, UsersLeakage, users
-from mechdesign.leakage.recursion import backward, forward, supremum, temporal
-from mechdesign.leakage.row_pair import fractional, row_pair_program
+from mechdesign.leakage.estimate import Correlations
+from mechdesign.leakage.estimate import correlations_from_traces
+from mechdesign.model.markov import smooth
+from mechdesign.leakage.least_cost import BestBudgets
+from mechdesign.leakage.least_cost import best_budgets
+from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage.loss import Pieces
+from mechdesign.leakage.population import User
+from mechdesign.leakage.population import UsersLeakage
+from mechdesign.leakage.population import users
+from mechdesign.leakage.recursion import backward
+from mechdesign.leakage.recursion import forward
+from mechdesign.leakage.recursion import supremum
+from mechdesign.leakage.recursion import temporal
+from mechdesign.leakage.row_pair import fractional
+from mechdesign.leakage.row_pair import row_pair_program
 from mechdesign.model.open_chain import OpenChain
 
 if TYPE_CHECKING:
-    from mechdesign.leakage import cao2019 as cao2019
+    from mechdesign.leakage import cao2019
 
 __all__ = [
     "Accountant",

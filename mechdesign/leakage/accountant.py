@@ -13,36 +13,41 @@ from typing import Any, Literal, NamedTuple
 import numpy as np
 
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.errors import (
-    BudgetWarning,
-    ExportError,
-    InputError,
-    LeakageExceededError,
-    LedgerError,
-    StateError,
-    StateWarning,
-)
-from mechdesign.leakage.accountant_file import Charged, State, parse_state, read_content, write_state
-from mechdesign.leakage.accountant_ledger import ledger_of, require_ledger, said_of
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._errors import BudgetWarning
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import LeakageExceededError
+from mechdesign.base._errors import LedgerError
+from mechdesign.base._errors import StateError
+from mechdesign.base._errors import StateWarning
+from mechdesign.leakage.accountant_file import Charged
+from mechdesign.leakage.accountant_file import State
+from mechdesign.leakage.accountant_file import parse_state
+from mechdesign.leakage.accountant_file import read_content
+from mechdesign.leakage.accountant_file import write_state
+from mechdesign.leakage.accountant_ledger import ledger_of
+from mechdesign.leakage.accountant_ledger import require_ledger
+from mechdesign.leakage.accountant_ledger import said_of
 from mechdesign.leakage.accountant_pieces import checked_losses
-from mechdesign.leakage.correlation import Correlation, candidate_functions
+from mechdesign.leakage.correlation import Correlation
+from mechdesign.leakage.correlation import candidate_functions
 from mechdesign.leakage.history import History
-from mechdesign.leakage.numbers import as_not_negative, as_target
+from mechdesign.leakage.numbers import as_not_negative
+from mechdesign.leakage.numbers import as_target
 from mechdesign.leakage.pairing import check_directions
-from mechdesign.ownership import readers_of
-from mechdesign.sharing import (
-    WAIT_S,
-    ProcessLock,
-    as_wait,
-    file_of,
-    lock_file_of,
-    locked,
-    locked_to_begin,
-    require_one_name,
-)
-from mechdesign.validation import Floats, as_truth
-from mechdesign.warned import warn
+from mechdesign.base._files import readers_of
+from mechdesign.base._locks import WAIT_S
+from mechdesign.base._locks import ProcessLock
+from mechdesign.base._locks import as_wait
+from mechdesign.base._locks import file_of
+from mechdesign.base._locks import lock_file_of
+from mechdesign.base._locks import locked
+from mechdesign.base._locks import locked_to_begin
+from mechdesign.base._locks import require_one_name
+from mechdesign.base._arrays import Floats
+from mechdesign.base._check import as_truth
+from mechdesign.base._warnings import warn
 
 __all__ = ["Accountant"]
 

@@ -9,12 +9,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
-from mechdesign.atomic import write_file
-from mechdesign.errors import StateError
-from mechdesign.leakage.lines import Line, are_pieces
+from mechdesign.base._atomic import write_file
+from mechdesign.base._errors import StateError
+from mechdesign.leakage.lines import Line
+from mechdesign.leakage.lines import are_pieces
 from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.numbers import as_not_negative, as_target
-from mechdesign.ownership import read_own
+from mechdesign.leakage.numbers import as_not_negative
+from mechdesign.leakage.numbers import as_target
+from mechdesign.base._files import read_own
 
 __all__ = ["Charged", "LedgerSaid", "Losses", "State", "parse_state", "read_content", "write_state"]
 

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Literal
 
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.errors import StateError
-from mechdesign.leakage.accountant_file import LedgerSaid, State
+from mechdesign.base._errors import StateError
+from mechdesign.leakage.accountant_file import LedgerSaid
+from mechdesign.leakage.accountant_file import State
 
 __all__ = ["ledger_of", "require_ledger", "said_of"]
 

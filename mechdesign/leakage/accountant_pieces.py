@@ -6,9 +6,10 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.errors import StateError
+from mechdesign.base._errors import StateError
 from mechdesign.leakage.accountant_file import Losses
-from mechdesign.leakage.correlation import Correlation, candidate_functions
+from mechdesign.leakage.correlation import Correlation
+from mechdesign.leakage.correlation import candidate_functions
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.pairing import check_directions
 

@@ -27,7 +27,7 @@ from numpy.typing import NDArray
 
 from mechdesign.leakage.cost_curves import CostCurve
 from mechdesign.leakage.loss import LossFunction
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["WIDEST", "Grid", "Path", "Program", "solve"]
 

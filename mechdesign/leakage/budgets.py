@@ -7,16 +7,22 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.certify.exact import printed
-from mechdesign.errors import BudgetWarning
-from mechdesign.leakage.correlation import Correlation, candidate_functions
+from mechdesign.base._errors import BudgetWarning
+from mechdesign.leakage.correlation import Correlation
+from mechdesign.leakage.correlation import candidate_functions
 from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.numbers import as_target, rounded_down
+from mechdesign.leakage.numbers import as_target
+from mechdesign.leakage.numbers import rounded_down
 from mechdesign.leakage.pairing import check_directions
-from mechdesign.leakage.upwards import Step, ceiling, that_count, total
-from mechdesign.validation import Floats, as_integer
-from mechdesign.warned import warn
+from mechdesign.leakage.upwards import Step
+from mechdesign.leakage.upwards import ceiling
+from mechdesign.leakage.upwards import that_count
+from mechdesign.leakage.upwards import total
+from mechdesign.base._arrays import Floats
+from mechdesign.base._check import as_integer
+from mechdesign.base._warnings import warn
 
 __all__ = ["allocate_budget", "constant_budget"]
 

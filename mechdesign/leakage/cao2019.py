@@ -16,11 +16,16 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError
-from mechdesign.leakage.formulas import limit_of, log_ratio
+from mechdesign.base._errors import InputError
+from mechdesign.leakage.formulas import limit_of
+from mechdesign.leakage.formulas import log_ratio
 from mechdesign.leakage.matrices import as_transition
-from mechdesign.leakage.numbers import as_alphas, as_not_negative, as_target
-from mechdesign.validation import Floats, as_array, as_integer
+from mechdesign.leakage.numbers import as_alphas
+from mechdesign.leakage.numbers import as_not_negative
+from mechdesign.leakage.numbers import as_target
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_array
+from mechdesign.base._check import as_integer
 
 __all__ = [
     "Piecewise",

@@ -11,12 +11,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import printed
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.numbers import rounded_up
 from mechdesign.leakage.recursion import both_ways
 from mechdesign.leakage.upwards import total
-from mechdesign.validation import Floats, as_budgets, as_integer
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_budgets
+from mechdesign.base._check import as_integer
 
 __all__ = ["Guarantees", "guarantees", "window", "windows"]
 

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.leakage.loss import LossFunction
 
 __all__ = [

@@ -8,8 +8,11 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError
-from mechdesign.validation import Floats, as_array, as_nonnegative, require
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_nonnegative
+from mechdesign.base._arrays import require
 
 __all__ = ["CostCurve", "as_curves"]
 

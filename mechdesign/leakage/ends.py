@@ -8,7 +8,9 @@ import scipy.sparse as sparse
 from mechdesign.leakage.lines import Line
 from mechdesign.leakage.matrices import row_scales
 from mechdesign.model.open_chain import OpenChain
-from mechdesign.validation import Floats, Integers, read_only
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import read_only
 
 __all__ = ["as_open_rows", "emptied", "end_states", "known_rows", "line_of_any"]
 

@@ -9,11 +9,23 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError
-from mechdesign.model.markov import MarkovChain, chain_of, reversed_rows, smooth
-from mechdesign.model.open_chain import Ends, OpenChain, as_ends
+from mechdesign.base._errors import InputError
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import chain_of
+from mechdesign.model.markov import reversed_rows
+from mechdesign.model.markov import smooth
+from mechdesign.model.open_chain import Ends
+from mechdesign.model.open_chain import OpenChain
+from mechdesign.model.open_chain import as_ends
 from mechdesign.model.prior import Prior
-from mechdesign.validation import Floats, Integers, as_floats, as_indices, as_integer, as_list, as_smoothing, read_only
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import as_indices
+from mechdesign.base._check import as_integer
+from mechdesign.base._check import as_list
+from mechdesign.base._check import as_smoothing
+from mechdesign.base._arrays import read_only
 
 __all__ = ["Border", "Correlations", "correlations_from_traces", "smooth"]
 
@@ -56,7 +68,7 @@ class Correlations:
 
 
 class _Visits(Protocol):
-    """The part of `mechdesign.data.traces.Visits` that is needed here."""
+    """The part of `mechdesign.data.trajectories.Visits` that is needed here."""
 
     @property
     def cells(self) -> tuple[Integers, ...]: ...
@@ -80,7 +92,7 @@ def correlations_from_traces(
     data say: it is for beliefs, and not for bounds. Equation (28)'s smoothing of the result is `smooth(chain, s)`.
 
     Args:
-        traces: What `mechdesign.data.traces.to_grid` returns, or any arrays of consecutive states.
+        traces: What `mechdesign.data.trajectories.to_grid` returns, or any arrays of consecutive states.
         n: The number of states.
         smoothing: What is added to each count.
         initial: The distribution of the state before a step, shape (n,), by which the backward chain follows from the

@@ -10,7 +10,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.validation import Floats, as_array
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_array
 
 __all__ = ["breakpoint_between", "limit_of", "log_ratio"]
 

@@ -12,8 +12,14 @@ import numpy as np
 
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import rounded_down
-from mechdesign.leakage.upwards import Amount, Step, advance, decimal, first, that_count, total
-from mechdesign.validation import Floats
+from mechdesign.leakage.upwards import Amount
+from mechdesign.leakage.upwards import Step
+from mechdesign.leakage.upwards import advance
+from mechdesign.leakage.upwards import decimal
+from mechdesign.leakage.upwards import first
+from mechdesign.leakage.upwards import that_count
+from mechdesign.leakage.upwards import total
+from mechdesign.base._arrays import Floats
 
 __all__ = ["History", "Worst"]
 

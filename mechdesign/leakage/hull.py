@@ -18,7 +18,8 @@ import numpy as np
 
 from mechdesign.leakage.lines import Line
 from mechdesign.leakage.support import Support
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["envelope"]
 

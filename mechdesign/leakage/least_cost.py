@@ -10,19 +10,32 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._errors import BudgetWarning
+from mechdesign.base._errors import CorrelationWarning
+from mechdesign.base._errors import InputError
 from mechdesign.leakage import recursion
-from mechdesign.leakage.budget_program import WIDEST, Grid, Path, Program, solve
-from mechdesign.leakage.budgets import allocate_budget, constant_budget
+from mechdesign.leakage.budget_program import WIDEST
+from mechdesign.leakage.budget_program import Grid
+from mechdesign.leakage.budget_program import Path
+from mechdesign.leakage.budget_program import Program
+from mechdesign.leakage.budget_program import solve
+from mechdesign.leakage.budgets import allocate_budget
+from mechdesign.leakage.budgets import constant_budget
 from mechdesign.leakage.composition import windows
-from mechdesign.leakage.correlation import Candidates, Correlation, Varying, step_functions
+from mechdesign.leakage.correlation import Candidates
+from mechdesign.leakage.correlation import Correlation
+from mechdesign.leakage.correlation import Varying
+from mechdesign.leakage.correlation import step_functions
 from mechdesign.leakage.cost_curves import as_curves
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_target
 from mechdesign.leakage.pairing import check_directions
-from mechdesign.validation import Floats, as_integer, as_number, read_only
-from mechdesign.warned import silenced
+from mechdesign.base._arrays import Floats
+from mechdesign.base._check import as_integer
+from mechdesign.base._check import as_number
+from mechdesign.base._arrays import read_only
+from mechdesign.base._warnings import silenced
 
 __all__ = ["BestBudgets", "best_budgets"]
 

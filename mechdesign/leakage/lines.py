@@ -9,7 +9,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Line", "are_pieces", "line_of"]
 

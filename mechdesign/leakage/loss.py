@@ -11,22 +11,39 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
-from mechdesign import cache as caching
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.computed import cached_property
-from mechdesign.display import card, data_frame, line_plot
-from mechdesign.leakage.ends import as_open_rows, emptied, end_states, known_rows, line_of_any
-from mechdesign.leakage.formulas import breakpoint_between, limit_of, log_ratio
+from mechdesign.base import _cache as caching
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._values import cached_property
+from mechdesign.base._display import card
+from mechdesign.base._display import data_frame
+from mechdesign.base._display import line_plot
+from mechdesign.leakage.ends import as_open_rows
+from mechdesign.leakage.ends import emptied
+from mechdesign.leakage.ends import end_states
+from mechdesign.leakage.ends import known_rows
+from mechdesign.leakage.ends import line_of_any
+from mechdesign.leakage.formulas import breakpoint_between
+from mechdesign.leakage.formulas import limit_of
+from mechdesign.leakage.formulas import log_ratio
 from mechdesign.leakage.hull import envelope
-from mechdesign.leakage.lines import Line, are_pieces
-from mechdesign.leakage.matrices import as_transition, disjoint_rows, distinct_rows, matrix_digest
-from mechdesign.leakage.numbers import as_alphas, as_not_negative
+from mechdesign.leakage.lines import Line
+from mechdesign.leakage.lines import are_pieces
+from mechdesign.leakage.matrices import as_transition
+from mechdesign.leakage.matrices import disjoint_rows
+from mechdesign.leakage.matrices import distinct_rows
+from mechdesign.leakage.matrices import matrix_digest
+from mechdesign.leakage.numbers import as_alphas
+from mechdesign.leakage.numbers import as_not_negative
 from mechdesign.leakage.smoothed import warn_of_smoothing
 from mechdesign.leakage.sparse_support import SparseRows
-from mechdesign.leakage.support import DensePairs, Support
+from mechdesign.leakage.support import DensePairs
+from mechdesign.leakage.support import Support
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.open_chain import OpenChain
-from mechdesign.validation import Floats, Integers, as_floats, read_only
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import read_only
 
 __all__ = ["LossFunction", "Pieces"]
 
@@ -64,7 +81,7 @@ class LossFunction:
 
     Equation (18) of Cao, Yoshikawa, Xiao and Xiong (2019). `P` is row-stochastic, of shape (n, n): an array, a
     `MarkovChain` or a SciPy sparse matrix. Calling the function takes a number α ≥ 0, or an array of them of any shape,
-    in nats. It is found once for all α, and kept in the cache of `mechdesign.cache` from 32 states on (or always, or
+    in nats. It is found once for all α, and kept in the cache of `mechdesign.base._cache` from 32 states on (or always, or
     never, by `cache`).
 
     `P` may be an `OpenChain`; the maximum is then over all rows that its ends may have. A mixture of other rows adds no

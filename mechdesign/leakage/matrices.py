@@ -9,9 +9,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sparse
 
-from mechdesign.errors import InputError, Total
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import Total
 from mechdesign.model.open_chain import ROW_OF_ZEROS
-from mechdesign.validation import SUM_TOLERANCE, Floats, Integers, Singles, as_floats, read_only, require
+from mechdesign.base._arrays import SUM_TOLERANCE
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import Singles
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import read_only
+from mechdesign.base._arrays import require
 
 __all__ = ["as_transition", "disjoint_rows", "distinct_rows", "matrix_digest", "row_scales"]
 

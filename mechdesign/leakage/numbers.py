@@ -8,9 +8,13 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact, float_down, float_up
-from mechdesign.errors import InputError
-from mechdesign.validation import Floats, as_number, require_unmasked
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import float_down
+from mechdesign.certify.exact import float_up
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._check import as_number
+from mechdesign.base._check import require_unmasked
 
 __all__ = ["as_alphas", "as_not_negative", "as_target", "rounded_down", "rounded_up"]
 

@@ -9,12 +9,13 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
-from mechdesign.errors import CorrelationWarning
+from mechdesign.base._errors import CorrelationWarning
 from mechdesign.leakage.correlation import require_same_states
 from mechdesign.leakage.ends import end_states
 from mechdesign.leakage.loss import LossFunction
-from mechdesign.validation import Flags, Floats
-from mechdesign.warned import warn
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._warnings import warn
 
 __all__ = ["check_directions", "mismatch"]
 

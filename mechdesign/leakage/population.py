@@ -8,10 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.recursion import temporal
-from mechdesign.validation import Floats, Integers, as_budgets, as_list, read_only, require_kind
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_budgets
+from mechdesign.base._check import as_list
+from mechdesign.base._arrays import read_only
+from mechdesign.base._check import require_kind
 
 __all__ = ["User", "UsersLeakage", "users"]
 

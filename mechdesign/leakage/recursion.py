@@ -5,13 +5,20 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.leakage.correlation import Correlation, candidate_functions, step_functions
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.leakage.correlation import Correlation
+from mechdesign.leakage.correlation import candidate_functions
+from mechdesign.leakage.correlation import step_functions
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import as_not_negative
 from mechdesign.leakage.pairing import check_directions
-from mechdesign.leakage.upwards import Amount, advance, first, that_count, total
-from mechdesign.validation import Floats, as_budgets
+from mechdesign.leakage.upwards import Amount
+from mechdesign.leakage.upwards import advance
+from mechdesign.leakage.upwards import first
+from mechdesign.leakage.upwards import that_count
+from mechdesign.leakage.upwards import total
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_budgets
 
 __all__ = ["backward", "both_ways", "forward", "supremum", "temporal"]
 

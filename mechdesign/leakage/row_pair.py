@@ -8,11 +8,15 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.programs.fractional import FractionalProgram
-from mechdesign.solvers import Options
+from mechdesign.solvers.contract import Options
 from mechdesign.solvers.fractional import solve_fractional
-from mechdesign.validation import SUM_TOLERANCE, Floats, as_floats, as_number, require
+from mechdesign.base._arrays import SUM_TOLERANCE
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._check import as_number
+from mechdesign.base._arrays import require
 
 __all__ = ["LARGEST_ALPHA", "fractional", "row_pair_program"]
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from mechdesign.errors import SmoothedChainWarning
-from mechdesign.warned import warn
+from mechdesign.base._errors import SmoothedChainWarning
+from mechdesign.base._warnings import warn
 
 __all__ = ["warn_of_smoothing"]
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import scipy.sparse as sparse
 
-from mechdesign.leakage.lines import Line, line_of
+from mechdesign.leakage.lines import Line
+from mechdesign.leakage.lines import line_of
 from mechdesign.leakage.support import LARGEST_SLOPE
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["SparseRows"]
 

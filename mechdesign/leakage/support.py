@@ -12,8 +12,10 @@ from typing import Protocol
 
 import numpy as np
 
-from mechdesign.leakage.lines import Line, line_of
-from mechdesign.validation import Floats, Integers
+from mechdesign.leakage.lines import Line
+from mechdesign.leakage.lines import line_of
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["LARGEST_SLOPE", "DensePairs", "Support"]
 

@@ -9,10 +9,13 @@ import numpy as np
 
 from mechdesign.certify.claims import ExponentBound
 from mechdesign.certify.privacy import check
-from mechdesign.errors import CertificateError, InputError
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.connectivity import connected
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["certified_numerators"]
 

@@ -16,12 +16,16 @@ from statistics import NormalDist
 
 import numpy as np
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.certify.exact import exact, nearest
-from mechdesign.errors import InputError
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import nearest
+from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.enclosures import exp_minus
-from mechdesign.mechanisms.sampling import draw, prepare, source
-from mechdesign.validation import Integers, as_integer
+from mechdesign.mechanisms.sampling import draw
+from mechdesign.mechanisms.sampling import prepare
+from mechdesign.mechanisms.sampling import source
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_integer
 
 __all__ = ["LARGEST_VALUE", "DiscreteGaussian", "DiscreteLaplace", "DiscreteNoise", "as_confidence"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-from mechdesign.arithmetic import decimals
+from mechdesign.base._arithmetic import decimals
 
 __all__ = ["exp_minus"]
 

@@ -5,12 +5,15 @@ from __future__ import annotations
 import networkx as nx
 from numpy.typing import ArrayLike
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.errors import InputError
-from mechdesign.mechanisms.finite import FiniteMechanism, falling, hops
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._errors import InputError
+from mechdesign.mechanisms.finite import FiniteMechanism
+from mechdesign.mechanisms.finite import falling
+from mechdesign.mechanisms.finite import hops
 from mechdesign.model import distances
 from mechdesign.requirements.numbers import Number
-from mechdesign.validation import Floats, as_nonnegative
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_nonnegative
 
 __all__ = ["Exponential"]
 

@@ -16,28 +16,29 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import shortest_path
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.certify.claims import ExponentBound, PairBound
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.claims import PairBound
 from mechdesign.certify.exact import exact_text
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.graphs.check import check_graph
 from mechdesign.mechanisms.certified import certified_numerators
-from mechdesign.mechanisms.mechanism import Mechanism, Within
+from mechdesign.mechanisms.mechanism import Mechanism
+from mechdesign.mechanisms.mechanism import Within
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.requirements.numbers import Number, positive
-from mechdesign.validation import (
-    Floats,
-    as_array,
-    as_floats,
-    as_generator,
-    as_integer,
-    as_nonnegative,
-    as_number,
-    read_only,
-    require,
-    require_kind,
-)
+from mechdesign.requirements.numbers import Number
+from mechdesign.requirements.numbers import positive
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._check import as_generator
+from mechdesign.base._check import as_integer
+from mechdesign.base._arrays import as_nonnegative
+from mechdesign.base._check import as_number
+from mechdesign.base._arrays import read_only
+from mechdesign.base._arrays import require
+from mechdesign.base._check import require_kind
 
 __all__ = ["FiniteMechanism", "additive", "as_positive", "falling", "hops", "snapping"]
 

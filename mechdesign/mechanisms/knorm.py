@@ -15,22 +15,32 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.certify.claims import PairBound
-from mechdesign.certify.exact import exact, exact_text
-from mechdesign.errors import InputError
-from mechdesign.geometry.hull import SensitivityHull, as_points, check_distinct
-from mechdesign.graphs.check import check_graph, edge_array
-from mechdesign.graphs.constraint import components, membership
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.base._errors import InputError
+from mechdesign.geometry.hull import SensitivityHull
+from mechdesign.geometry.hull import as_points
+from mechdesign.geometry.hull import check_distinct
+from mechdesign.graphs.check import check_graph
+from mechdesign.graphs.check import edge_array
+from mechdesign.graphs.constraint import components
+from mechdesign.graphs.constraint import membership
 from mechdesign.graphs.exposure import degree_of_protection
 from mechdesign.graphs.hulls import hull_level
 from mechdesign.mechanisms.certified import certified_numerators
 from mechdesign.mechanisms.masses import cell_masses
-from mechdesign.mechanisms.mechanism import Mechanism, Within
+from mechdesign.mechanisms.mechanism import Mechanism
+from mechdesign.mechanisms.mechanism import Within
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.requirements.numbers import Number
-from mechdesign.validation import Floats, Integers, as_generator, as_integer, require_unmasked
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_generator
+from mechdesign.base._check import as_integer
+from mechdesign.base._check import require_unmasked
 
 __all__ = ["HullChoice", "KNormMechanism"]
 

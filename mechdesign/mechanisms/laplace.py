@@ -7,9 +7,11 @@ import numpy as np
 
 from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.check import edge_array
-from mechdesign.graphs.constraint import components, membership
-from mechdesign.mechanisms.knorm import HullChoice, KNormMechanism
-from mechdesign.validation import Floats
+from mechdesign.graphs.constraint import components
+from mechdesign.graphs.constraint import membership
+from mechdesign.mechanisms.knorm import HullChoice
+from mechdesign.mechanisms.knorm import KNormMechanism
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Laplace"]
 

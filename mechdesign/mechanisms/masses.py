@@ -9,20 +9,22 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.errors import CertificateError, InputError
-from mechdesign.geometry.diagrams import (
-    PlaneDiagram,
-    Rectangles,
-    all_pairs,
-    line_diagram,
-    nearest,
-    plane_diagram,
-    rectangles,
-)
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
+from mechdesign.geometry.diagrams import PlaneDiagram
+from mechdesign.geometry.diagrams import Rectangles
+from mechdesign.geometry.diagrams import all_pairs
+from mechdesign.geometry.diagrams import line_diagram
+from mechdesign.geometry.diagrams import nearest
+from mechdesign.geometry.diagrams import plane_diagram
+from mechdesign.geometry.diagrams import rectangles
 from mechdesign.geometry.hull import SensitivityHull
-from mechdesign.geometry.quadrant import clip, integrate, quadrants
-from mechdesign.validation import Floats, Integers
+from mechdesign.geometry.quadrant import clip
+from mechdesign.geometry.quadrant import integrate
+from mechdesign.geometry.quadrant import quadrants
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["LARGEST_DIMENSION", "cell_masses"]
 

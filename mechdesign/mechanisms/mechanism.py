@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
-from mechdesign.validation import Integers
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Mechanism", "Within"]
 

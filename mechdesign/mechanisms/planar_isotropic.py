@@ -7,9 +7,11 @@ import networkx as nx
 from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.constraint import components
 from mechdesign.graphs.exposure import degree_of_protection
-from mechdesign.graphs.hulls import component_hulls, sensitivity_hull
-from mechdesign.mechanisms.knorm import HullChoice, KNormMechanism
-from mechdesign.validation import Floats
+from mechdesign.graphs.hulls import component_hulls
+from mechdesign.graphs.hulls import sensitivity_hull
+from mechdesign.mechanisms.knorm import HullChoice
+from mechdesign.mechanisms.knorm import KNormMechanism
+from mechdesign.base._arrays import Floats
 
 __all__ = ["PlanarIsotropic"]
 

@@ -15,14 +15,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.spatial import Voronoi
 
-from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.certify.exact import exact_text
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.finite import falling
 from mechdesign.model.distances import euclidean
 from mechdesign.model.domain import Domain
-from mechdesign.requirements.numbers import Number, positive
-from mechdesign.validation import Floats, Integers, as_floats, as_number, require_kind
+from mechdesign.requirements.numbers import Number
+from mechdesign.requirements.numbers import positive
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._check import as_number
+from mechdesign.base._check import require_kind
 
 __all__ = ["PlanarLaplace", "planar_laplace"]
 

@@ -5,9 +5,11 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
-from mechdesign.mechanisms.finite import FiniteMechanism, hops
+from mechdesign.mechanisms.finite import FiniteMechanism
+from mechdesign.mechanisms.finite import hops
 from mechdesign.requirements.numbers import Number
-from mechdesign.validation import Floats, as_integer
+from mechdesign.base._arrays import Floats
+from mechdesign.base._check import as_integer
 
 __all__ = ["RandomisedResponse"]
 

@@ -16,9 +16,9 @@ from mechdesign.mechanisms.mechanism import Mechanism
 from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic
 from mechdesign.mechanisms.randomised_response import RandomisedResponse
 from mechdesign.model.domain import Domain
-from mechdesign.registry import Registry
+from mechdesign.base._registry import Registry
 from mechdesign.requirements.numbers import Number
-from mechdesign.validation import require_kind
+from mechdesign.base._check import require_kind
 
 __all__ = ["MECHANISMS", "MechanismKind", "available", "find", "register"]
 

@@ -37,7 +37,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.mechanisms.enclosures import exp_minus
-from mechdesign.validation import Flags, Integers, as_generator
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_generator
 
 __all__ = ["LARGEST_NOISE", "Law", "Thresholds", "Words", "draw", "prepare", "source", "thresholds"]
 

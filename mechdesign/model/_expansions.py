@@ -13,7 +13,7 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 Expansion = list[Floats]
 

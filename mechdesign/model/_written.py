@@ -19,10 +19,14 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.exact import is_flushing, nearest, printed
+from mechdesign.certify.exact import is_flushing
+from mechdesign.certify.exact import nearest
+from mechdesign.certify.exact import printed
 from mechdesign.model import _expansions as expansions
 from mechdesign.model.domain import Domain
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 # A float is this near to where rounding leads to.
 _NEAR = 4

@@ -8,14 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError, OutsideWarning
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import OutsideWarning
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.drawing import dithered
-from mechdesign.model.places import Outside, count_outside, given_places
+from mechdesign.model.places import Outside
+from mechdesign.model.places import count_outside
+from mechdesign.model.places import given_places
 from mechdesign.model.problem import Problem
-from mechdesign.validation import Floats, Integers, as_generator
-from mechdesign.warned import warn
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_generator
+from mechdesign.base._warnings import warn
 
 __all__ = ["Answers", "answers", "sample_at"]
 

@@ -14,19 +14,21 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.certify import bundle
-from mechdesign.computed import cached_property
-from mechdesign.display import card, data_frame, heat_map
-from mechdesign.errors import CertificateError, InputError, Total
-from mechdesign.validation import (
-    Floats,
-    Integers,
-    as_array,
-    as_generator,
-    as_integer,
-    as_nonnegative,
-    as_path,
-    read_only,
-)
+from mechdesign.base._values import cached_property
+from mechdesign.base._display import card
+from mechdesign.base._display import data_frame
+from mechdesign.base._display import heat_map
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import Total
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._check import as_generator
+from mechdesign.base._check import as_integer
+from mechdesign.base._arrays import as_nonnegative
+from mechdesign.base._check import as_path
+from mechdesign.base._arrays import read_only
 
 __all__ = ["EXPONENT", "Channel", "uniform_bits"]
 
@@ -182,7 +184,7 @@ class Channel:
     def load(cls, path: str | os.PathLike[str], memory: float | None = None) -> Channel:
         """Read the channel of an exported directory, whose digests are checked, or of a lone ``channel.npz``.
 
-        `mechdesign.verify` proves what the directory claims; this only reads it. Raises CertificateError for a set
+        `mechdesign.certify.verify.verify` proves what the directory claims; this only reads it. Raises CertificateError for a set
         that is incomplete, damaged or malformed, or would take more than `memory` GiB: without it more than 2, or than
         16 times what its files take on the disk; and `InputError` for a file of another kind.
         """

@@ -7,7 +7,7 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csgraph
 
-from mechdesign.validation import Integers
+from mechdesign.base._arrays import Integers
 
 __all__ = ["connected", "members"]
 

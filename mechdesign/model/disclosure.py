@@ -8,7 +8,8 @@ import numpy as np
 
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.model.ties import bounds_pairs, loose
+from mechdesign.model.ties import bounds_pairs
+from mechdesign.model.ties import loose
 
 __all__ = ["disclosed", "listed"]
 

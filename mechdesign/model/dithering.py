@@ -9,11 +9,16 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError, OutsideWarning
-from mechdesign.model.domain import EARTH_RADIUS_KM, Domain
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import OutsideWarning
+from mechdesign.model.plane import EARTH_RADIUS_KM
+from mechdesign.model.domain import Domain
 from mechdesign.model.places import turned
-from mechdesign.validation import Floats, as_floats, require, require_kind
-from mechdesign.warned import warn
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import require
+from mechdesign.base._check import require_kind
+from mechdesign.base._warnings import warn
 
 __all__ = ["MEASURES", "anchor_means", "between"]
 

@@ -11,38 +11,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import nearest, printed
-from mechdesign.display import card, data_frame, points_plot
-from mechdesign.errors import InputError, InterchangedWarning
+from mechdesign.certify.exact import nearest
+from mechdesign.certify.exact import printed
+from mechdesign.base._display import card
+from mechdesign.base._display import data_frame
+from mechdesign.base._display import points_plot
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import InterchangedWarning
 from mechdesign.model import _expansions as expansions
 from mechdesign.model.lattice import Lattice
-from mechdesign.model.places import (
-    DEGREES,
-    INTERCHANGED,
-    PLANE,
-    Area,
-    Axes,
-    Borders,
-    Outside,
-    given_places,
-    locate,
-    may_be_interchanged,
-    turned,
-)
-from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
-from mechdesign.validation import (
-    LARGEST_GRID,
-    Floats,
-    Integers,
-    as_floats,
-    as_indices,
-    as_integer,
-    as_list,
-    as_number,
-    read_only,
-    require,
-)
-from mechdesign.warned import warn
+from mechdesign.model.places import DEGREES
+from mechdesign.model.places import INTERCHANGED
+from mechdesign.model.places import PLANE
+from mechdesign.model.places import Area
+from mechdesign.model.places import Axes
+from mechdesign.model.places import Borders
+from mechdesign.model.places import Outside
+from mechdesign.model.places import given_places
+from mechdesign.model.places import locate
+from mechdesign.model.places import may_be_interchanged
+from mechdesign.model.places import turned
+from mechdesign.model.plane import DEGREE_KM
+from mechdesign.model.plane import EARTH_RADIUS_KM
+from mechdesign.model.plane import Plane
+from mechdesign.base._arrays import LARGEST_GRID
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import as_indices
+from mechdesign.base._check import as_integer
+from mechdesign.base._check import as_list
+from mechdesign.base._check import as_number
+from mechdesign.base._arrays import read_only
+from mechdesign.base._arrays import require
+from mechdesign.base._warnings import warn
 
 __all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid", "GridPart"]
 

@@ -6,11 +6,15 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.errors import InputError
-from mechdesign.model.channel import EXPONENT, uniform_bits
-from mechdesign.model.lattice import Between, Lattice
+from mechdesign.base._errors import InputError
+from mechdesign.model.channel import EXPONENT
+from mechdesign.model.channel import uniform_bits
+from mechdesign.model.lattice import Between
+from mechdesign.model.lattice import Lattice
 from mechdesign.model.places import Borders
-from mechdesign.validation import Floats, Integers, as_integer
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_integer
 
 __all__ = ["dithered", "drawn_anchors"]
 

@@ -6,10 +6,14 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mechdesign.certify.claims import Claim, PairBound
-from mechdesign.errors import InfeasibleError
+from mechdesign.certify.claims import Claim
+from mechdesign.certify.claims import PairBound
+from mechdesign.base._errors import InfeasibleError
 from mechdesign.model.connectivity import connected
-from mechdesign.validation import Flags, Floats, Integers, read_only
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import read_only
 
 __all__ = ["sharing", "spread", "tied"]
 

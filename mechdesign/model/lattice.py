@@ -8,9 +8,12 @@ from fractions import Fraction
 import numpy as np
 
 from mechdesign.certify.exact import exact
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.model.places import turned
-from mechdesign.validation import Floats, Integers, as_integer, as_number
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_integer
+from mechdesign.base._check import as_number
 
 __all__ = ["Between", "Corners", "Lattice"]
 

@@ -8,22 +8,25 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.display import card, heat_map
-from mechdesign.errors import InputError
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._display import card
+from mechdesign.base._display import heat_map
+from mechdesign.base._errors import InputError
 from mechdesign.model.connectivity import connected
-from mechdesign.model.open_chain import CLOSED, Ends, OpenChain, as_ends, as_rows
+from mechdesign.model.open_chain import CLOSED
+from mechdesign.model.open_chain import Ends
+from mechdesign.model.open_chain import OpenChain
+from mechdesign.model.open_chain import as_ends
+from mechdesign.model.open_chain import as_rows
 from mechdesign.model.prior import Prior
-from mechdesign.validation import (
-    Floats,
-    as_array,
-    as_indices,
-    as_integer,
-    as_list,
-    as_nonnegative,
-    as_smoothing,
-    renamed,
-)
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_indices
+from mechdesign.base._check import as_integer
+from mechdesign.base._check import as_list
+from mechdesign.base._arrays import as_nonnegative
+from mechdesign.base._check import as_smoothing
+from mechdesign.base._check import renamed
 
 __all__ = ["MarkovChain", "VaryingChain", "chain_of", "reversed_rows", "smooth"]
 

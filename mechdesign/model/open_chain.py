@@ -8,8 +8,14 @@ from typing import Literal
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from mechdesign.errors import InputError, Total
-from mechdesign.validation import SUM_TOLERANCE, Floats, Integers, as_floats, read_only, require
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import Total
+from mechdesign.base._arrays import SUM_TOLERANCE
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import read_only
+from mechdesign.base._arrays import require
 
 __all__ = ["CLOSED", "ENDS", "ROW_OF_ZEROS", "Ends", "OpenChain", "as_ends", "as_rows"]
 

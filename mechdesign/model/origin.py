@@ -8,8 +8,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from mechdesign.errors import InputError
-from mechdesign.mappings import ReadOnlyMapping
+from mechdesign.base._errors import InputError
+from mechdesign.base._values import ReadOnlyMapping
 
 __all__ = ["STANDS_IN", "Origin", "counted_keys"]
 

@@ -9,9 +9,14 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mechdesign.errors import InputError
-from mechdesign.model.plane import DEGREE_KM, EARTH_RADIUS_KM
-from mechdesign.validation import Floats, Integers, as_array, as_floats, as_number
+from mechdesign.base._errors import InputError
+from mechdesign.model.plane import DEGREE_KM
+from mechdesign.model.plane import EARTH_RADIUS_KM
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._check import as_number
 
 __all__ = [
     "DEGREES",

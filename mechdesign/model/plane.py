@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.validation import Floats, read_only
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import read_only
 
 __all__ = ["DEGREE_KM", "EARTH_RADIUS_KM", "Plane"]
 

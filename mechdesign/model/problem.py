@@ -10,22 +10,34 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.claims import Claim, Floor
+from mechdesign.certify.claims import Claim
+from mechdesign.certify.claims import Floor
 from mechdesign.certify.costs import distortion
 from mechdesign.certify.exact import nearest
 from mechdesign.certify.stated import Stated
-from mechdesign.computed import cached_property
-from mechdesign.errors import InfeasibleError, InputError, PriorWarning
-from mechdesign.mappings import ReadOnlyMapping
+from mechdesign.base._values import cached_property
+from mechdesign.base._errors import InfeasibleError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import PriorWarning
+from mechdesign.base._values import ReadOnlyMapping
 from mechdesign.model import distances
 from mechdesign.model.channel import EXPONENT
-from mechdesign.model.dithering import anchor_means, between
+from mechdesign.model.dithering import anchor_means
+from mechdesign.model.dithering import between
 from mechdesign.model.domain import Domain
-from mechdesign.model.forbidden import sharing, spread
+from mechdesign.model.forbidden import sharing
+from mechdesign.model.forbidden import spread
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
-from mechdesign.validation import Floats, Integers, as_array, as_floats, as_list, require, require_kind, require_order
-from mechdesign.warned import warn
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._check import as_list
+from mechdesign.base._arrays import require
+from mechdesign.base._check import require_kind
+from mechdesign.base._arrays import require_order
+from mechdesign.base._warnings import warn
 
 __all__ = ["OBJECTIVES", "Problem", "largest_distortion"]
 
@@ -156,7 +168,7 @@ class Problem:
             title: What the mechanism is called.
 
         Returns:
-            The problem, to be given to `mechdesign.design`.
+            The problem, to be given to `mechdesign.synthesis.design.design`.
 
         Raises:
             InputError: No requirement has anchors, or an argument has the wrong shape.

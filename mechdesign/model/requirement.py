@@ -10,9 +10,10 @@ import numpy as np
 
 from mechdesign.certify.claims import Claim
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.model.domain import Domain
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Measured", "Requirement", "Words", "restricted"]
 

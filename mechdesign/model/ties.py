@@ -7,10 +7,12 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mechdesign.certify.claims import Claim, Floor, PairBound
+from mechdesign.certify.claims import Claim
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
 from mechdesign.certify.dithering import Dithered
 from mechdesign.model.channel import EXPONENT
-from mechdesign.validation import Integers
+from mechdesign.base._arrays import Integers
 
 __all__ = ["bounds_pairs", "loose", "untied"]
 

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from mechdesign.atomic import write_file
+from mechdesign.base._atomic import write_file
 from mechdesign.certify.texts import csv_text
 from mechdesign.graphs.check import edge_array
 
@@ -23,7 +23,8 @@ FACTS, EDGES, PICTURE = "policy.json", "policy-edges.csv", "policy.svg"
 
 def picture(domain: Domain, found: Overview) -> Figure:
     """Return the picture of a policy graph on the map of its secrets."""
-    from mechdesign.report.policy import Shown, policy_picture
+    from mechdesign.report.policy import Shown
+    from mechdesign.report.policy import policy_picture
 
     shape = found.geometry
     assert shape is not None

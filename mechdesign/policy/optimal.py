@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.graphs.builders import union
 from mechdesign.graphs.check import check_graph
 from mechdesign.graphs.exposure import protected_pairs
@@ -25,9 +25,11 @@ from mechdesign.model.forbidden import tied
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
-from mechdesign.requirements.kinds import GraphPrivacy
+from mechdesign.requirements.graph import GraphPrivacy
 from mechdesign.requirements.numbers import Number
-from mechdesign.validation import Floats, Integers, as_floats
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_floats
 
 __all__ = ["Isolated", "Within", "problem"]
 
@@ -84,7 +86,7 @@ def problem(
         title: What reports call the problem.
 
     Returns:
-        The problem, to be given to `mechdesign.design`. Its last requirement is the graph. Its `facts` say `within`,
+        The problem, to be given to `mechdesign.synthesis.design.design`. Its last requirement is the graph. Its `facts` say `within`,
         `isolated` and how many `edges_added` that graph has; the certificate of a design repeats them.
 
     Raises:

@@ -10,14 +10,25 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.geometry.hull import SensitivityHull, as_points
-from mechdesign.graphs.check import check_graph, edge_array
-from mechdesign.graphs.constraint import components, constrain, disconnected, excluded, isolated
-from mechdesign.graphs.exposure import degree_of_protection, exposed
+from mechdesign.geometry.hull import SensitivityHull
+from mechdesign.geometry.hull import as_points
+from mechdesign.graphs.check import check_graph
+from mechdesign.graphs.check import edge_array
+from mechdesign.graphs.constraint import components
+from mechdesign.graphs.constraint import constrain
+from mechdesign.graphs.constraint import disconnected
+from mechdesign.graphs.constraint import excluded
+from mechdesign.graphs.constraint import isolated
+from mechdesign.graphs.exposure import degree_of_protection
+from mechdesign.graphs.exposure import exposed
 from mechdesign.graphs.hulls import hull_between
-from mechdesign.graphs.repairs import Method, Repair, repair
+from mechdesign.graphs.repairs import Method
+from mechdesign.graphs.repairs import Repair
+from mechdesign.graphs.repairs import repair
 from mechdesign.model.domain import Domain
-from mechdesign.validation import Floats, Integers, as_array
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
 
 __all__ = ["Geometry", "Overview", "overview"]
 

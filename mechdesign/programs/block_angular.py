@@ -6,8 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.errors import InputError
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = [
     "BlockMultipliers",

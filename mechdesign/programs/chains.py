@@ -6,7 +6,7 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["implied_exponents", "near_exponents"]
 

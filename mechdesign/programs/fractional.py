@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sparse
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["CharnesCooper", "FractionalProgram", "charnes_cooper", "dinkelbach"]
 

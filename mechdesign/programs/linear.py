@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sparse
 
-from mechdesign.errors import InputError
-from mechdesign.mappings import ReadOnlyMapping
-from mechdesign.validation import Floats
+from mechdesign.base._errors import InputError
+from mechdesign.base._values import ReadOnlyMapping
+from mechdesign.base._arrays import Floats
 
 __all__ = ["LinearProgram", "Residuals", "residuals"]
 

@@ -8,9 +8,9 @@ from collections.abc import Iterator, Mapping, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["to_mps"]
 

@@ -6,8 +6,10 @@ them, in the order asked for; ``results.parquet`` too where pyarrow is installed
 
 from mechdesign.records.environment import environment
 from mechdesign.records.identity import identity
-from mechdesign.records.row import Row, State
-from mechdesign.records.store import Request, Store
+from mechdesign.records.row import Row
+from mechdesign.records.row import State
+from mechdesign.records.store import Request
+from mechdesign.records.store import Store
 from mechdesign.records.table import tabulate
 
 __all__ = ["Request", "Row", "State", "Store", "environment", "identity", "tabulate"]

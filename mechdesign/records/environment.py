@@ -13,8 +13,8 @@ from typing import Any
 import numpy as np
 from threadpoolctl import threadpool_info
 
-from mechdesign.processors import count_processors
-from mechdesign.version import __version__
+from mechdesign.base._machine import count_processors
+from mechdesign.base._version import __version__
 
 __all__ = ["environment", "processor"]
 

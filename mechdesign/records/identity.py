@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from mechdesign.certify.exact import exact_text
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 __all__ = ["canonical", "identity"]
 

@@ -10,8 +10,8 @@ from typing import Any
 
 import msgspec
 
-from mechdesign.atomic import write_file
-from mechdesign.errors import RecordsError
+from mechdesign.base._atomic import write_file
+from mechdesign.base._errors import RecordsError
 from mechdesign.records.identity import canonical
 
 __all__ = ["Row", "State", "Value", "read_row", "write_row"]

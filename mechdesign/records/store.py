@@ -13,16 +13,21 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from mechdesign.atomic import write_file
-from mechdesign.computed import cached_property
-from mechdesign.errors import ExportError, InputError, RecordsError
-from mechdesign.mappings import ReadOnlyMapping
+from mechdesign.base._atomic import write_file
+from mechdesign.base._values import cached_property
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import RecordsError
+from mechdesign.base._values import ReadOnlyMapping
 from mechdesign.records.environment import environment
-from mechdesign.records.identity import canonical, identity
-from mechdesign.records.row import Row, read_row, write_row
+from mechdesign.records.identity import canonical
+from mechdesign.records.identity import identity
+from mechdesign.records.row import Row
+from mechdesign.records.row import read_row
+from mechdesign.records.row import write_row
 from mechdesign.records.table import write_table
-from mechdesign.sharing import why_unlocked
-from mechdesign.version import __version__
+from mechdesign.base._locks import why_unlocked
+from mechdesign.base._version import __version__
 
 __all__ = ["Request", "Store"]
 

@@ -9,9 +9,11 @@ from collections.abc import Iterable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from mechdesign.atomic import write_file
-from mechdesign.certify.texts import csv_text, from_cell
-from mechdesign.records.row import Row, Value
+from mechdesign.base._atomic import write_file
+from mechdesign.certify.texts import csv_text
+from mechdesign.certify.texts import from_cell
+from mechdesign.records.row import Row
+from mechdesign.records.row import Value
 
 __all__ = ["read_table", "tabulate", "write_table"]
 

@@ -9,7 +9,8 @@ import numpy as np
 
 from mechdesign.model.domain import Domain
 from mechdesign.release.adversary import Beliefs
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Accuracy", "accuracy"]
 

@@ -14,15 +14,18 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.certify.exact import float_up
 from mechdesign.certify.exponential import ln_upper
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.knorm import KNormMechanism
 from mechdesign.model.channel import Channel
 from mechdesign.model.prior import Prior
 from mechdesign.release.stage import Stage
-from mechdesign.validation import Floats, Integers, as_array, require_kind
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._check import require_kind
 
 __all__ = ["AdversarialPrivacy", "adversarial_level", "adversarial_privacy"]
 

@@ -15,17 +15,29 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.errors import InputError
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._errors import InputError
 from mechdesign.graphs.exposure import degree_of_protection
-from mechdesign.model.markov import MarkovChain, VaryingChain
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import VaryingChain
 from mechdesign.model.prior import Prior
-from mechdesign.release.composition import hull_level, stages_of
-from mechdesign.release.filter import Transition, as_chain, as_initial, forward
+from mechdesign.graphs.hulls import hull_level
+from mechdesign.release.composition import stages_of
+from mechdesign.release.filter import Transition
+from mechdesign.release.filter import as_chain
+from mechdesign.release.filter import as_initial
+from mechdesign.release.filter import forward
 from mechdesign.release.outcome import Release
 from mechdesign.release.smoothing import backward
 from mechdesign.release.stage import Stage
-from mechdesign.validation import Floats, Integers, as_array, as_floats, as_indices, read_only, require, require_kind
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import as_indices
+from mechdesign.base._arrays import read_only
+from mechdesign.base._arrays import require
+from mechdesign.base._check import require_kind
 
 __all__ = ["Adversary", "Beliefs", "degrees_against", "degrees_of", "expected_error", "level_against"]
 

@@ -19,15 +19,21 @@ from fractions import Fraction
 
 import networkx as nx
 
-from mechdesign.certify.exact import exact_text, float_up, printed, text_up
-from mechdesign.errors import InputError
+from mechdesign.certify.exact import exact_text
+from mechdesign.certify.exact import float_up
+from mechdesign.certify.exact import printed
+from mechdesign.certify.exact import text_up
+from mechdesign.base._errors import InputError
 from mechdesign.graphs.check import check_graph
 from mechdesign.graphs.hulls import hull_level
-from mechdesign.mechanisms.mechanism import Mechanism, graph_level
+from mechdesign.mechanisms.mechanism import Mechanism
+from mechdesign.mechanisms.mechanism import graph_level
 from mechdesign.release.outcome import Release
 from mechdesign.release.stage import Stage
-from mechdesign.requirements.numbers import Number, positive
-from mechdesign.validation import as_list, require_kind
+from mechdesign.requirements.numbers import Number
+from mechdesign.requirements.numbers import positive
+from mechdesign.base._check import as_list
+from mechdesign.base._check import require_kind
 
 __all__ = ["Composition", "compose", "compose_graphs", "hull_level", "stage_level", "stages_of"]
 

@@ -15,11 +15,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.errors import InputError
-from mechdesign.model.markov import MarkovChain, VaryingChain
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._errors import InputError
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import VaryingChain
 from mechdesign.model.prior import Prior
-from mechdesign.validation import Floats, as_array, as_floats, read_only, renamed, require
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import read_only
+from mechdesign.base._check import renamed
+from mechdesign.base._arrays import require
 
 __all__ = ["Filtered", "Transition", "as_chain", "as_initial", "forward", "log_mix", "logarithm", "predict", "update"]
 

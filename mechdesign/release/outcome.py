@@ -11,7 +11,8 @@ from mechdesign.certify.certificate import Certificate
 from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.repairs import Repair
 from mechdesign.release.stage import Stage
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Release"]
 

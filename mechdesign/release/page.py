@@ -6,12 +6,20 @@ import math
 from collections.abc import Iterator
 from typing import Protocol
 
-from mechdesign.certify.exact import exact_text, printed, text_up
+from mechdesign.certify.exact import exact_text
+from mechdesign.certify.exact import printed
+from mechdesign.certify.exact import text_up
 from mechdesign.release.accuracy import accuracy
 from mechdesign.release.history import History
-from mechdesign.release.pictures import Drawable, over_time, trace_map
+from mechdesign.release.pictures import Drawable
+from mechdesign.release.pictures import over_time
+from mechdesign.release.pictures import trace_map
 from mechdesign.report import maps
-from mechdesign.report.document import document, figure, section, table, text
+from mechdesign.report.document import document
+from mechdesign.report.document import figure
+from mechdesign.report.document import section
+from mechdesign.report.document import table
+from mechdesign.report.document import text
 from mechdesign.report.numbers import short
 from mechdesign.report.words import plain
 

@@ -18,8 +18,9 @@ from mechdesign.release.composition import Composition
 from mechdesign.release.outcome import Release
 from mechdesign.report import maps
 from mechdesign.report.style import figure_bytes
-from mechdesign.report.traces import over_time_picture, trace_picture
-from mechdesign.validation import Integers
+from mechdesign.report.traces import over_time_picture
+from mechdesign.report.traces import trace_picture
+from mechdesign.base._arrays import Integers
 
 __all__ = ["over_time", "private_files", "public_pictures", "trace_map"]
 

@@ -19,31 +19,43 @@ from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact
 from mechdesign.certify.texts import require_plain_texts
-from mechdesign.computed import cached_property
-from mechdesign.errors import InputError
+from mechdesign.base._values import cached_property
+from mechdesign.base._errors import InputError
 from mechdesign.geometry.diagrams import nearest
 from mechdesign.geometry.hull import as_points
 from mechdesign.graphs.check import check_graph
-from mechdesign.graphs.constraint import constrain, delta_set, disconnected, isolated
+from mechdesign.graphs.constraint import constrain
+from mechdesign.graphs.constraint import delta_set
+from mechdesign.graphs.constraint import disconnected
+from mechdesign.graphs.constraint import isolated
 from mechdesign.graphs.exposure import protected_pairs
 from mechdesign.graphs.hulls import sensitivity_hull
 from mechdesign.graphs.repairs import Method as RepairMethod
-from mechdesign.graphs.repairs import Repair, repair
+from mechdesign.graphs.repairs import Repair
+from mechdesign.graphs.repairs import repair
 from mechdesign.mechanisms.knorm import HullChoice
 from mechdesign.mechanisms.mechanism import Mechanism
-from mechdesign.mechanisms.registry import MECHANISMS, find
+from mechdesign.mechanisms.registry import MECHANISMS
+from mechdesign.mechanisms.registry import find
 from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.policy.optimal import Within
 from mechdesign.policy.optimal import problem as policy_problem
 from mechdesign.release.problem import merged
-from mechdesign.release.stage import Fitted, Stage
+from mechdesign.release.stage import Fitted
+from mechdesign.release.stage import Stage
 from mechdesign.requirements.numbers import Number
-from mechdesign.sharing import ProcessLock
+from mechdesign.base._locks import ProcessLock
 from mechdesign.synthesis.design import synthesise
-from mechdesign.synthesis.settings import TOLERANCE, SolveSettings
-from mechdesign.validation import Floats, Integers, as_floats, as_number, read_only, require
+from mechdesign.synthesis.settings import TOLERANCE
+from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._check import as_number
+from mechdesign.base._arrays import read_only
+from mechdesign.base._arrays import require
 
 __all__ = ["OPTIMAL", "Planner", "RepairMethod", "Repaired", "check_mechanism"]
 
@@ -71,7 +83,7 @@ _EDGE_BYTES = 300
 class Planner:
     """Makes a `Stage` of a time and a belief; what it has fitted to a constrained domain it keeps for the next time.
 
-    Arguments are those of `mechdesign.release.Trace`. A planner may serve many traces.
+    Arguments are those of `mechdesign.release.trace.Trace`. A planner may serve many traces.
     """
 
     def __init__(

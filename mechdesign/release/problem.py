@@ -11,14 +11,16 @@ from mechdesign.certify.certificate import certify
 from mechdesign.certify.evidence import Evidence
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.domain import Domain
-from mechdesign.model.origin import STANDS_IN, Origin
+from mechdesign.model.origin import STANDS_IN
+from mechdesign.model.origin import Origin
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
-from mechdesign.requirements.kinds import GraphPrivacy
+from mechdesign.requirements.graph import GraphPrivacy
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.summary import SolveSummary
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["merged", "stated_problem", "without_prior"]
 

@@ -10,32 +10,37 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from mechdesign.certify.exact import exact_text
-from mechdesign.computed import cached_property
-from mechdesign.errors import ReportError
-from mechdesign.export.files import NO_FILES, Files, further_files
+from mechdesign.base._values import cached_property
+from mechdesign.base._errors import ReportError
+from mechdesign.export.files import NO_FILES
+from mechdesign.export.files import Files
+from mechdesign.export.files import further_files
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain, VaryingChain
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import VaryingChain
 from mechdesign.model.prior import Prior
-from mechdesign.release.adversary import Adversary, Beliefs
-from mechdesign.release.composition import Composition, compose
-from mechdesign.release.files import (
-    OUTPUTS,
-    OWN,
-    STEPS,
-    check_release_target,
-    manifest,
-    outputs_csv,
-    steps_json,
-    write_channels,
-    write_files,
-    write_outputs,
-)
+from mechdesign.release.adversary import Adversary
+from mechdesign.release.adversary import Beliefs
+from mechdesign.release.composition import Composition
+from mechdesign.release.composition import compose
+from mechdesign.release.files import OUTPUTS
+from mechdesign.release.files import OWN
+from mechdesign.release.files import STEPS
+from mechdesign.release.files import check_release_target
+from mechdesign.release.files import manifest
+from mechdesign.release.files import outputs_csv
+from mechdesign.release.files import steps_json
+from mechdesign.release.files import write_channels
+from mechdesign.release.files import write_files
+from mechdesign.release.files import write_outputs
 from mechdesign.release.history import History
 from mechdesign.release.outcome import Release
 from mechdesign.release.problem import without_prior
 from mechdesign.synthesis.certified import Design
-from mechdesign.validation import Floats, Integers, as_path
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_path
 
 if TYPE_CHECKING:
     import os
@@ -176,7 +181,7 @@ class ReleasedTrace:
             folder: A folder.
             files: Further files that may be published, by name, or a function that returns them for this trace. It is
                 called when the outputs and the proofs are written, and the manifest holds the digests of all.
-            channels: Write the channel of each step, too, for `mechdesign.verify`. Unless `history` lets them tell the
+            channels: Write the channel of each step, too, for `mechdesign.certify.verify.verify`. Unless `history` lets them tell the
                 prior, a uniform one stands in its place, and nothing is claimed of costs.
             force: Write into a folder that holds other files, beside them.
             overwrite: Replace a release that stands there; a rehearsal is always replaced.

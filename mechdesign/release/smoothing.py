@@ -10,11 +10,19 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.model.markov import MarkovChain, VaryingChain
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import VaryingChain
 from mechdesign.model.prior import Prior
-from mechdesign.release.filter import Filtered, Transition, as_chain, forward, log_mix, update
-from mechdesign.validation import Floats, as_floats, read_only
+from mechdesign.release.filter import Filtered
+from mechdesign.release.filter import Transition
+from mechdesign.release.filter import as_chain
+from mechdesign.release.filter import forward
+from mechdesign.release.filter import log_mix
+from mechdesign.release.filter import update
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import read_only
 
 __all__ = ["backward", "smooth"]
 

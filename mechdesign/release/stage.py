@@ -20,26 +20,35 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign import interrupts
-from mechdesign.accounting.ledger import Entry, Ledger
-from mechdesign.certify.certificate import Certificate, certify
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.accounting.ledger_file import Entry
+from mechdesign.accounting.ledger import Ledger
+from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.certificate import certify
 from mechdesign.certify.claims import PairBound
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.privacy import realised
-from mechdesign.computed import cached_property
-from mechdesign.errors import InputError
+from mechdesign.base._values import cached_property
+from mechdesign.base._errors import InputError
 from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.repairs import Repair
-from mechdesign.mechanisms.knorm import HullChoice, KNormMechanism
+from mechdesign.mechanisms.knorm import HullChoice
+from mechdesign.mechanisms.knorm import KNormMechanism
 from mechdesign.mechanisms.mechanism import Mechanism
-from mechdesign.model.channel import EXPONENT, Channel
+from mechdesign.model.channel import EXPONENT
+from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.release.filter import logarithm
-from mechdesign.release.problem import merged, stated_problem
+from mechdesign.release.problem import merged
+from mechdesign.release.problem import stated_problem
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.summary import SolveSummary
-from mechdesign.validation import Floats, Integers, as_generator, as_integer, read_only
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_generator
+from mechdesign.base._check import as_integer
+from mechdesign.base._arrays import read_only
 
 __all__ = ["Fitted", "Stage"]
 

@@ -13,21 +13,36 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.errors import InputError, TraceError
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import TraceError
 from mechdesign.mechanisms.knorm import HullChoice
 from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain, VaryingChain
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import VaryingChain
 from mechdesign.model.prior import Prior
 from mechdesign.policy.optimal import Within
-from mechdesign.release.filter import Transition, as_chain, as_initial, logarithm, predict, update
+from mechdesign.release.filter import Transition
+from mechdesign.release.filter import as_chain
+from mechdesign.release.filter import as_initial
+from mechdesign.release.filter import logarithm
+from mechdesign.release.filter import predict
+from mechdesign.release.filter import update
 from mechdesign.release.outcome import Release
-from mechdesign.release.planner import Planner, Repaired, RepairMethod
+from mechdesign.release.planner import Planner
+from mechdesign.release.planner import Repaired
+from mechdesign.graphs.repairs import Method
 from mechdesign.release.stage import Stage
-from mechdesign.requirements.numbers import Number, positive
-from mechdesign.sharing import ProcessLock
+from mechdesign.requirements.numbers import Number
+from mechdesign.requirements.numbers import positive
+from mechdesign.base._locks import ProcessLock
 from mechdesign.synthesis.settings import TOLERANCE
-from mechdesign.validation import Floats, as_floats, as_generator, as_integer, read_only, require
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._check import as_generator
+from mechdesign.base._check import as_integer
+from mechdesign.base._arrays import read_only
+from mechdesign.base._arrays import require
 
 __all__ = ["Trace"]
 
@@ -48,17 +63,17 @@ class Trace:
         graph: the policy graph; its nodes are 0, …, n−1.
         epsilon: ε in nats per edge, for each release.
         transition: the Markov chain that the adversary knows, (n, n), or one for each step: a
-            `mechdesign.release.VaryingChain`, or an array (steps − 1, n, n). Channels and costs, which are public,
+            `mechdesign.model.markov.VaryingChain`, or an array (steps − 1, n, n). Channels and costs, which are public,
             depend on it: where it was counted in the data of a person, they tell of these data.
         initial: the distribution of the state at the first time, before anything is released, (n,); likewise.
         mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name that
-            `mechdesign.mechanisms.available` lists; or "lp", the channel of least expected cost, designed anew for the
+            `mechdesign.mechanisms.registry.available` lists; or "lp", the channel of least expected cost, designed anew for the
             belief of each time.
         delta: the constrained domain is the set of all states of positive probability, or, with a δ in [0, 1), the
             δ-location set: the fewest states of probability at least 1 − δ. A true state outside the latter is released
             as the nearest state in it (see `mechdesign.release.stage`); outside the former it is an error.
         repair: how states that the constrained domain disconnects and exposes are protected, see
-            `mechdesign.graphs.repair`; None leaves them exposed.
+            `mechdesign.graphs.repairs.repair`; None leaves them exposed.
         repaired: whom a repair protects. "disconnected": states with edges in the policy, all to states that are not
             possible (PGLP, Definition 11). A state without an edge in the policy needs no protection (Lemma 1): with
             the hull of its component, and by "lp", it is released as it is, unless a repair joins another state to it;
@@ -72,7 +87,7 @@ class Trace:
         cost: what "lp" minimises, (n, n), cost of releasing o when s is true; Euclidean distances unless given.
         tolerance: the relative gap asked of "lp"; the certificate says what was reached.
         solving: how "lp" is solved at each step: solver, time_limit, rows, options or threads of
-            `mechdesign.design`.
+            `mechdesign.synthesis.design.design`.
         rng: a NumPy generator or a seed, for reproducible outputs; without it the bits of the operating system.
         ledger: records ε of each release before it is drawn, and refuses the one that would pass its budget. Stages
             carry it: each of their draws is charged, too. Of what is drawn from `Stage.channel` or `Stage.design` it
@@ -108,7 +123,7 @@ class Trace:
         mechanism: str = "planar-isotropic",
         *,
         delta: Number | None = None,
-        repair: RepairMethod | None = "area",
+        repair: Method | None = "area",
         repaired: Repaired = "disconnected",
         hull: HullChoice = "component",
         within: Within = "component",
@@ -197,7 +212,7 @@ class Trace:
     def step(self, true_state: int | str, *, epsilon: Number | None = None, same_time: bool = False) -> Release:
         """Release the state of the next time: its index, or its label.
 
-        `epsilon` is the budget of this release alone, such as one of `mechdesign.leakage.allocate_budget`. With
+        `epsilon` is the budget of this release alone, such as one of `mechdesign.leakage.budgets.allocate_budget`. With
         `same_time` the state is that of the last release once more: nothing moves, and the budgets add up (DPHMM,
         Theorem 7.1); see `compose`.
 

@@ -11,10 +11,12 @@ from mechdesign.attacks import attack
 from mechdesign.certify.claims import Floor
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
-from mechdesign.report.document import section, table, text
+from mechdesign.report.document import section
+from mechdesign.report.document import table
+from mechdesign.report.document import text
 from mechdesign.report.numbers import short
 from mechdesign.report.words import recognised
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Adversary", "adversaries", "adversaries_section"]
 

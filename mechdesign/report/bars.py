@@ -7,9 +7,14 @@ from collections.abc import Sequence
 from html import escape
 
 from mechdesign.report.charts import framed
-from mechdesign.report.dots import Met, _bracket, _how_met, _ratio
-from mechdesign.report.references import NO_INFORMATION, Reference
-from mechdesign.report.scales import power, short
+from mechdesign.report.dots import Met
+from mechdesign.report.dots import _bracket
+from mechdesign.report.dots import _how_met
+from mechdesign.report.dots import _ratio
+from mechdesign.report.references import NO_INFORMATION
+from mechdesign.report.references import Reference
+from mechdesign.report.numbers import power
+from mechdesign.report.numbers import short
 from mechdesign.report.words import plain
 
 __all__ = ["cost_bars", "requirement_bars"]

@@ -13,15 +13,22 @@ import numpy as np
 
 from mechdesign.attacks import attack
 from mechdesign.certify import privacy
-from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
 from mechdesign.certify.dithering import Dithered
 from mechdesign.mechanisms.planar_laplace import planar_laplace
-from mechdesign.model.channel import EXPONENT, Channel
+from mechdesign.model.channel import EXPONENT
+from mechdesign.model.channel import Channel
 from mechdesign.model.distances import euclidean
 from mechdesign.model.problem import Problem
-from mechdesign.report.references import NO_INFORMATION, Reference, combined_bound
-from mechdesign.report.words import answers, attack_measure
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.report.references import NO_INFORMATION
+from mechdesign.report.references import Reference
+from mechdesign.report.references import combined_bound
+from mechdesign.report.words import answers
+from mechdesign.report.words import attack_measure
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Baseline", "baselines", "bounds", "exponential", "reference_costs", "tight_epsilons"]
 

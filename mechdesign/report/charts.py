@@ -12,10 +12,16 @@ from html import escape
 
 import numpy as np
 
-from mechdesign.report.scales import Scale, levels, ticks
-from mechdesign.report.views import TALLEST, WIDTH, View
+from mechdesign.report.scales import Scale
+from mechdesign.report.scales import levels
+from mechdesign.report.scales import ticks
+from mechdesign.report.views import TALLEST
+from mechdesign.report.views import WIDTH
+from mechdesign.report.views import View
 from mechdesign.report.words import plain
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["HATCH", "Panel", "framed", "key", "panel", "panels"]
 

@@ -10,21 +10,36 @@ from html import escape
 import numpy as np
 
 from mechdesign.attacks import attack
-from mechdesign.certify.certificate import Certificate, Checked
+from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.certificate import Checked
 from mechdesign.certify.revealed import revealed
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.report.charts import Panel, framed, key, panels
-from mechdesign.report.document import document, section, table, text
+from mechdesign.report.charts import Panel
+from mechdesign.report.charts import framed
+from mechdesign.report.charts import key
+from mechdesign.report.charts import panels
+from mechdesign.report.document import document
+from mechdesign.report.document import section
+from mechdesign.report.document import table
+from mechdesign.report.document import text
 from mechdesign.report.explorer import series_block
-from mechdesign.report.names import claimants, requirement_name
-from mechdesign.report.numbers import bounded, power, short
+from mechdesign.report.names import claimants
+from mechdesign.report.names import requirement_name
+from mechdesign.report.numbers import bounded
+from mechdesign.report.numbers import power
+from mechdesign.report.numbers import short
 from mechdesign.report.plot import most_likely
-from mechdesign.report.scales import error_scale, probability_scale
-from mechdesign.report.views import name_of, view
-from mechdesign.report.words import answers, attack_measure, cost_measure, plain
-from mechdesign.validation import Floats
+from mechdesign.report.scales import error_scale
+from mechdesign.report.scales import probability_scale
+from mechdesign.report.views import name_of
+from mechdesign.report.views import view
+from mechdesign.report.words import answers
+from mechdesign.report.words import attack_measure
+from mechdesign.report.words import cost_measure
+from mechdesign.report.words import plain
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Compared", "compared", "differences", "html", "rows"]
 

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.claims import RatioBound
-from mechdesign.certify.dithering import EUCLIDEAN, Dithered
+from mechdesign.certify.dithering import EUCLIDEAN
+from mechdesign.certify.dithering import Dithered
 from mechdesign.model.problem import Problem
-from mechdesign.report.document import section, table, text
+from mechdesign.report.document import section
+from mechdesign.report.document import table
+from mechdesign.report.document import text
 from mechdesign.report.numbers import short
 
 __all__ = ["coordinates_section"]

@@ -13,7 +13,8 @@ from itertools import zip_longest
 
 from matplotlib.figure import Figure
 
-from mechdesign.report.charts import HATCH, framed
+from mechdesign.report.charts import HATCH
+from mechdesign.report.charts import framed
 from mechdesign.report.scales import ramps
 from mechdesign.report.style import narrow
 from mechdesign.report.svg import inline_svg

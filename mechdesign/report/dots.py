@@ -10,9 +10,19 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from mechdesign.report.frame import round_ticks
-from mechdesign.report.references import NO_INFORMATION, Reference
-from mechdesign.report.scales import percent, power, relative, short
-from mechdesign.report.style import ACCENT, INK, MUTED, RULE, drawn, headline, new_figure
+from mechdesign.report.references import NO_INFORMATION
+from mechdesign.report.references import Reference
+from mechdesign.report.numbers import percent
+from mechdesign.report.numbers import power
+from mechdesign.report.numbers import relative
+from mechdesign.report.numbers import short
+from mechdesign.report.style import ACCENT
+from mechdesign.report.style import INK
+from mechdesign.report.style import MUTED
+from mechdesign.report.style import RULE
+from mechdesign.report.style import drawn
+from mechdesign.report.style import headline
+from mechdesign.report.style import new_figure
 
 __all__ = ["Met", "cost_picture", "requirements_picture"]
 

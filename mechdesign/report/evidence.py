@@ -7,8 +7,11 @@ from html import escape
 from mechdesign.certify.certificate import Certificate
 from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
-from mechdesign.report.document import section, table, text
-from mechdesign.report.proved import proved, stated
+from mechdesign.report.document import section
+from mechdesign.report.document import table
+from mechdesign.report.document import text
+from mechdesign.report.proved import proved
+from mechdesign.report.proved import stated
 from mechdesign.report.words import plain
 
 __all__ = ["evidence_section"]

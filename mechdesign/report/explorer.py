@@ -12,10 +12,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.report.charts import Panel, framed, key, panels
-from mechdesign.report.scales import LEVELS, Scale, probability_scale
-from mechdesign.report.views import View, name_of
-from mechdesign.validation import Floats
+from mechdesign.report.charts import Panel
+from mechdesign.report.charts import framed
+from mechdesign.report.charts import key
+from mechdesign.report.charts import panels
+from mechdesign.report.scales import LEVELS
+from mechdesign.report.scales import Scale
+from mechdesign.report.scales import probability_scale
+from mechdesign.report.views import View
+from mechdesign.report.views import name_of
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Explored", "beliefs", "data_block", "decoded", "encoded", "explore", "explorer", "series_block"]
 

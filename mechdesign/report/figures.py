@@ -1,9 +1,9 @@
 """Figures of designs, for papers and notebooks: plain Matplotlib figures, apart from pyplot and the user's settings.
 
-Each function takes a `mechdesign.Design`, or anything with its `problem`, `channel` and `certificate`, and returns a
+Each function takes a `mechdesign.synthesis.certified.Design`, or anything with its `problem`, `channel` and `certificate`, and returns a
 `matplotlib.figure.Figure`; `save_figure` writes one in the format that the ending of a file name says, the same bytes
 every time. Where secrets have places the figures are maps, else bars. The report of a design shows the same, and its
-maps can be asked (`mechdesign.Design.save`).
+maps can be asked (`mechdesign.synthesis.certified.Design.save`).
 
 >>> import mechdesign as md
 >>> distance = md.distances.euclidean(square := md.Domain.grid(2, 2, 2.0, 2.0))
@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING, Protocol
 import networkx as nx
 from numpy.typing import ArrayLike
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.errors import InputError
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.report.leakage_figures import allocation as leakage_allocation
 from mechdesign.report.leakage_figures import correlation_strength as leakage_correlation_strength
@@ -32,7 +32,10 @@ from mechdesign.report.leakage_figures import utility as leakage_utility
 from mechdesign.report.style import save_figure
 from mechdesign.report.table_figures import comparison_picture as compare_counts
 from mechdesign.report.table_figures import release_picture as release
-from mechdesign.validation import as_array, as_indices, as_integer, require_kind
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_indices
+from mechdesign.base._check import as_integer
+from mechdesign.base._check import require_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -123,7 +126,8 @@ def errors(design: Designed) -> Figure:
 def costs(design: Designed) -> Figure:
     """Show the certified cost between its lower bound and the costs of other mechanisms."""
     _require_design(design)
-    from mechdesign.report.baselines import baselines, reference_costs
+    from mechdesign.report.baselines import baselines
+    from mechdesign.report.baselines import reference_costs
     from mechdesign.report.dots import cost_picture
     from mechdesign.report.words import cost_measure
 

@@ -8,12 +8,14 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from mechdesign.model.domain import Domain, Grid
+from mechdesign.model.domain import Domain
+from mechdesign.model.domain import Grid
 from mechdesign.model.places import turned
-from mechdesign.report.scales import short
-from mechdesign.report.style import INK, RULE
+from mechdesign.report.numbers import short
+from mechdesign.report.style import INK
+from mechdesign.report.style import RULE
 from mechdesign.report.words import clip
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = [
     "LONGEST",

@@ -17,7 +17,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
 
-from mechdesign.leakage.budgets import allocate_budget, constant_budget
+from mechdesign.leakage.budgets import allocate_budget
+from mechdesign.leakage.budgets import constant_budget
 from mechdesign.leakage.cao2019 import algorithm2
 from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.loss import LossFunction
@@ -25,7 +26,9 @@ from mechdesign.leakage.recursion import backward as backward_leakage
 from mechdesign.leakage.recursion import forward as forward_leakage
 from mechdesign.leakage.recursion import temporal
 from mechdesign.model.markov import smooth
-from mechdesign.validation import Floats, as_array, as_budgets
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_budgets
 
 __all__ = [
     "allocation",

@@ -16,11 +16,17 @@ from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
 from mechdesign.model.domain import Domain
-from mechdesign.report.frame import LONGEST, borders, extent, frame, in_unit, round_ticks
+from mechdesign.report.frame import LONGEST
+from mechdesign.report.frame import borders
+from mechdesign.report.frame import extent
+from mechdesign.report.frame import frame
+from mechdesign.report.frame import in_unit
+from mechdesign.report.frame import round_ticks
 from mechdesign.report.scales import Scale
-from mechdesign.report.style import ACCENT, MUTED
+from mechdesign.report.style import ACCENT
+from mechdesign.report.style import MUTED
 from mechdesign.report.words import clip
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Kind", "along", "bar_room", "draw", "kind", "mark_place", "panel_size", "scale_bar", "zero_key"]
 

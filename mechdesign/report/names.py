@@ -7,10 +7,13 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mechdesign.model.problem import Problem
-from mechdesign.model.requirement import Requirement, Words
+from mechdesign.model.requirement import Requirement
+from mechdesign.model.requirement import Words
 from mechdesign.report.numbers import short
-from mechdesign.report.words import Measure, decimal, recognised
-from mechdesign.validation import Floats
+from mechdesign.report.words import Measure
+from mechdesign.report.words import decimal
+from mechdesign.report.words import recognised
+from mechdesign.base._arrays import Floats
 
 __all__ = ["InWords", "claim_names", "claimants", "requirement_name"]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 
-from mechdesign.arithmetic import decimals
+from mechdesign.base._arithmetic import decimals
 
 __all__ = ["bounded", "percent", "power", "relative", "short"]
 

@@ -6,8 +6,9 @@ import numpy as np
 
 from mechdesign.data.outline import Outline
 from mechdesign.report.frame import plane_of
-from mechdesign.report.views import WIDTH, View
-from mechdesign.validation import Floats
+from mechdesign.report.views import WIDTH
+from mechdesign.report.views import View
+from mechdesign.base._arrays import Floats
 
 __all__ = ["outline_path"]
 

@@ -15,24 +15,41 @@ from mechdesign.attacks import attack
 from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.revealed import revealed
 from mechdesign.data.outline import Outline
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.model.channel import Channel
 from mechdesign.model.disclosure import disclosed
 from mechdesign.model.forbidden import tied
-from mechdesign.model.origin import STANDS_IN, Origin
+from mechdesign.model.origin import STANDS_IN
+from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
-from mechdesign.report import bars, pictures, plot, policy
+from mechdesign.report import bars
+from mechdesign.report import pictures
+from mechdesign.report import plot
+from mechdesign.report import policy
 from mechdesign.report.adversaries import adversaries_section
-from mechdesign.report.baselines import Baseline, baselines, reference_costs
+from mechdesign.report.baselines import Baseline
+from mechdesign.report.baselines import baselines
+from mechdesign.report.baselines import reference_costs
 from mechdesign.report.coordinates import coordinates_section
-from mechdesign.report.document import document, figure, section, table, text
+from mechdesign.report.document import document
+from mechdesign.report.document import figure
+from mechdesign.report.document import section
+from mechdesign.report.document import table
+from mechdesign.report.document import text
 from mechdesign.report.evidence import evidence_section
 from mechdesign.report.names import claim_names
-from mechdesign.report.numbers import bounded, power, short
+from mechdesign.report.numbers import bounded
+from mechdesign.report.numbers import power
+from mechdesign.report.numbers import short
 from mechdesign.report.private import private
-from mechdesign.report.sentences import met, summary
+from mechdesign.report.sentences import met
+from mechdesign.report.sentences import summary
 from mechdesign.report.side_by_side import side_by_side
-from mechdesign.report.words import Measure, attack_measure, cost_measure, decimal, plain
+from mechdesign.report.words import Measure
+from mechdesign.report.words import attack_measure
+from mechdesign.report.words import cost_measure
+from mechdesign.report.words import decimal
+from mechdesign.report.words import plain
 from mechdesign.requirements.graph import graph_requirements
 
 __all__ = ["html"]

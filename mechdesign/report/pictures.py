@@ -11,15 +11,31 @@ from mechdesign.data.outline import Outline
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.report.charts import Panel, framed, key, panel, panels
-from mechdesign.report.explorer import Explored, data_block, explore, explorer
+from mechdesign.report.charts import Panel
+from mechdesign.report.charts import framed
+from mechdesign.report.charts import key
+from mechdesign.report.charts import panel
+from mechdesign.report.charts import panels
+from mechdesign.report.explorer import Explored
+from mechdesign.report.explorer import data_block
+from mechdesign.report.explorer import explore
+from mechdesign.report.explorer import explorer
 from mechdesign.report.outlines import outline_path
-from mechdesign.report.plot import _own_place, error_finding, most_likely, outputs_finding, prior_finding
-from mechdesign.report.scales import error_scale, percent, probability_scale
+from mechdesign.report.plot import _own_place
+from mechdesign.report.plot import error_finding
+from mechdesign.report.plot import most_likely
+from mechdesign.report.plot import outputs_finding
+from mechdesign.report.plot import prior_finding
+from mechdesign.report.scales import error_scale
+from mechdesign.report.numbers import percent
+from mechdesign.report.scales import probability_scale
 from mechdesign.report.scatter import against_prior
-from mechdesign.report.views import View, name_of, view
-from mechdesign.report.words import answers, plain
-from mechdesign.validation import Floats
+from mechdesign.report.views import View
+from mechdesign.report.views import name_of
+from mechdesign.report.views import view
+from mechdesign.report.words import answers
+from mechdesign.report.words import plain
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Pictures", "pictures"]
 

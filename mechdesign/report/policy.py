@@ -15,13 +15,26 @@ from matplotlib.patches import Polygon, Rectangle
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.report import maps
-from mechdesign.report.frame import borders, extent, frame, in_unit, round_ticks
-from mechdesign.report.scales import short
-from mechdesign.report.style import ACCENT, INK, MUTED, NARROW_WIDTH, RULE, abreast, drawn, headline, new_figure
-from mechdesign.validation import Floats, Integers
+from mechdesign.report.frame import borders
+from mechdesign.report.frame import extent
+from mechdesign.report.frame import frame
+from mechdesign.report.frame import in_unit
+from mechdesign.report.frame import round_ticks
+from mechdesign.report.numbers import short
+from mechdesign.report.style import ACCENT
+from mechdesign.report.style import INK
+from mechdesign.report.style import MUTED
+from mechdesign.report.style import NARROW_WIDTH
+from mechdesign.report.style import RULE
+from mechdesign.report.style import abreast
+from mechdesign.report.style import drawn
+from mechdesign.report.style import headline
+from mechdesign.report.style import new_figure
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Shown", "can_draw", "policy_picture"]
 

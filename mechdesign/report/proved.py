@@ -8,17 +8,26 @@ from collections.abc import Iterator
 import numpy as np
 
 from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.claims import Claim, ExponentBound, Floor, PairBound
-from mechdesign.certify.dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered
+from mechdesign.certify.claims import Claim
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.dithering import CHEBYSHEV
+from mechdesign.certify.dithering import EUCLIDEAN
+from mechdesign.certify.dithering import MANHATTAN
+from mechdesign.certify.dithering import Dithered
 from mechdesign.model import distances
 from mechdesign.model.disclosure import disclosed
 from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
-from mechdesign.report.names import claim_names, claimants, requirement_name
+from mechdesign.report.names import claim_names
+from mechdesign.report.names import claimants
+from mechdesign.report.names import requirement_name
 from mechdesign.report.numbers import short
 from mechdesign.report.private import private
-from mechdesign.report.words import decimal, recognised
+from mechdesign.report.words import decimal
+from mechdesign.report.words import recognised
 
 __all__ = ["bounded", "left_free", "proved", "stated", "told"]
 

@@ -9,7 +9,7 @@ from scipy.sparse.csgraph import csgraph_from_masked, shortest_path
 
 from mechdesign.certify.claims import PairBound
 from mechdesign.model.problem import Problem
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["NO_INFORMATION", "Reference", "combined_bound"]
 

@@ -11,8 +11,12 @@ from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from mechdesign.report.numbers import percent, power, relative, short
-from mechdesign.validation import Floats, Integers
+from mechdesign.report.numbers import percent
+from mechdesign.report.numbers import power
+from mechdesign.report.numbers import relative
+from mechdesign.report.numbers import short
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = [
     "LEVELS",

@@ -7,11 +7,17 @@ from fractions import Fraction
 import numpy as np
 
 from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
 from mechdesign.model.problem import Problem
 from mechdesign.report.dots import Met
-from mechdesign.report.names import InWords, claim_names, claimants, requirement_name
-from mechdesign.report.numbers import bounded, relative, short
+from mechdesign.report.names import InWords
+from mechdesign.report.names import claim_names
+from mechdesign.report.names import claimants
+from mechdesign.report.names import requirement_name
+from mechdesign.report.numbers import bounded
+from mechdesign.report.numbers import relative
+from mechdesign.report.numbers import short
 from mechdesign.report.words import cost_measure
 
 __all__ = ["claimants", "met", "requirement_name", "summary"]

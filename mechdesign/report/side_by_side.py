@@ -12,10 +12,13 @@ from mechdesign.certify.certificate import Certificate
 from mechdesign.certify.claims import RatioBound
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
-from mechdesign.report.baselines import Baseline, bounds
-from mechdesign.report.document import table, text
+from mechdesign.report.baselines import Baseline
+from mechdesign.report.baselines import bounds
+from mechdesign.report.document import table
+from mechdesign.report.document import text
 from mechdesign.report.numbers import short
-from mechdesign.report.words import attack_measure, cost_measure
+from mechdesign.report.words import attack_measure
+from mechdesign.report.words import cost_measure
 
 __all__ = ["side_by_side"]
 

@@ -18,11 +18,13 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from mechdesign.arithmetic import in_own_arithmetic
-from mechdesign.errors import ExportError, InputError
-from mechdesign.outputs import write_output
-from mechdesign.process import Keyed, ignore_warnings
-from mechdesign.validation import as_path
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.base._files import write_output
+from mechdesign.base._process import Keyed
+from mechdesign.base._process import ignore_warnings
+from mechdesign.base._check import as_path
 
 __all__ = [
     "ACCENT",

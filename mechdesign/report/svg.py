@@ -11,7 +11,11 @@ from xml.etree import ElementTree
 from matplotlib.figure import Figure
 from matplotlib.transforms import Bbox
 
-from mechdesign.report.style import ACCENT, INK, MUTED, RULE, styled
+from mechdesign.report.style import ACCENT
+from mechdesign.report.style import INK
+from mechdesign.report.style import MUTED
+from mechdesign.report.style import RULE
+from mechdesign.report.style import styled
 
 __all__ = ["VARIABLES", "inline_svg"]
 

@@ -15,13 +15,23 @@ from numpy.typing import NDArray
 from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.kmeans_release import ClusteringRelease
 from mechdesign.blowfish.optimal_channels import CountCosts
-from mechdesign.blowfish.published import NamedQuantile, NamedRange
+from mechdesign.blowfish.published import NamedQuantile
+from mechdesign.blowfish.published import NamedRange
 from mechdesign.blowfish.release import Release
 from mechdesign.report.frame import round_ticks
-from mechdesign.report.scales import short
-from mechdesign.report.style import ACCENT, INK, MUTED, abreast, drawn, headline, new_figure
+from mechdesign.report.numbers import short
+from mechdesign.report.style import ACCENT
+from mechdesign.report.style import INK
+from mechdesign.report.style import MUTED
+from mechdesign.report.style import abreast
+from mechdesign.report.style import drawn
+from mechdesign.report.style import headline
+from mechdesign.report.style import new_figure
 from mechdesign.report.words import clip
-from mechdesign.validation import Floats, Integers, as_list, require_kind
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_list
+from mechdesign.base._check import require_kind
 
 __all__ = [
     "answers_picture",

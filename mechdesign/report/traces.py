@@ -11,14 +11,26 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.report import maps
-from mechdesign.report.frame import borders, extent, frame, in_unit
-from mechdesign.report.scales import short
-from mechdesign.report.style import ACCENT, INK, MUTED, RULE, abreast, drawn, headline, new_figure, put_legend
+from mechdesign.report.frame import borders
+from mechdesign.report.frame import extent
+from mechdesign.report.frame import frame
+from mechdesign.report.frame import in_unit
+from mechdesign.report.numbers import short
+from mechdesign.report.style import ACCENT
+from mechdesign.report.style import INK
+from mechdesign.report.style import MUTED
+from mechdesign.report.style import RULE
+from mechdesign.report.style import abreast
+from mechdesign.report.style import drawn
+from mechdesign.report.style import headline
+from mechdesign.report.style import new_figure
+from mechdesign.report.style import put_legend
 from mechdesign.report.words import clip
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["over_time_picture", "trace_picture"]
 

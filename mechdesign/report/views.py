@@ -10,10 +10,16 @@ import numpy as np
 
 from mechdesign.model.domain import Domain
 from mechdesign.report import maps
-from mechdesign.report.frame import LONGEST, degree_ticks, extent, in_unit, round_ticks, ruler_length
-from mechdesign.report.scales import short
-from mechdesign.report.words import clip, plain
-from mechdesign.validation import Floats
+from mechdesign.report.frame import LONGEST
+from mechdesign.report.frame import degree_ticks
+from mechdesign.report.frame import extent
+from mechdesign.report.frame import in_unit
+from mechdesign.report.frame import round_ticks
+from mechdesign.report.frame import ruler_length
+from mechdesign.report.numbers import short
+from mechdesign.report.words import clip
+from mechdesign.report.words import plain
+from mechdesign.base._arrays import Floats
 
 __all__ = ["TALLEST", "WIDTH", "View", "name_of", "view"]
 

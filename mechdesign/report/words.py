@@ -14,7 +14,8 @@ from mechdesign.certify.claims import Floor
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.validation import Flags, Floats
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Measure", "answers", "attack_measure", "clip", "cost_measure", "decimal", "measure", "plain", "recognised"]
 

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechdesign.certify.claims import Claim, Floor
+from mechdesign.certify.claims import Claim
+from mechdesign.certify.claims import Floor
 from mechdesign.certify.dithering import Dithered
 from mechdesign.certify.exact import nearest
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import InputError
-from mechdesign.model.requirement import Requirement, Words, restricted
-from mechdesign.validation import Integers, as_integer
+from mechdesign.base._errors import InputError
+from mechdesign.model.requirement import Requirement
+from mechdesign.model.requirement import Words
+from mechdesign.model.requirement import restricted
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_integer
 
 __all__ = ["ClaimedPrivacy"]
 

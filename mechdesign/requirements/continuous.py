@@ -10,19 +10,31 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from mechdesign.certify.dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered
-from mechdesign.certify.exact import exact, exact_text, nearest
+from mechdesign.certify.dithering import CHEBYSHEV
+from mechdesign.certify.dithering import EUCLIDEAN
+from mechdesign.certify.dithering import MANHATTAN
+from mechdesign.certify.dithering import Dithered
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.certify.exact import nearest
 from mechdesign.certify.stated import Stated
 from mechdesign.data.tables import Table
-from mechdesign.errors import InputError, SpacingWarning
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SpacingWarning
 from mechdesign.model import distances
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.requirement import Words
-from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, check_stated, with_fields
-from mechdesign.requirements.numbers import Number, positive
-from mechdesign.validation import Integers, require_kind
-from mechdesign.warned import warn
+from mechdesign.requirements.kind import Epsilon
+from mechdesign.requirements.kind import Reading
+from mechdesign.requirements.kind import RequirementKind
+from mechdesign.requirements.kind import check_stated
+from mechdesign.requirements.kind import with_fields
+from mechdesign.requirements.numbers import Number
+from mechdesign.requirements.numbers import positive
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import require_kind
+from mechdesign.base._warnings import warn
 
 __all__ = ["ContinuousPrivacy", "ContinuousTable"]
 

@@ -12,15 +12,33 @@ from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.stated import Stated
-from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds, refers
-from mechdesign.errors import InputError
-from mechdesign.model.dithering import anchor_means, between
+from mechdesign.data.tables import Distance
+from mechdesign.data.tables import GraphTable
+from mechdesign.data.tables import MatrixFile
+from mechdesign.data.tables import Raw
+from mechdesign.data.tables import Table
+from mechdesign.data.tables import holds
+from mechdesign.data.tables import refers
+from mechdesign.base._errors import InputError
+from mechdesign.model.dithering import anchor_means
+from mechdesign.model.dithering import between
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
-from mechdesign.model.requirement import Requirement, Words
-from mechdesign.requirements.kind import Reading, RequirementKind, check_stated, with_fields
-from mechdesign.requirements.numbers import Number, not_negative
-from mechdesign.validation import Floats, Integers, as_array, as_floats, renamed, require, require_kind
+from mechdesign.model.requirement import Requirement
+from mechdesign.model.requirement import Words
+from mechdesign.requirements.kind import Reading
+from mechdesign.requirements.kind import RequirementKind
+from mechdesign.requirements.kind import check_stated
+from mechdesign.requirements.kind import with_fields
+from mechdesign.requirements.numbers import Number
+from mechdesign.requirements.numbers import not_negative
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._check import renamed
+from mechdesign.base._arrays import require
+from mechdesign.base._check import require_kind
 
 __all__ = ["DistortionPrivacy", "DistortionTable"]
 

@@ -12,12 +12,27 @@ import numpy as np
 
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.stated import Stated
-from mechdesign.data.tables import CategoriesFile, ChainTable, Distance, EdgesFile, MatrixFile, Raw, Table, holds
-from mechdesign.errors import InputError
-from mechdesign.model.requirement import Requirement, Words
-from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, check_stated, with_fields
-from mechdesign.requirements.numbers import Number, positive
-from mechdesign.validation import Integers, as_indices, require_kind
+from mechdesign.data.tables import CategoriesFile
+from mechdesign.data.tables import ChainTable
+from mechdesign.data.tables import Distance
+from mechdesign.data.tables import EdgesFile
+from mechdesign.data.tables import MatrixFile
+from mechdesign.data.tables import Raw
+from mechdesign.data.tables import Table
+from mechdesign.data.tables import holds
+from mechdesign.base._errors import InputError
+from mechdesign.model.requirement import Requirement
+from mechdesign.model.requirement import Words
+from mechdesign.requirements.kind import Epsilon
+from mechdesign.requirements.kind import Reading
+from mechdesign.requirements.kind import RequirementKind
+from mechdesign.requirements.kind import check_stated
+from mechdesign.requirements.kind import with_fields
+from mechdesign.requirements.numbers import Number
+from mechdesign.requirements.numbers import positive
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_indices
+from mechdesign.base._check import require_kind
 
 __all__ = ["GraphPrivacy", "GraphPrivacyTable", "graph_requirements"]
 

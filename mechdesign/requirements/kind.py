@@ -19,12 +19,23 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.certify.stated import Stated
-from mechdesign.data.tables import BudgetsFile, Distance, Raw, Table, holds
-from mechdesign.errors import InputError
+from mechdesign.data.tables import BudgetsFile
+from mechdesign.data.tables import Distance
+from mechdesign.data.tables import Raw
+from mechdesign.data.tables import Table
+from mechdesign.data.tables import holds
+from mechdesign.base._errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
-from mechdesign.model.requirement import Requirement, restricted
-from mechdesign.validation import Floats, Integers, as_floats, as_list, read_only, require, require_kind
+from mechdesign.model.requirement import Requirement
+from mechdesign.model.requirement import restricted
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._check import as_list
+from mechdesign.base._arrays import read_only
+from mechdesign.base._arrays import require
+from mechdesign.base._check import require_kind
 
 __all__ = ["Epsilon", "MeasuredTable", "Reading", "RequirementKind", "check_stated", "square", "with_fields"]
 

@@ -15,18 +15,20 @@ from types import ModuleType
 from typing import TypeVar
 
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import ExtensionWarning, InputError
+from mechdesign.base._errors import ExtensionWarning
+from mechdesign.base._errors import InputError
 from mechdesign.model.requirement import Requirement
-from mechdesign.registry import Registry
+from mechdesign.base._registry import Registry
 from mechdesign.requirements.claimed import ClaimedPrivacy
 from mechdesign.requirements.continuous import ContinuousPrivacy
 from mechdesign.requirements.distortion import DistortionPrivacy
-from mechdesign.requirements.extensions import EXTENSIONS, begin_search
+from mechdesign.requirements.extensions import EXTENSIONS
+from mechdesign.requirements.extensions import begin_search
 from mechdesign.requirements.graph import GraphPrivacy
 from mechdesign.requirements.kind import RequirementKind
 from mechdesign.requirements.metric import MetricPrivacy
 from mechdesign.requirements.threshold import ThresholdPrivacy
-from mechdesign.warned import warn
+from mechdesign.base._warnings import warn
 
 __all__ = [
     "KINDS",

@@ -6,8 +6,9 @@ from decimal import Decimal
 from fractions import Fraction
 
 from mechdesign.certify.exact import exact
-from mechdesign.errors import InputError
-from mechdesign.validation import LARGEST_NUMBER, LEAST_NUMBER
+from mechdesign.base._errors import InputError
+from mechdesign.base._check import LARGEST_NUMBER
+from mechdesign.base._check import LEAST_NUMBER
 
 __all__ = ["Number", "not_negative", "positive"]
 

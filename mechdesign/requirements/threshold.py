@@ -12,12 +12,26 @@ from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact_text
 from mechdesign.certify.stated import Stated
-from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
+from mechdesign.data.tables import Distance
+from mechdesign.data.tables import GraphTable
+from mechdesign.data.tables import MatrixFile
+from mechdesign.data.tables import Raw
+from mechdesign.data.tables import Table
+from mechdesign.data.tables import holds
 from mechdesign.model import distances
 from mechdesign.model.requirement import Words
-from mechdesign.requirements.kind import Epsilon, Reading, RequirementKind, check_stated, square, with_fields
-from mechdesign.requirements.numbers import Number, positive
-from mechdesign.validation import Floats, Integers, as_indices, require_kind
+from mechdesign.requirements.kind import Epsilon
+from mechdesign.requirements.kind import Reading
+from mechdesign.requirements.kind import RequirementKind
+from mechdesign.requirements.kind import check_stated
+from mechdesign.requirements.kind import square
+from mechdesign.requirements.kind import with_fields
+from mechdesign.requirements.numbers import Number
+from mechdesign.requirements.numbers import positive
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_indices
+from mechdesign.base._check import require_kind
 
 __all__ = ["ThresholdPrivacy", "ThresholdTable"]
 

@@ -5,21 +5,22 @@ from __future__ import annotations
 import time
 from typing import cast
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers.apart import solve_apart
 from mechdesign.solvers.block import BlockBackEnd
-from mechdesign.solvers.contract import (
-    Answer,
-    BackEnd,
-    Options,
-    Progress,
-    ProgressCallback,
-    Solution,
-    Status,
-)
+from mechdesign.solvers.contract import Answer
+from mechdesign.solvers.contract import BackEnd
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.contract import ProgressCallback
+from mechdesign.solvers.contract import Solution
+from mechdesign.solvers.contract import Status
 from mechdesign.solvers.measurement import measure
-from mechdesign.solvers.registry import Solver, available, find, register
+from mechdesign.solvers.registry import Solver
+from mechdesign.solvers.registry import available
+from mechdesign.solvers.registry import find
+from mechdesign.solvers.registry import register
 
 __all__ = [
     "Answer",

@@ -21,14 +21,23 @@ import time
 from collections.abc import Iterator
 from typing import Any
 
-from mechdesign import interrupts
-from mechdesign.children import ENDING_S, GREETING_S, Child, start
-from mechdesign.errors import InputError, MechdesignError, SolverError
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._process import ENDING_S
+from mechdesign.base._process import GREETING_S
+from mechdesign.base._process import Child
+from mechdesign.base._process import start
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MechdesignError
+from mechdesign.base._errors import SolverError
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers.contract import Answer, Options, Progress, Status
+from mechdesign.solvers.contract import Answer
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.contract import Status
 from mechdesign.solvers.registry import Solver
-from mechdesign.solvers.waiting import Moment, wait
-from mechdesign.version import __version__
+from mechdesign.solvers.waiting import Moment
+from mechdesign.solvers.waiting import wait
+from mechdesign.base._version import __version__
 
 __all__ = ["solve_apart"]
 

@@ -8,7 +8,8 @@ from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.solvers.contract import Options
 
 if TYPE_CHECKING:
-    from mechdesign.solvers.ipm import BlockSolution, Symmetry
+    from mechdesign.solvers.ipm.solution import BlockSolution
+    from mechdesign.solvers.ipm.symmetry import Symmetry
 
 __all__ = ["BlockBackEnd", "back_end"]
 
@@ -29,6 +30,6 @@ class BlockBackEnd(Protocol):
 
 def back_end() -> BlockBackEnd:
     """Return the interior-point method."""
-    from mechdesign.solvers.ipm import solve_columns
+    from mechdesign.solvers.ipm.columns import solve_columns
 
     return solve_columns

@@ -7,8 +7,9 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
 
-from mechdesign.programs.linear import LinearProgram, Residuals
-from mechdesign.validation import Floats
+from mechdesign.programs.linear import LinearProgram
+from mechdesign.programs.linear import Residuals
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Answer", "BackEnd", "Options", "Progress", "ProgressCallback", "Solution", "Status"]
 

@@ -12,10 +12,14 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.errors import InputError, MissingDependencyError
-from mechdesign.process import ignore_warnings
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MissingDependencyError
+from mechdesign.base._process import ignore_warnings
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers.contract import Answer, BackEnd, Options, Status
+from mechdesign.solvers.contract import Answer
+from mechdesign.solvers.contract import BackEnd
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
 
 __all__ = ["back_end"]
 

@@ -8,10 +8,18 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.errors import InfeasibleError, InputError, SolverError, UnboundedError
-from mechdesign.programs.fractional import FractionalProgram, charnes_cooper, dinkelbach
-from mechdesign.solvers import Options, Solution, Status, solve
-from mechdesign.validation import Floats
+from mechdesign.base._errors import InfeasibleError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.base._errors import UnboundedError
+from mechdesign.programs.fractional import FractionalProgram
+from mechdesign.programs.fractional import charnes_cooper
+from mechdesign.programs.fractional import dinkelbach
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Solution
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers import solve
+from mechdesign.base._arrays import Floats
 
 __all__ = ["FractionalSolution", "solve_fractional"]
 

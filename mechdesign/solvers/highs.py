@@ -14,11 +14,16 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign import interrupts
-from mechdesign.errors import InputError, SolverError
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers.contract import Answer, BackEnd, Options, Status
-from mechdesign.solvers.waiting import Moment, wait
+from mechdesign.solvers.contract import Answer
+from mechdesign.solvers.contract import BackEnd
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.waiting import Moment
+from mechdesign.solvers.waiting import wait
 
 __all__ = ["back_end"]
 

@@ -4,8 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.programs.linear import LinearProgram, residuals
-from mechdesign.solvers.contract import Answer, Solution, Status
+from mechdesign.programs.linear import LinearProgram
+from mechdesign.programs.linear import residuals
+from mechdesign.solvers.contract import Answer
+from mechdesign.solvers.contract import Solution
+from mechdesign.solvers.contract import Status
 
 __all__ = ["GROSS", "measure"]
 

@@ -14,7 +14,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MissingDependencyError
 
 __all__ = ["Solver", "available", "find", "register"]
 
@@ -28,7 +29,7 @@ class Solver:
 
     Attributes:
         name: What users call it: lower case, such as "highs-simplex".
-        load: Returns the function that solves, a `mechdesign.solvers.BackEnd` or `mechdesign.solvers.BlockBackEnd`. It
+        load: Returns the function that solves, a `mechdesign.solvers.contract.BackEnd` or `mechdesign.solvers.block.BlockBackEnd`. It
             is called when the solver is first used, and so may import what is slow to load.
         package: The package that it needs.
         takes: "rows", a `LinearProgram`; or "blocks", a `BlockProgram`, which holds all pairs and needs no rows.

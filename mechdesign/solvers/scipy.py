@@ -11,9 +11,12 @@ import scipy
 import scipy.optimize
 import scipy.sparse as sparse
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers.contract import Answer, BackEnd, Options, Status
+from mechdesign.solvers.contract import Answer
+from mechdesign.solvers.contract import BackEnd
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
 
 __all__ = ["OPTIONS", "back_end"]
 

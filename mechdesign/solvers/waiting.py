@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from mechdesign import interrupts
-from mechdesign.solvers.contract import Progress, ProgressCallback
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.contract import ProgressCallback
 
 __all__ = ["Moment", "wait"]
 

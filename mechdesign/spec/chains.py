@@ -10,23 +10,37 @@ from scipy import sparse
 
 from mechdesign.data.chain_counts import counts_of
 from mechdesign.data.forms import withholding
-from mechdesign.data.matrices import dense, read_chain_matrix
-from mechdesign.data.resampling import Sampling, seconds_text
+from mechdesign.data.matrices import dense
+from mechdesign.data.matrices import read_chain_matrix
+from mechdesign.data.resampling import Sampling
+from mechdesign.data.resampling import seconds_text
 from mechdesign.data.states import Steps
-from mechdesign.data.tables import ChainTable, Raw
-from mechdesign.data.traces import Visits
-from mechdesign.errors import InputError, SmoothedChainWarning, SpecificationError, StepWarning
+from mechdesign.data.tables import ChainTable
+from mechdesign.data.tables import Raw
+from mechdesign.data.trajectories import Visits
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SmoothedChainWarning
+from mechdesign.base._errors import SpecificationError
+from mechdesign.base._errors import StepWarning
 from mechdesign.graphs import builders as graphs
 from mechdesign.graphs.check import edge_array
-from mechdesign.leakage.estimate import Correlations, correlations_from_traces
+from mechdesign.leakage.estimate import Correlations
+from mechdesign.leakage.estimate import correlations_from_traces
 from mechdesign.leakage.matrices import disjoint_rows
 from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain, VaryingChain
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import VaryingChain
 from mechdesign.report.numbers import percent
-from mechdesign.spec.priors import PriorTable, Read, read_visits
-from mechdesign.spec.tables import at, convert, in_file, one_of
-from mechdesign.validation import Floats, Integers
-from mechdesign.warned import warn
+from mechdesign.spec.priors import PriorTable
+from mechdesign.spec.priors import Read
+from mechdesign.spec.priors import read_visits
+from mechdesign.spec.tables import at
+from mechdesign.spec.tables import convert
+from mechdesign.spec.tables import in_file
+from mechdesign.spec.tables import one_of
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._warnings import warn
 
 _DATA = ("checkins", "plt")
 _COUNTED = ("estimated", *_DATA)

@@ -12,7 +12,9 @@ from typing import TYPE_CHECKING
 import networkx as nx
 import numpy as np
 
-from mechdesign.errors import InfeasibleError, InputError, SpecificationError
+from mechdesign.base._errors import InfeasibleError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SpecificationError
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.graph import graph_requirements
 from mechdesign.spec.tables import named

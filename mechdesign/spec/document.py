@@ -6,12 +6,18 @@ from typing import Annotated
 
 import msgspec
 
-from mechdesign.data.tables import Raw, Table, holds
-from mechdesign.spec.domains import DomainTable, ObservablesTable
+from mechdesign.data.tables import Raw
+from mechdesign.data.tables import Table
+from mechdesign.data.tables import holds
+from mechdesign.spec.domains import DomainTable
+from mechdesign.spec.domains import ObservablesTable
 from mechdesign.spec.measures import CostTable
-from mechdesign.spec.policy import LedgerTable, PolicyTable, ReleaseTable
+from mechdesign.spec.policy import LedgerTable
+from mechdesign.spec.policy import PolicyTable
+from mechdesign.spec.policy import ReleaseTable
 from mechdesign.spec.priors import PriorTable
-from mechdesign.synthesis.settings import TOLERANCE, Rows
+from mechdesign.synthesis.settings import TOLERANCE
+from mechdesign.synthesis.settings import Rows
 
 __all__ = ["VERSION", "Document", "SolverTable"]
 
@@ -35,7 +41,7 @@ _LISTS = msgspec.Meta(
 
 
 class SolverTable(Table, frozen=True):
-    """How programs are solved: the arguments of `mechdesign.design`.
+    """How programs are solved: the arguments of `mechdesign.synthesis.design.design`.
 
     Attributes:
         name: "auto", or a solver that `mechdesign info` lists.

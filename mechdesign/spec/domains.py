@@ -15,12 +15,22 @@ from mechdesign.data.degrees import say_beyond
 from mechdesign.data.forms import cell
 from mechdesign.data.names import Names
 from mechdesign.data.places import COLUMNS
-from mechdesign.data.tables import PlacesFile, Raw, Table, holds
-from mechdesign.data.text import column_text, number, plain_numbers, read_columns
-from mechdesign.errors import Shown, SpecificationError
+from mechdesign.data.tables import PlacesFile
+from mechdesign.data.tables import Raw
+from mechdesign.data.tables import Table
+from mechdesign.data.tables import holds
+from mechdesign.data.text import column_text
+from mechdesign.data.text import number
+from mechdesign.data.text import plain_numbers
+from mechdesign.data.text import read_columns
+from mechdesign.base._errors import Shown
+from mechdesign.base._errors import SpecificationError
 from mechdesign.model.domain import Domain
 from mechdesign.model.places import DEGREES
-from mechdesign.spec.tables import at, convert, in_file, one_of
+from mechdesign.spec.tables import at
+from mechdesign.spec.tables import convert
+from mechdesign.spec.tables import in_file
+from mechdesign.spec.tables import one_of
 
 LARGEST = 5000
 """Most secrets, or observables, of a specification: a channel between more would not fit into memory."""

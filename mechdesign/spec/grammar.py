@@ -11,10 +11,11 @@ from typing import Any, get_args, get_type_hints
 import msgspec
 
 from mechdesign.data.tables import Table
-from mechdesign.docstrings import docstring
-from mechdesign.errors import InputError
+from mechdesign.base._docstrings import docstring
+from mechdesign.base._errors import InputError
 from mechdesign.requirements.kinds import KINDS
-from mechdesign.spec.document import VERSION, Document
+from mechdesign.spec.document import VERSION
+from mechdesign.spec.document import Document
 
 __all__ = ["held", "schema"]
 

@@ -9,18 +9,25 @@ from types import MappingProxyType
 
 import networkx as nx
 
-from mechdesign.computed import cached_property
+from mechdesign.base._values import cached_property
 from mechdesign.data.forms import withholding
 from mechdesign.data.labelled import read_matched
 from mechdesign.data.names import Names
-from mechdesign.data.tables import CategoriesFile, EdgesFile, GraphTable, Raw
+from mechdesign.data.tables import CategoriesFile
+from mechdesign.data.tables import EdgesFile
+from mechdesign.data.tables import GraphTable
+from mechdesign.data.tables import Raw
 from mechdesign.data.text import read_columns
-from mechdesign.errors import SpecificationError
+from mechdesign.base._errors import SpecificationError
 from mechdesign.graphs import builders as graphs
 from mechdesign.model.domain import Domain
 from mechdesign.requirements.graph import GraphPrivacyTable
-from mechdesign.spec.chains import neighbours, possible_steps
-from mechdesign.spec.tables import at, convert, in_file, one_of
+from mechdesign.spec.chains import neighbours
+from mechdesign.spec.chains import possible_steps
+from mechdesign.spec.tables import at
+from mechdesign.spec.tables import convert
+from mechdesign.spec.tables import in_file
+from mechdesign.spec.tables import one_of
 
 
 @dataclass(frozen=True)

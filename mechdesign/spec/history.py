@@ -16,14 +16,19 @@ from numpy.typing import NDArray
 
 from mechdesign.data.chain_counts import counts_of
 from mechdesign.data.states import Steps
-from mechdesign.data.tables import ChainTable, Raw
-from mechdesign.errors import HistoryWarning, SpecificationError
+from mechdesign.data.tables import ChainTable
+from mechdesign.data.tables import Raw
+from mechdesign.base._errors import HistoryWarning
+from mechdesign.base._errors import SpecificationError
 from mechdesign.release.history import History
 from mechdesign.spec.document import Document
-from mechdesign.spec.priors import PriorTable, read_traces
-from mechdesign.spec.tables import convert, one_of
-from mechdesign.validation import as_truth
-from mechdesign.warned import silenced, warn
+from mechdesign.spec.priors import PriorTable
+from mechdesign.spec.priors import read_traces
+from mechdesign.spec.tables import convert
+from mechdesign.spec.tables import one_of
+from mechdesign.base._check import as_truth
+from mechdesign.base._warnings import silenced
+from mechdesign.base._warnings import warn
 
 __all__ = ["compared"]
 

@@ -9,8 +9,10 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from mechdesign.data.tables import Raw, Table, holds
-from mechdesign.errors import SpecificationError
+from mechdesign.data.tables import Raw
+from mechdesign.data.tables import Table
+from mechdesign.data.tables import holds
+from mechdesign.base._errors import SpecificationError
 from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.document import Document
 from mechdesign.spec.grammar import held

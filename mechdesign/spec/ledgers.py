@@ -7,8 +7,10 @@ from pathlib import Path
 
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify.exact import exact_text
-from mechdesign.errors import SpecificationError
-from mechdesign.sharing import WAIT_S, file_of, stands
+from mechdesign.base._errors import SpecificationError
+from mechdesign.base._locks import WAIT_S
+from mechdesign.base._locks import file_of
+from mechdesign.base._locks import stands
 from mechdesign.spec.tables import at
 
 __all__ = ["open_ledger"]

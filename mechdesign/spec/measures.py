@@ -14,24 +14,37 @@ import networkx as nx
 import numpy as np
 
 from mechdesign.certify.exact import exact_text
-from mechdesign.computed import cached_property
+from mechdesign.base._values import cached_property
 from mechdesign.data.forms import withholding
 from mechdesign.data.matrices import read_matrix
-from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
-from mechdesign.errors import SpecificationError, withholding_values
+from mechdesign.data.tables import Distance
+from mechdesign.data.tables import GraphTable
+from mechdesign.data.tables import MatrixFile
+from mechdesign.data.tables import Raw
+from mechdesign.data.tables import Table
+from mechdesign.data.tables import holds
+from mechdesign.base._errors import SpecificationError
+from mechdesign.base._errors import withholding_values
 from mechdesign.graphs import builders as graphs
 from mechdesign.model import distances
-from mechdesign.model.dithering import anchor_means, between
+from mechdesign.model.dithering import anchor_means
+from mechdesign.model.dithering import between
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.graph import GraphPrivacyTable
-from mechdesign.requirements.kind import MeasuredTable, Reading
+from mechdesign.requirements.kind import MeasuredTable
+from mechdesign.requirements.kind import Reading
 from mechdesign.requirements.kinds import KINDS
 from mechdesign.spec.graphs import Graphs
 from mechdesign.spec.priors import build_prior
-from mechdesign.spec.tables import at, choice, convert, in_file, one_of
-from mechdesign.validation import LARGEST_NUMBER, Floats
+from mechdesign.spec.tables import at
+from mechdesign.spec.tables import choice
+from mechdesign.spec.tables import convert
+from mechdesign.spec.tables import in_file
+from mechdesign.spec.tables import one_of
+from mechdesign.base._check import LARGEST_NUMBER
+from mechdesign.base._arrays import Floats
 
 DISTANCES: Mapping[str, Callable[[Domain, Domain | None], Floats]] = MappingProxyType(
     {

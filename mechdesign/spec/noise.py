@@ -9,9 +9,10 @@ import numpy as np
 
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
-from mechdesign.model.places import PLANE, locate
+from mechdesign.model.places import PLANE
+from mechdesign.model.places import locate
 from mechdesign.model.prior import Prior
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["LEVELS", "Worth", "noise_cost", "worthwhile_epsilon"]
 

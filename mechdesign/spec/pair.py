@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mechdesign.certify.texts import csv_text
-from mechdesign.data.chain_counts import CHAIN_COUNTS, counts_file
+from mechdesign.data.chain_counts import CHAIN_COUNTS
+from mechdesign.data.chain_counts import counts_file
 from mechdesign.data.tables import Raw
-from mechdesign.errors import SmoothedChainWarning, SpecificationError
+from mechdesign.base._errors import SmoothedChainWarning
+from mechdesign.base._errors import SpecificationError
 from mechdesign.leakage.estimate import Correlations
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
 from mechdesign.model.open_chain import OpenChain
 from mechdesign.spec.chains import build_correlations
 from mechdesign.spec.specification import Specification
-from mechdesign.warned import warn
+from mechdesign.base._warnings import warn
 
 __all__ = ["chain_files"]
 

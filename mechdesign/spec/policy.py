@@ -11,21 +11,30 @@ import networkx as nx
 
 from mechdesign.certify.exact import exact_text
 from mechdesign.data.resampling import Sampling
-from mechdesign.data.tables import ChainTable, Raw, Table, holds
-from mechdesign.errors import SpecificationError
+from mechdesign.data.tables import ChainTable
+from mechdesign.data.tables import Raw
+from mechdesign.data.tables import Table
+from mechdesign.data.tables import holds
+from mechdesign.base._errors import SpecificationError
 from mechdesign.graphs import builders as graphs
 from mechdesign.graphs.constraint import delta_set
 from mechdesign.mechanisms import registry as mechanisms
-from mechdesign.model.markov import MarkovChain, VaryingChain
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import VaryingChain
 from mechdesign.model.prior import Prior
 from mechdesign.model.requirement import Requirement
-from mechdesign.release.planner import OPTIMAL, Repaired
+from mechdesign.release.planner import OPTIMAL
+from mechdesign.release.planner import Repaired
 from mechdesign.requirements.graph import graph_requirements
-from mechdesign.spec.chains import Transitions, build_chain
+from mechdesign.spec.chains import Transitions
+from mechdesign.spec.chains import build_chain
 from mechdesign.spec.graphs import Graphs
-from mechdesign.spec.priors import PriorTable, build_prior
-from mechdesign.spec.tables import at, choice, convert
-from mechdesign.validation import Floats
+from mechdesign.spec.priors import PriorTable
+from mechdesign.spec.priors import build_prior
+from mechdesign.spec.tables import at
+from mechdesign.spec.tables import choice
+from mechdesign.spec.tables import convert
+from mechdesign.base._arrays import Floats
 
 __all__ = [
     "LedgerTable",

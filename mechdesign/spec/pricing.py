@@ -13,14 +13,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import exact_text
-from mechdesign.errors import SpecificationError
+from mechdesign.base._errors import SpecificationError
 from mechdesign.leakage.correlation import Correlation
-from mechdesign.leakage.least_cost import BestBudgets, best_budgets
+from mechdesign.leakage.least_cost import BestBudgets
+from mechdesign.leakage.least_cost import best_budgets
 from mechdesign.leakage.numbers import as_target
-from mechdesign.mappings import ReadOnlyMapping
+from mechdesign.base._values import ReadOnlyMapping
 from mechdesign.spec.designing import design_problem
-from mechdesign.spec.specification import Specification, beyond_budgets
-from mechdesign.validation import as_nonnegative
+from mechdesign.spec.specification import Specification
+from mechdesign.spec.specification import beyond_budgets
+from mechdesign.base._arrays import as_nonnegative
 
 __all__ = ["PricedBudgets", "price_budgets"]
 
@@ -58,7 +60,7 @@ def price_budgets(
     told: Callable[[str], None] | None = None,
     **changed: Any,
 ) -> PricedBudgets:
-    """Return budgets of least cost for releases that a specification describes; see `mechdesign.leakage.best_budgets`.
+    """Return budgets of least cost for releases that a specification describes; see `mechdesign.leakage.least_cost.best_budgets`.
 
     Designs are made and certified at a few ε, then at those that the budgets ask for, until every ε that is spent has
     a design and the total is within `tolerance` of what the curve promises.

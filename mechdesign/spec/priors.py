@@ -9,22 +9,38 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 
 import numpy as np
 
-from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.data import trajectories
 from mechdesign.data import traces
 from mechdesign.data.forms import withholding
 from mechdesign.data.inspection import unread_times
 from mechdesign.data.labelled import read_matched
 from mechdesign.data.layout import composed
-from mechdesign.data.resampling import Sampling, median_interval, resample
-from mechdesign.data.tables import Checkins, CountsFile, PlacesByKey, Raw, Table, Trajectories, holds
-from mechdesign.data.text import number, plain_numbers
+from mechdesign.data.resampling import Sampling
+from mechdesign.data.resampling import median_interval
+from mechdesign.data.resampling import resample
+from mechdesign.data.tables import Checkins
+from mechdesign.data.tables import CountsFile
+from mechdesign.data.tables import PlacesByKey
+from mechdesign.data.tables import Raw
+from mechdesign.data.tables import Table
+from mechdesign.data.tables import Trajectories
+from mechdesign.data.tables import holds
+from mechdesign.data.text import number
+from mechdesign.data.text import plain_numbers
 from mechdesign.data.times import order_of
-from mechdesign.errors import InputError, Shown, SpecificationError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import Shown
+from mechdesign.base._errors import SpecificationError
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.report.numbers import percent
-from mechdesign.spec.tables import at, convert, in_file, one_of
-from mechdesign.validation import Floats, renamed
+from mechdesign.spec.tables import at
+from mechdesign.spec.tables import convert
+from mechdesign.spec.tables import in_file
+from mechdesign.spec.tables import one_of
+from mechdesign.base._arrays import Floats
+from mechdesign.base._check import renamed
 
 _MOST_PEOPLE = 10**12
 
@@ -183,7 +199,7 @@ class Read(NamedTuple):
     should hold.
     """
 
-    visits: traces.Visits
+    visits: trajectories.Visits
     sampling: Sampling
     median: float | None
     notes: tuple[str, ...]
@@ -208,7 +224,7 @@ def read_visits(raw: Raw, form: str, path: str, domain: Domain, folder: Path, sa
     found = read_traces(raw, form, path, folder, sampling)
     with in_file(path):
         try:
-            visits = traces.to_grid(found.found, domain)
+            visits = trajectories.to_grid(found.found, domain)
         except InputError as error:
             raise renamed(error, str(folder / table.path), "traces") from error
     return Read(visits, found.sampling, found.median, found.notes, found.order)
@@ -217,7 +233,7 @@ def read_visits(raw: Raw, form: str, path: str, domain: Domain, folder: Path, sa
 class Traces(NamedTuple):
     """Traces `found`, after even steps were made, if they were, what became of their points, and how to say it."""
 
-    found: tuple[traces.Trace, ...]
+    found: tuple[trajectories.Trace, ...]
     sampling: Sampling
     median: float | None
     notes: tuple[str, ...]
@@ -299,7 +315,7 @@ def _user(users: list[str], only: int | str, path: str) -> str:
     return names[0]
 
 
-def _counted(visits: traces.Visits) -> tuple[Floats, tuple[str, ...]]:
+def _counted(visits: trajectories.Visits) -> tuple[Floats, tuple[str, ...]]:
     notes = [f"{visits.inside} points of {len(dict.fromkeys(visits.users))} user(s) counted"]
     if visits.outside:
         share = visits.outside / (visits.inside + visits.outside)

@@ -15,15 +15,21 @@ from mechdesign.certify.exact import exact_text
 from mechdesign.data import layout
 from mechdesign.data.inspection import Found
 from mechdesign.data.joining import Joined
-from mechdesign.data.resampling import median_interval, seconds_text
-from mechdesign.data.traces import Visits, to_grid
-from mechdesign.errors import InputError
+from mechdesign.data.resampling import median_interval
+from mechdesign.data.resampling import seconds_text
+from mechdesign.data.trajectories import Visits
+from mechdesign.data.trajectories import to_grid
+from mechdesign.base._errors import InputError
 from mechdesign.model import distances
-from mechdesign.model.domain import BoundingBox, Domain
+from mechdesign.model.domain import BoundingBox
+from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import largest_distortion
-from mechdesign.spec.noise import LEVELS, Worth, worthwhile_epsilon
-from mechdesign.validation import Floats, Integers
+from mechdesign.spec.noise import LEVELS
+from mechdesign.spec.noise import Worth
+from mechdesign.spec.noise import worthwhile_epsilon
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Proposal", "propose", "text_of"]
 

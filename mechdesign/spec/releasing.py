@@ -9,25 +9,32 @@ from fractions import Fraction
 from pathlib import Path
 from typing import Protocol
 
-from mechdesign import interrupts
+from mechdesign.base import _interrupts as interrupts
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify.exact import exact_text
 from mechdesign.data.forms import cell
 from mechdesign.data.schedule import Schedule
-from mechdesign.data.states import States, Steps
-from mechdesign.errors import BudgetExceededError, InputError, SpecificationError
-from mechdesign.model.markov import MarkovChain, VaryingChain
+from mechdesign.data.states import States
+from mechdesign.data.states import Steps
+from mechdesign.base._errors import BudgetExceededError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SpecificationError
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import VaryingChain
 from mechdesign.model.problem import Problem
 from mechdesign.release.history import History
 from mechdesign.release.outcome import Release
 from mechdesign.release.released import ReleasedTrace
 from mechdesign.release.trace import Trace
 from mechdesign.requirements.graph import graph_requirements
-from mechdesign.sharing import WAIT_S
-from mechdesign.solvers.contract import Progress, ProgressCallback, Status
+from mechdesign.base._locks import WAIT_S
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.contract import ProgressCallback
+from mechdesign.solvers.contract import Status
 from mechdesign.spec.document import Document
 from mechdesign.spec.history import compared
-from mechdesign.spec.policy import Policy, ReleaseSettings
+from mechdesign.spec.policy import Policy
+from mechdesign.spec.policy import ReleaseSettings
 from mechdesign.spec.schedule import scheduled
 from mechdesign.spec.tables import named
 from mechdesign.synthesis.certified import Design

@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.model.domain import Domain, Grid
+from mechdesign.model.domain import Domain
+from mechdesign.model.domain import Grid
 from mechdesign.requirements.kinds import KINDS
 from mechdesign.solvers.ipm.layout import is_sparse
-from mechdesign.solvers.ipm.memory import Sparsity, measure
+from mechdesign.solvers.ipm.memory import Sparsity
+from mechdesign.solvers.ipm.memory import measure
 from mechdesign.spec.document import Document
-from mechdesign.synthesis.sizes import Size, most_symmetries
+from mechdesign.synthesis.sizes import Size
+from mechdesign.synthesis.sizes import most_symmetries
 
 __all__ = ["specified_size"]
 

@@ -2,7 +2,7 @@
 
 A specification has a ``title`` and these tables: ``[domain]``, ``[prior]``, ``[cost]``, ``[[privacy]]`` once for each
 requirement, and, where they are needed, ``[observables]``, ``[policy]``, ``[release]`` and ``[solver]``. File names are
-relative to its folder. `mechdesign.spec.schema` gives the grammar as a JSON schema, key by key; the tables themselves,
+relative to its folder. `mechdesign.spec.grammar.schema` gives the grammar as a JSON schema, key by key; the tables themselves,
 with what reads them, are the other modules of this folder.
 
 ``epsilon``, ``radius``, ``minimum`` and ``delta`` are exact: 0.1 is one tenth; a text such as "1/3" is accepted, too.
@@ -27,15 +27,22 @@ import numpy as np
 
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.texts import require_plain, require_plain_texts
-from mechdesign.computed import cached_property
+from mechdesign.certify.texts import require_plain
+from mechdesign.certify.texts import require_plain_texts
+from mechdesign.base._values import cached_property
 from mechdesign.data.forms import withholding
 from mechdesign.data.left_out import MOST_LEFT_OUT
 from mechdesign.data.resampling import Sampling
 from mechdesign.data.schedule import Schedule
-from mechdesign.data.states import States, Steps, as_steps
+from mechdesign.data.states import States
+from mechdesign.data.states import Steps
+from mechdesign.data.states import as_steps
 from mechdesign.data.tables import Raw
-from mechdesign.errors import InfeasibleError, InputError, MetricWarning, SolverInterruptedError, SpecificationError
+from mechdesign.base._errors import InfeasibleError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MetricWarning
+from mechdesign.base._errors import SolverInterruptedError
+from mechdesign.base._errors import SpecificationError
 from mechdesign.model.disclosure import disclosed
 from mechdesign.model.domain import Domain
 from mechdesign.model.origin import Origin
@@ -43,34 +50,47 @@ from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.graph import GraphPrivacy
-from mechdesign.sharing import WAIT_S
-from mechdesign.solvers.contract import ProgressCallback, Status
-from mechdesign.spec.designing import check_solver, design_problem
-from mechdesign.spec.document import VERSION, Document, SolverTable
-from mechdesign.spec.domains import build_domain, build_observables, doubts_of
+from mechdesign.base._locks import WAIT_S
+from mechdesign.solvers.contract import ProgressCallback
+from mechdesign.solvers.contract import Status
+from mechdesign.spec.designing import check_solver
+from mechdesign.spec.designing import design_problem
+from mechdesign.spec.document import VERSION
+from mechdesign.spec.document import Document
+from mechdesign.spec.document import SolverTable
+from mechdesign.spec.domains import build_domain
+from mechdesign.spec.domains import build_observables
+from mechdesign.spec.domains import doubts_of
 from mechdesign.spec.ledgers import open_ledger
 from mechdesign.spec.measures import Measures
-from mechdesign.spec.origin import build_origin, without_comments
-from mechdesign.spec.policy import (
-    LedgerTable,
-    Policy,
-    PolicySettings,
-    PolicyTable,
-    ReleaseSettings,
-    ReleaseTable,
-    build_policy,
-    build_release,
-    build_settings,
-)
+from mechdesign.spec.origin import build_origin
+from mechdesign.spec.origin import without_comments
+from mechdesign.spec.policy import LedgerTable
+from mechdesign.spec.policy import Policy
+from mechdesign.spec.policy import PolicySettings
+from mechdesign.spec.policy import PolicyTable
+from mechdesign.spec.policy import ReleaseSettings
+from mechdesign.spec.policy import ReleaseTable
+from mechdesign.spec.policy import build_policy
+from mechdesign.spec.policy import build_release
+from mechdesign.spec.policy import build_settings
 from mechdesign.spec.priors import build_prior
-from mechdesign.spec.schedule import read_schedule, scheduled
+from mechdesign.spec.schedule import read_schedule
+from mechdesign.spec.schedule import scheduled
 from mechdesign.spec.sizes import specified_size
-from mechdesign.spec.tables import TOML, at, convert
-from mechdesign.spec.visits import priced, read_raw_visits
+from mechdesign.spec.tables import TOML
+from mechdesign.spec.tables import at
+from mechdesign.spec.tables import convert
+from mechdesign.spec.visits import priced
+from mechdesign.spec.visits import read_raw_visits
 from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.synthesis.sizes import Size, check_size
-from mechdesign.validation import Floats, Integers, as_path, require_kind
-from mechdesign.warned import silenced
+from mechdesign.synthesis.sizes import Size
+from mechdesign.synthesis.sizes import check_size
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_path
+from mechdesign.base._check import require_kind
+from mechdesign.base._warnings import silenced
 
 if TYPE_CHECKING:
     from mechdesign.policy.overview import Overview
@@ -173,7 +193,7 @@ class Specification:
                 ``time_limit``, ``rows``, ``threads``, ``options``, ``progress``.
 
         Returns:
-            The design, as `mechdesign.design` returns it.
+            The design, as `mechdesign.synthesis.design.design` returns it.
 
         Raises:
             SpecificationError: A key is wrong, or the specification has several ε: see `designs`.
@@ -182,7 +202,7 @@ class Specification:
             SolverError: The solver failed.
 
         Warns:
-            RevealedWarning: See `mechdesign.design`.
+            RevealedWarning: See `mechdesign.synthesis.design.design`.
         """
         settings = _changed(self.settings, changed)
         check_solver(settings.solver, "solver" if "solver" in changed else "solver.name")
@@ -246,7 +266,8 @@ class Specification:
         Raises:
             ExportError: The files may not, or cannot, be written; before the first design is made, where possible.
         """
-        from mechdesign.export.schedule import check_schedule_target, save_designs
+        from mechdesign.export.schedule import check_schedule_target
+        from mechdesign.export.schedule import save_designs
         from mechdesign.synthesis.certified import Design
 
         schedule, asked = self._scheduled(), Origin(self.kept_text, name=self.name)

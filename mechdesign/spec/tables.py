@@ -19,12 +19,17 @@ from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from mechdesign.certify.exact import exact, exact_text, nearest
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.certify.exact import nearest
 from mechdesign.data.forms import withheld
 from mechdesign.data.layout import reading_as
 from mechdesign.data.tables import Table
-from mechdesign.errors import InputError, Shown, SpecificationError
-from mechdesign.validation import LARGEST_NUMBER, LEAST_NUMBER
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import Shown
+from mechdesign.base._errors import SpecificationError
+from mechdesign.base._check import LARGEST_NUMBER
+from mechdesign.base._check import LEAST_NUMBER
 
 # What a specification looks like, for errors about a text that is none.
 TOML = "lines are key = value with texts in quotes, and [names] of tables; `mechdesign examples city` prints one"

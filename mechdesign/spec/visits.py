@@ -8,18 +8,27 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.data.left_out import MOST_LEFT_OUT, left_out_text
+from mechdesign.data.left_out import MOST_LEFT_OUT
+from mechdesign.data.left_out import left_out_text
 from mechdesign.data.places import count_places
 from mechdesign.data.tables import Raw
-from mechdesign.errors import SpecificationError
-from mechdesign.model.dithering import anchor_means, between
+from mechdesign.base._errors import SpecificationError
+from mechdesign.model.dithering import anchor_means
+from mechdesign.model.dithering import between
 from mechdesign.model.domain import Domain
 from mechdesign.model.places import INTERCHANGED
 from mechdesign.model.prior import Prior
-from mechdesign.spec.measures import CostTable, scaled_cost
-from mechdesign.spec.priors import PriorTable, VisitsFile, read_traces
-from mechdesign.spec.tables import at, convert, in_file, one_of
-from mechdesign.validation import Flags, Floats
+from mechdesign.spec.measures import CostTable
+from mechdesign.spec.measures import scaled_cost
+from mechdesign.spec.priors import PriorTable
+from mechdesign.spec.priors import VisitsFile
+from mechdesign.spec.priors import read_traces
+from mechdesign.spec.tables import at
+from mechdesign.spec.tables import convert
+from mechdesign.spec.tables import in_file
+from mechdesign.spec.tables import one_of
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
 
 __all__ = ["RawVisits", "priced", "read_raw_visits"]
 

@@ -9,8 +9,12 @@ The folder of a sweep holds ``results.csv`` (and ``results.parquet`` where pyarr
 ``channels/`` with a certified set of files for each design, and ``rows/``, from which it can be resumed.
 """
 
-from mechdesign.sweep.conduct import Moment, Result, run
-from mechdesign.sweep.plan import Sweep, parse, read
+from mechdesign.sweep.conduct import Moment
+from mechdesign.sweep.conduct import Result
+from mechdesign.sweep.conduct import run
+from mechdesign.sweep.plan import Sweep
+from mechdesign.sweep.plan import parse
+from mechdesign.sweep.plan import read
 
 __all__ = ["Moment", "Result", "Sweep", "parse", "read", "run"]
 

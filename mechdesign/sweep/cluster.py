@@ -12,11 +12,16 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.data.digest import file_digest
-from mechdesign.errors import ClusterError, InputError, MissingDependencyError
+from mechdesign.base._errors import ClusterError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MissingDependencyError
 from mechdesign.requirements.kind import RequirementKind
-from mechdesign.sweep.rows import Task, versions_for
-from mechdesign.sweep.solve import Outcome, failed, solve
-from mechdesign.validation import require_kind
+from mechdesign.sweep.rows import Task
+from mechdesign.sweep.rows import versions_for
+from mechdesign.sweep.solve import Outcome
+from mechdesign.sweep.solve import failed
+from mechdesign.sweep.solve import solve
+from mechdesign.base._check import require_kind
 
 __all__ = ["connected", "on_cluster"]
 

@@ -10,16 +10,27 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mechdesign.certify import bundle
-from mechdesign.errors import ExportError, InputError, MechdesignError
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MechdesignError
 from mechdesign.export.files import check_writable
-from mechdesign.records import Row, State, Store
-from mechdesign.sweep.cluster import check_workers, connected, on_cluster
-from mechdesign.sweep.local import count_processes, in_processes, in_this_process
-from mechdesign.sweep.plan import Sweep, read
+from mechdesign.records.row import Row
+from mechdesign.records.row import State
+from mechdesign.records.store import Store
+from mechdesign.sweep.cluster import check_workers
+from mechdesign.sweep.cluster import connected
+from mechdesign.sweep.cluster import on_cluster
+from mechdesign.sweep.local import count_processes
+from mechdesign.sweep.local import in_processes
+from mechdesign.sweep.local import in_this_process
+from mechdesign.sweep.plan import Sweep
+from mechdesign.sweep.plan import read
 from mechdesign.sweep.report import write_report
-from mechdesign.sweep.rows import Task, prepare
-from mechdesign.sweep.solve import Outcome, interrupted
-from mechdesign.validation import as_integer
+from mechdesign.sweep.rows import Task
+from mechdesign.sweep.rows import prepare
+from mechdesign.sweep.solve import Outcome
+from mechdesign.sweep.solve import interrupted
+from mechdesign.base._check import as_integer
 
 __all__ = ["Moment", "Result", "run"]
 

@@ -9,11 +9,15 @@ import sys
 import threading
 from collections.abc import Generator, Iterable, Iterator
 
-from mechdesign.errors import InputError, MechdesignError, SerialWarning
-from mechdesign.processors import count_processors
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MechdesignError
+from mechdesign.base._errors import SerialWarning
+from mechdesign.base._machine import count_processors
 from mechdesign.sweep.rows import Task
-from mechdesign.sweep.solve import Outcome, failed, solve
-from mechdesign.warned import warn
+from mechdesign.sweep.solve import Outcome
+from mechdesign.sweep.solve import failed
+from mechdesign.sweep.solve import solve
+from mechdesign.base._warnings import warn
 
 __all__ = ["count_processes", "in_processes", "in_this_process"]
 

@@ -12,11 +12,19 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
 
-from mechdesign.records import Row, State
+from mechdesign.records.row import Row
+from mechdesign.records.row import State
 from mechdesign.records.row import Value
-from mechdesign.report.frame import in_unit, round_ticks
-from mechdesign.report.scales import relative, short
-from mechdesign.report.style import ACCENT, MUTED, abreast, drawn, headline, new_figure
+from mechdesign.report.frame import in_unit
+from mechdesign.report.frame import round_ticks
+from mechdesign.report.numbers import relative
+from mechdesign.report.numbers import short
+from mechdesign.report.style import ACCENT
+from mechdesign.report.style import MUTED
+from mechdesign.report.style import abreast
+from mechdesign.report.style import drawn
+from mechdesign.report.style import headline
+from mechdesign.report.style import new_figure
 from mechdesign.report.words import clip
 
 __all__ = ["Layout", "hints", "layout", "sweep_picture"]

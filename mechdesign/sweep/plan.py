@@ -12,13 +12,15 @@ from pathlib import Path
 from typing import Any, Literal, get_args
 
 from mechdesign.data.tables import Raw
-from mechdesign.errors import SpecificationError
-from mechdesign.mappings import ReadOnlyMapping
+from mechdesign.base._errors import SpecificationError
+from mechdesign.base._values import ReadOnlyMapping
 from mechdesign.model.origin import counted_keys
 from mechdesign.report.private import COUNTED
 from mechdesign.requirements.kinds import KINDS
-from mechdesign.spec.keys import check_key, with_value
-from mechdesign.spec.specification import read_text, tables_of
+from mechdesign.spec.keys import check_key
+from mechdesign.spec.keys import with_value
+from mechdesign.spec.specification import read_text
+from mechdesign.spec.specification import tables_of
 
 __all__ = ["MOST_ROWS", "Mode", "Sweep", "parse", "read"]
 

@@ -6,13 +6,22 @@ from collections.abc import Iterator, Sequence
 from html import escape
 from pathlib import Path
 
-from mechdesign.atomic import write_file
-from mechdesign.errors import ReportError
-from mechdesign.records import Row, State, environment
+from mechdesign.base._atomic import write_file
+from mechdesign.base._errors import ReportError
+from mechdesign.records.row import Row
+from mechdesign.records.row import State
+from mechdesign.records.environment import environment
 from mechdesign.records.row import Value
-from mechdesign.report.document import document, figure, section, table, text
-from mechdesign.report.scales import relative, short
-from mechdesign.sweep.picture import hints, layout, sweep_picture
+from mechdesign.report.document import document
+from mechdesign.report.document import figure
+from mechdesign.report.document import section
+from mechdesign.report.document import table
+from mechdesign.report.document import text
+from mechdesign.report.numbers import relative
+from mechdesign.report.numbers import short
+from mechdesign.sweep.picture import hints
+from mechdesign.sweep.picture import layout
+from mechdesign.sweep.picture import sweep_picture
 from mechdesign.sweep.plan import Sweep
 from mechdesign.sweep.rows import cell
 

@@ -13,21 +13,29 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 from typing import Any
 
-from mechdesign.certify.exact import exact, exact_text
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
 from mechdesign.data.digest import file_digest
 from mechdesign.data.tables import Raw
-from mechdesign.errors import InfeasibleError, InputError, MetricWarning, SpecificationError
-from mechdesign.records import Request, identity
+from mechdesign.base._errors import InfeasibleError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MetricWarning
+from mechdesign.base._errors import SpecificationError
+from mechdesign.records.store import Request
+from mechdesign.records.identity import identity
 from mechdesign.records.row import Value
 from mechdesign.requirements.kind import RequirementKind
 from mechdesign.requirements.kinds import KINDS
 from mechdesign.solvers import registry
 from mechdesign.spec.designing import check_solver
 from mechdesign.spec.keys import files
-from mechdesign.spec.specification import Specification, from_tables
-from mechdesign.sweep.plan import Sweep, place
-from mechdesign.version import __version__
-from mechdesign.warned import collected, warn
+from mechdesign.spec.specification import Specification
+from mechdesign.spec.specification import from_tables
+from mechdesign.sweep.plan import Sweep
+from mechdesign.sweep.plan import place
+from mechdesign.base._version import __version__
+from mechdesign.base._warnings import collected
+from mechdesign.base._warnings import warn
 
 __all__ = ["Task", "cell", "installed", "numbered", "prepare", "versions_for"]
 

@@ -7,28 +7,30 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.certify.certificate import Certificate
 from mechdesign.data.digest import file_digest
-from mechdesign.errors import (
-    BracketWarning,
-    InputError,
-    MetricWarning,
-    RecordsError,
-    RevealedWarning,
-    SolverInterruptedError,
-    TimeLimitError,
-)
+from mechdesign.base._errors import BracketWarning
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MetricWarning
+from mechdesign.base._errors import RecordsError
+from mechdesign.base._errors import RevealedWarning
+from mechdesign.base._errors import SolverInterruptedError
+from mechdesign.base._errors import TimeLimitError
 from mechdesign.export.sets import encode
-from mechdesign.records import Row, State
+from mechdesign.records.row import Row
+from mechdesign.records.row import State
 from mechdesign.records.row import Value
 from mechdesign.report.words import cost_measure
-from mechdesign.requirements.kinds import KINDS, register
+from mechdesign.requirements.kinds import KINDS
+from mechdesign.requirements.kinds import register
 from mechdesign.solvers.blas import blas_threads
 from mechdesign.solvers.contract import Status
 from mechdesign.spec.specification import from_tables
-from mechdesign.sweep.rows import Task, numbered, versions_for
-from mechdesign.warned import silenced
+from mechdesign.sweep.rows import Task
+from mechdesign.sweep.rows import numbered
+from mechdesign.sweep.rows import versions_for
+from mechdesign.base._warnings import silenced
 
 if TYPE_CHECKING:
     from mechdesign.synthesis.certified import Design

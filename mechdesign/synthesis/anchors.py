@@ -9,14 +9,19 @@ from dataclasses import dataclass
 from numpy.typing import ArrayLike
 
 from mechdesign.certify.exact import nearest
-from mechdesign.errors import InputError, OutsideWarning, SpacingWarning
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import OutsideWarning
+from mechdesign.base._errors import SpacingWarning
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.requirements.continuous import ContinuousPrivacy, Distance
-from mechdesign.requirements.numbers import Number, positive
+from mechdesign.requirements.continuous import ContinuousPrivacy
+from mechdesign.requirements.continuous import Distance
+from mechdesign.requirements.numbers import Number
+from mechdesign.requirements.numbers import positive
 from mechdesign.synthesis.design import design
-from mechdesign.validation import as_integer, as_number
-from mechdesign.warned import silenced
+from mechdesign.base._check import as_integer
+from mechdesign.base._check import as_number
+from mechdesign.base._warnings import silenced
 
 __all__ = ["AnchorPlan", "CoarseRun", "plan_anchors"]
 

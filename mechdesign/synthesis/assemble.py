@@ -8,11 +8,14 @@ import numpy as np
 
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.problem import Problem
-from mechdesign.solvers import Status
+from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.certified import Design
-from mechdesign.synthesis.joined import Assembled, Gathered
-from mechdesign.synthesis.parts import Known, Part
-from mechdesign.synthesis.restriction import Piece, Restriction
+from mechdesign.synthesis.joined import Assembled
+from mechdesign.synthesis.joined import Gathered
+from mechdesign.synthesis.parts import Known
+from mechdesign.synthesis.parts import Part
+from mechdesign.synthesis.restriction import Piece
+from mechdesign.synthesis.restriction import Restriction
 from mechdesign.synthesis.summary import SolveSummary
 
 __all__ = ["assemble"]

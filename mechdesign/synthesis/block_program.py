@@ -9,18 +9,26 @@ from typing import Any
 import numpy as np
 
 from mechdesign import solvers
-from mechdesign.errors import InputError
-from mechdesign.programs.block_angular import BlockProgram, FloorBlock, WorstBlock
-from mechdesign.solvers import Status
-from mechdesign.solvers.ipm import BlockSolution, Symmetry, find_symmetry, generated, invariant, symmetry_of
+from mechdesign.base._errors import InputError
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.programs.block_angular import FloorBlock
+from mechdesign.programs.block_angular import WorstBlock
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm.solution import BlockSolution
+from mechdesign.solvers.ipm.symmetry import Symmetry
+from mechdesign.solvers.ipm.automorphisms import find_symmetry
+from mechdesign.solvers.ipm.automorphisms import generated
+from mechdesign.solvers.ipm.automorphisms import invariant
+from mechdesign.solvers.ipm.automorphisms import symmetry_of
 from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.plan import Plan
-from mechdesign.synthesis.reduction import Candidate, FormMultipliers
+from mechdesign.synthesis.reduction import Candidate
+from mechdesign.synthesis.reduction import FormMultipliers
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.spanner import few_pairs
 from mechdesign.synthesis.summary import SolveSummary
-from mechdesign.version import __version__
+from mechdesign.base._version import __version__
 
 __all__ = ["BlockInverse", "BlockReduction", "asked_symmetry", "solve_blocks"]
 

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from mechdesign.errors import BracketWarning
+from mechdesign.base._errors import BracketWarning
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.warned import warn
+from mechdesign.base._warnings import warn
 
 __all__ = ["stalled", "warn_if_stalled"]
 

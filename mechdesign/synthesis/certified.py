@@ -9,26 +9,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.certify import bundle
-from mechdesign.certify.certificate import Certificate, certify
-from mechdesign.certify.evidence import Evidence, Multipliers
+from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.certificate import certify
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.evidence import Multipliers
 from mechdesign.certify.exact import exact
 from mechdesign.data.bounds import allowed_gib
-from mechdesign.display import card, heat_map
-from mechdesign.errors import InputError, ReportError
+from mechdesign.base._display import card
+from mechdesign.base._display import heat_map
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import ReportError
 from mechdesign.export import sets
-from mechdesign.export.files import NO_FILES, SET_OF_DESIGN, Files, check_target, further_files
-from mechdesign.export.without_prior import check_public_target, without_prior
-from mechdesign.model.answers import Answers, sample_at
-from mechdesign.model.channel import EXPONENT, Channel
+from mechdesign.export.files import NO_FILES
+from mechdesign.export.files import SET_OF_DESIGN
+from mechdesign.export.files import Files
+from mechdesign.export.files import check_target
+from mechdesign.export.files import further_files
+from mechdesign.export.without_prior import check_public_target
+from mechdesign.export.without_prior import without_prior
+from mechdesign.model.answers import Answers
+from mechdesign.model.answers import sample_at
+from mechdesign.model.channel import EXPONENT
+from mechdesign.model.channel import Channel
 from mechdesign.model.origin import Origin
 from mechdesign.model.places import Outside
 from mechdesign.model.problem import Problem
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.summary import SolveSummary
-from mechdesign.validation import Integers, as_path, as_truth
-from mechdesign.version import __version__
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_path
+from mechdesign.base._check import as_truth
+from mechdesign.base._version import __version__
 
 __all__ = ["Design", "certified"]
 
@@ -111,7 +124,7 @@ class Design:
     ) -> None:
         """Write ``channel.npz``, ``channel.csv``, ``dual.npz``, the further `files` and, last, ``certificate.json``.
 
-        `mechdesign.verify` never accepts a mixture of an older set and this one. The files hold the prior: one that was
+        `mechdesign.certify.verify.verify` never accepts a mixture of an older set and this one. The files hold the prior: one that was
         counted in data can be read from them, count by count. A page goes with them by `md.report.save`.
 
         Args:
@@ -161,7 +174,7 @@ class Design:
     def load(cls, folder: str | os.PathLike[str]) -> Design:
         """Return the design that stands in a folder, as `save` wrote it.
 
-        The digests of the files are checked, and nothing else: `mechdesign.verify` proves what the certificate claims.
+        The digests of the files are checked, and nothing else: `mechdesign.certify.verify.verify` proves what the certificate claims.
         The summary holds what the provenance of the certificate tells, which nobody proves.
 
         Raises:

@@ -18,13 +18,16 @@ import numpy as np
 import scipy.sparse as sparse
 
 from mechdesign import solvers
-from mechdesign.errors import SolverError
+from mechdesign.base._errors import SolverError
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers import Options, Progress, Status
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.plan import EXACT
-from mechdesign.synthesis.pricing import Answer, Kind
+from mechdesign.synthesis.pricing import Answer
+from mechdesign.synthesis.pricing import Kind
 from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Decomposed", "decompose"]
 

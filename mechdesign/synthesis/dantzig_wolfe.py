@@ -12,22 +12,33 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
 from mechdesign.certify.costs import distortion
-from mechdesign.certify.evidence import FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.evidence import FloorMultipliers
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.certify.privacy import check
-from mechdesign.errors import InputError, SolverError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.problem import Problem
-from mechdesign.synthesis.column_generation import Decomposed, decompose
-from mechdesign.synthesis.joined import Assembled, Gathered
-from mechdesign.synthesis.parts import Known, Part
-from mechdesign.synthesis.plan import EXACT, takes_blocks
-from mechdesign.synthesis.pricing import Answer, Kind, priced_problem
+from mechdesign.synthesis.column_generation import Decomposed
+from mechdesign.synthesis.column_generation import decompose
+from mechdesign.synthesis.joined import Assembled
+from mechdesign.synthesis.joined import Gathered
+from mechdesign.synthesis.parts import Known
+from mechdesign.synthesis.parts import Part
+from mechdesign.synthesis.plan import EXACT
+from mechdesign.synthesis.plan import takes_blocks
+from mechdesign.synthesis.pricing import Answer
+from mechdesign.synthesis.pricing import Kind
+from mechdesign.synthesis.pricing import priced_problem
 from mechdesign.synthesis.rounding import round_channel
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.summary import SolveSummary
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["couple", "decomposes"]
 

@@ -9,26 +9,40 @@ from dataclasses import replace
 
 import numpy as np
 
-from mechdesign import interrupts
-from mechdesign.arithmetic import in_own_arithmetic
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.certify.exact import exact
-from mechdesign.errors import InputError, SolverError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
 from mechdesign.export.description import require_plain_names
 from mechdesign.model.problem import Problem
-from mechdesign.solvers import ProgressCallback, Status
+from mechdesign.solvers.contract import ProgressCallback
+from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.assemble import assemble
 from mechdesign.synthesis.bracket import warn_if_stalled
-from mechdesign.synthesis.certified import Design, certified
-from mechdesign.synthesis.dantzig_wolfe import couple, decomposes
+from mechdesign.synthesis.certified import Design
+from mechdesign.synthesis.certified import certified
+from mechdesign.synthesis.dantzig_wolfe import couple
+from mechdesign.synthesis.dantzig_wolfe import decomposes
 from mechdesign.synthesis.interior import interior
-from mechdesign.synthesis.isolation import Isolated, check_isolated, warn_revealed
+from mechdesign.synthesis.isolation import Isolated
+from mechdesign.synthesis.isolation import check_isolated
+from mechdesign.synthesis.isolation import warn_revealed
 from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.parts import Part, has_floors, split
-from mechdesign.synthesis.plan import check_choice, plan
-from mechdesign.synthesis.recovery import recovered, usable
+from mechdesign.synthesis.parts import Part
+from mechdesign.synthesis.parts import has_floors
+from mechdesign.synthesis.parts import split
+from mechdesign.synthesis.plan import check_choice
+from mechdesign.synthesis.plan import plan
+from mechdesign.synthesis.recovery import recovered
+from mechdesign.synthesis.recovery import usable
 from mechdesign.synthesis.search import search
-from mechdesign.synthesis.settings import TOLERANCE, Rows, SolveSettings, renamed_progress
-from mechdesign.synthesis.sizes import check_size, size_of
+from mechdesign.synthesis.settings import TOLERANCE
+from mechdesign.synthesis.settings import Rows
+from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis.settings import renamed_progress
+from mechdesign.synthesis.sizes import check_size
+from mechdesign.synthesis.sizes import size_of
 
 __all__ = ["Design", "design", "synthesise"]
 

@@ -12,14 +12,21 @@ import numpy as np
 import scipy.sparse as sparse
 
 from mechdesign import solvers
-from mechdesign.errors import InfeasibleError, SolverError, TimeLimitError
+from mechdesign.base._errors import InfeasibleError
+from mechdesign.base._errors import SolverError
+from mechdesign.base._errors import TimeLimitError
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers import Options, Status
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.normal import NormalForm
-from mechdesign.synthesis.plan import EXACT, LAZY, SMALL
-from mechdesign.synthesis.row_program import RowInverse, RowReduction, permitted_triples
+from mechdesign.synthesis.plan import EXACT
+from mechdesign.synthesis.plan import LAZY
+from mechdesign.synthesis.plan import SMALL
+from mechdesign.synthesis.row_program import RowInverse
+from mechdesign.synthesis.row_program import RowReduction
+from mechdesign.synthesis.row_program import permitted_triples
 from mechdesign.synthesis.spanner import bounded_pairs
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["interior"]
 

@@ -6,12 +6,16 @@ from typing import Literal
 
 import numpy as np
 
-from mechdesign.errors import InputError, RevealedWarning, Shown
-from mechdesign.model.disclosure import disclosed, listed
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import RevealedWarning
+from mechdesign.base._errors import Shown
+from mechdesign.model.disclosure import disclosed
+from mechdesign.model.disclosure import listed
 from mechdesign.model.problem import Problem
-from mechdesign.model.ties import bounds_pairs, untied
+from mechdesign.model.ties import bounds_pairs
+from mechdesign.model.ties import untied
 from mechdesign.synthesis.certified import Design
-from mechdesign.warned import warn
+from mechdesign.base._warnings import warn
 
 __all__ = ["Isolated", "check_isolated", "warn_revealed"]
 

@@ -7,11 +7,14 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.certify.claims import Floor
-from mechdesign.certify.evidence import FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.evidence import FloorMultipliers
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.model.problem import Problem
 from mechdesign.synthesis.multipliers import nothing
 from mechdesign.synthesis.summary import SolveSummary
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Assembled", "Gathered"]
 

@@ -6,11 +6,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mechdesign.certify.claims import Claim, Floor
-from mechdesign.certify.evidence import FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.claims import Claim
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.evidence import FloorMultipliers
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.reduction import FormMultipliers
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["carried", "nothing", "problem_multipliers"]
 

@@ -8,12 +8,15 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
-from mechdesign.certify.claims import Floor, PairBound
-from mechdesign.computed import cached_property
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
+from mechdesign.base._values import cached_property
 from mechdesign.model.connectivity import connected
 from mechdesign.model.problem import Problem
 from mechdesign.programs.chains import implied_exponents
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["FloorRows", "NormalForm", "normalise"]
 

@@ -8,11 +8,14 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
 from mechdesign.certify.dithering import Dithered
-from mechdesign.model.forbidden import sharing, tied
+from mechdesign.model.forbidden import sharing
+from mechdesign.model.forbidden import tied
 from mechdesign.model.problem import Problem
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Known", "Part", "has_floors", "restricted", "split", "undominated"]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign import solvers
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.solvers.ipm.parallel import LateError
 from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
 from mechdesign.synthesis.normal import NormalForm

@@ -18,7 +18,7 @@ import numpy as np
 
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.reduction import FormMultipliers
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["polished"]
 

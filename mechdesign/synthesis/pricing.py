@@ -11,18 +11,25 @@ from mechdesign import solvers
 from mechdesign.certify.claims import Floor
 from mechdesign.certify.evidence import Multipliers
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import SolverError
-from mechdesign.model.problem import Problem, largest_distortion
+from mechdesign.base._errors import SolverError
+from mechdesign.model.problem import Problem
+from mechdesign.model.problem import largest_distortion
 from mechdesign.requirements.claimed import ClaimedPrivacy
-from mechdesign.solvers import Options, Status
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.multipliers import carried
 from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.parts import Part, restricted, undominated
-from mechdesign.synthesis.rounding import channel_cost, cheapest_constant
-from mechdesign.synthesis.row_program import RowReduction, all_triples
+from mechdesign.synthesis.parts import Part
+from mechdesign.synthesis.parts import restricted
+from mechdesign.synthesis.parts import undominated
+from mechdesign.synthesis.rounding import channel_cost
+from mechdesign.synthesis.rounding import cheapest_constant
+from mechdesign.synthesis.row_program import RowReduction
+from mechdesign.synthesis.row_program import all_triples
 from mechdesign.synthesis.settings import Rows
 from mechdesign.synthesis.spanner import bounded_pairs
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Answer", "Kind", "Proposal", "priced_problem"]
 

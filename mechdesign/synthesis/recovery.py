@@ -12,17 +12,23 @@ from mechdesign.certify.claims import PairBound
 from mechdesign.certify.costs import distortion
 from mechdesign.certify.exact import exact
 from mechdesign.certify.privacy import check
-from mechdesign.errors import SolverError
+from mechdesign.base._errors import SolverError
 from mechdesign.model.channel import EXPONENT
-from mechdesign.solvers import Status
+from mechdesign.solvers.contract import Status
 from mechdesign.solvers.measurement import GROSS
-from mechdesign.synthesis.certified import Design, certified
+from mechdesign.synthesis.certified import Design
+from mechdesign.synthesis.certified import certified
 from mechdesign.synthesis.multipliers import carried
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.polish import polished
-from mechdesign.synthesis.reduction import Candidate, FormMultipliers
-from mechdesign.synthesis.rounding import Rounded, channel_cost, cheapest_constant, round_channel
-from mechdesign.validation import Floats, Integers
+from mechdesign.synthesis.reduction import Candidate
+from mechdesign.synthesis.reduction import FormMultipliers
+from mechdesign.synthesis.rounding import Rounded
+from mechdesign.synthesis.rounding import channel_cost
+from mechdesign.synthesis.rounding import cheapest_constant
+from mechdesign.synthesis.rounding import round_channel
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["recovered", "usable"]
 

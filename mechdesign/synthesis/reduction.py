@@ -13,7 +13,8 @@ from typing import Protocol, TypeVar
 
 from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.summary import SolveSummary
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Candidate", "FormMultipliers", "Reduction"]
 

@@ -12,8 +12,11 @@ from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.model.problem import Problem
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.exponents import VACUOUS
-from mechdesign.synthesis.parts import Part, restricted, undominated
-from mechdesign.validation import Floats, Integers
+from mechdesign.synthesis.parts import Part
+from mechdesign.synthesis.parts import restricted
+from mechdesign.synthesis.parts import undominated
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Piece", "Restriction", "RestrictionInverse"]
 

@@ -12,7 +12,9 @@ from mechdesign.model.channel import EXPONENT
 from mechdesign.solvers.ipm.layout import is_sparse
 from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.normal import NormalForm
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Rounded", "channel_cost", "cheapest_constant", "round_channel", "tight"]
 

@@ -13,17 +13,27 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechdesign import solvers
-from mechdesign.errors import InputError
-from mechdesign.solvers import Options, Progress, Solution, Status
+from mechdesign.base._errors import InputError
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.contract import Solution
+from mechdesign.solvers.contract import Status
 from mechdesign.solvers.ipm.parallel import LateError
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.plan import Plan
 from mechdesign.synthesis.reduction import Candidate
-from mechdesign.synthesis.row_program import RowInverse, RowReduction, Triples, permitted_triples
+from mechdesign.synthesis.row_program import RowInverse
+from mechdesign.synthesis.row_program import RowReduction
+from mechdesign.synthesis.row_program import Triples
+from mechdesign.synthesis.row_program import permitted_triples
 from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.synthesis.spanner import bounded_pairs, dilation, irreducible
+from mechdesign.synthesis.spanner import bounded_pairs
+from mechdesign.synthesis.spanner import dilation
+from mechdesign.synthesis.spanner import irreducible
 from mechdesign.synthesis.summary import SolveSummary
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["NEAR_DILATION", "solve_rows"]
 

@@ -14,9 +14,12 @@ from mechdesign.programs.linear import LinearProgram
 from mechdesign.solvers.contract import Solution
 from mechdesign.solvers.ipm.parallel import LateError
 from mechdesign.synthesis.normal import NormalForm
-from mechdesign.synthesis.reduction import Candidate, FormMultipliers
+from mechdesign.synthesis.reduction import Candidate
+from mechdesign.synthesis.reduction import FormMultipliers
 from mechdesign.synthesis.summary import SolveSummary
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["RowInverse", "RowReduction", "Triples", "all_triples", "permitted_triples"]
 

@@ -8,13 +8,21 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechdesign import interrupts, solvers
-from mechdesign.solvers import Status
+from mechdesign.base import _interrupts as interrupts
+from mechdesign import solvers
+from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.block_program import solve_blocks
-from mechdesign.synthesis.normal import NormalForm, normalise
-from mechdesign.synthesis.plan import LARGE, LAZY, RAYS, Plan, plan, takes_blocks
-from mechdesign.synthesis.rays import solve_rays
-from mechdesign.synthesis.reduction import Candidate, FormMultipliers
+from mechdesign.synthesis.normal import NormalForm
+from mechdesign.synthesis.normal import normalise
+from mechdesign.synthesis.plan import LARGE
+from mechdesign.synthesis.plan import LAZY
+from mechdesign.synthesis.plan import RAYS
+from mechdesign.synthesis.plan import Plan
+from mechdesign.synthesis.plan import plan
+from mechdesign.synthesis.plan import takes_blocks
+from mechdesign.synthesis.rays.generation import solve_rays
+from mechdesign.synthesis.reduction import Candidate
+from mechdesign.synthesis.reduction import FormMultipliers
 from mechdesign.synthesis.rounding import tight
 from mechdesign.synthesis.row_generation import solve_rows
 from mechdesign.synthesis.settings import SolveSettings
@@ -36,7 +44,7 @@ _STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)
 Strategy = Callable[[NormalForm, Plan, SolveSettings, object], Candidate]
 
 _STRATEGIES: dict[str, Strategy] = {"rows": solve_rows, "blocks": solve_blocks, RAYS: solve_rays}
-"""How to solve a normal form: by rays, or by what the solver takes (`mechdesign.solvers.Solver.takes`)."""
+"""How to solve a normal form: by rays, or by what the solver takes (`mechdesign.solvers.registry.Solver.takes`)."""
 
 
 @dataclass(frozen=True, eq=False)

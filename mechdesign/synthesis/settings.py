@@ -13,9 +13,11 @@ from typing import Literal, get_args
 import numpy as np
 
 from mechdesign.certify.exact import exact
-from mechdesign.errors import InputError
-from mechdesign.mappings import ReadOnlyMapping
-from mechdesign.solvers.contract import Options, Progress, ProgressCallback
+from mechdesign.base._errors import InputError
+from mechdesign.base._values import ReadOnlyMapping
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.contract import ProgressCallback
 
 __all__ = ["TOLERANCE", "Rows", "SolveSettings", "renamed_progress"]
 
@@ -45,7 +47,7 @@ _LEAST_BLOCK_GAP = 1e-9
 
 @dataclass(frozen=True)
 class SolveSettings:
-    """How a problem is to be solved: the arguments of `mechdesign.design`.
+    """How a problem is to be solved: the arguments of `mechdesign.synthesis.design.design`.
 
     Args:
         solver: "auto" (chosen by size), or a name that `mechdesign info` lists.

@@ -14,24 +14,29 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign import warned
-from mechdesign.certify.claims import Floor, PairBound
-from mechdesign.errors import SizeWarning, TooLargeError
+from mechdesign.base import _warnings as warned
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
+from mechdesign.base._errors import SizeWarning
+from mechdesign.base._errors import TooLargeError
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
 from mechdesign.solvers.ipm.layout import is_sparse
-from mechdesign.solvers.ipm.memory import (
-    FEW,
-    Sparsity,
-    allowed_memory,
-    block_memory,
-    few_may_do,
-    measure,
-    merging_memory,
-    sparse_memory,
-)
+from mechdesign.solvers.ipm.memory import FEW
+from mechdesign.solvers.ipm.memory import Sparsity
+from mechdesign.solvers.ipm.memory import allowed_memory
+from mechdesign.solvers.ipm.memory import block_memory
+from mechdesign.solvers.ipm.memory import few_may_do
+from mechdesign.solvers.ipm.memory import measure
+from mechdesign.solvers.ipm.memory import merging_memory
+from mechdesign.solvers.ipm.memory import sparse_memory
 from mechdesign.synthesis.parts import Part
-from mechdesign.synthesis.plan import EXACT, LARGE, LAZY, RAYS, SMALL, takes_blocks
+from mechdesign.synthesis.plan import EXACT
+from mechdesign.synthesis.plan import LARGE
+from mechdesign.synthesis.plan import LAZY
+from mechdesign.synthesis.plan import RAYS
+from mechdesign.synthesis.plan import SMALL
+from mechdesign.synthesis.plan import takes_blocks
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.spanner import few_pairs
 

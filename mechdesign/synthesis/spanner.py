@@ -14,13 +14,15 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
-from mechdesign import interrupts
+from mechdesign.base import _interrupts as interrupts
 from mechdesign.solvers.ipm.layout import is_sparse
 from mechdesign.solvers.ipm.parallel import LateError
 from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.settings import Rows
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["bounded_pairs", "dilation", "few_pairs", "irreducible"]
 

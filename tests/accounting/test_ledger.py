@@ -13,8 +13,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign import atomic
-from mechdesign.errors import BudgetExceededError, ExportError, InputError, LedgerError
+from mechdesign.base import _atomic as atomic
+from mechdesign.base._errors import BudgetExceededError
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import LedgerError
 
 WHOM = "one person's record"
 
@@ -127,7 +130,7 @@ def test_a_write_that_fails_records_nothing(tmp_path, monkeypatch):
     def full(*_):
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr("mechdesign.atomic.os.replace", full)
+    monkeypatch.setattr("mechdesign.base._atomic.os.replace", full)
     with pytest.raises(ExportError, match="No space left"):
         ledger.spend("b", WHOM, epsilon="0.5")
     monkeypatch.undo()

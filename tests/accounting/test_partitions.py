@@ -10,10 +10,13 @@ import zlib
 import numpy as np
 import pytest
 
-from mechdesign.accounting.ledger import Ledger, Partition
+from mechdesign.accounting.ledger import Ledger
+from mechdesign.accounting.partition import Partition
 from mechdesign.accounting.ledger_file import read_ledger
-from mechdesign.accounting.partition import LARGEST_LISTED, UNKNOWN
-from mechdesign.errors import InputError, LedgerError
+from mechdesign.accounting.partition import LARGEST_LISTED
+from mechdesign.accounting.partition import UNKNOWN
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import LedgerError
 
 
 def numbered(labels):

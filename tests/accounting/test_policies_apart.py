@@ -12,9 +12,11 @@ import pytest
 
 import mechdesign as md
 from mechdesign.accounting.policies import APART
-from mechdesign.blowfish import Domain, Policy
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
 from mechdesign.blowfish.policy_words import name_policy
-from mechdesign.errors import InputError, LedgerError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import LedgerError
 from mechdesign.spec.blowfish.specification import parse
 
 AGES, INCOMES = Domain({"age": range(5)}), Domain({"income": range(5)})

@@ -19,11 +19,19 @@ from typing import Any
 import pytest
 
 import mechdesign as md
-from mechdesign.accounting.beginning import begin_ledger, check_folders
-from mechdesign.accounting.ledger import Ledger, Partition
+from mechdesign.accounting.beginning import begin_ledger
+from mechdesign.accounting.beginning import check_folders
+from mechdesign.accounting.ledger import Ledger
+from mechdesign.accounting.partition import Partition
 from mechdesign.accounting.ledger_file import read_ledger
-from mechdesign.errors import BudgetExceededError, ExactReleaseError, InputError, LedgerError, LockWarning
-from mechdesign.sharing import ProcessLock, lock_file_of, locked
+from mechdesign.base._errors import BudgetExceededError
+from mechdesign.base._errors import ExactReleaseError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import LedgerError
+from mechdesign.base._errors import LockWarning
+from mechdesign.base._locks import ProcessLock
+from mechdesign.base._locks import lock_file_of
+from mechdesign.base._locks import locked
 
 FORK = multiprocessing.get_context("fork")
 

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import BudgetExceededError, InputError
+from mechdesign.base._errors import BudgetExceededError
+from mechdesign.base._errors import InputError
 
 
 def trace(ledger: md.Ledger) -> md.release.Trace:

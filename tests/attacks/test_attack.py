@@ -13,11 +13,20 @@ from hypothesis import strategies as st
 import mechdesign
 from mechdesign import solvers
 from mechdesign.attacks import attack
-from mechdesign.attacks.attack import Attack, bayes, minimax, optimal, pairwise_minimax, prior_free
-from mechdesign.errors import InputError, SolverError, SolverInterruptedError, TimeLimitError
+from mechdesign.attacks.attack import Attack
+from mechdesign.attacks.attack import bayes
+from mechdesign.attacks.attack import minimax
+from mechdesign.attacks.attack import optimal
+from mechdesign.attacks.attack import pairwise_minimax
+from mechdesign.attacks.attack import prior_free
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.base._errors import SolverInterruptedError
+from mechdesign.base._errors import TimeLimitError
 from mechdesign.model.channel import Channel
 from mechdesign.model.prior import Prior
-from mechdesign.solvers import Options, Status
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
 
 ATTACKS: tuple[Callable[..., Attack], ...] = (optimal, bayes, prior_free, minimax, pairwise_minimax)
 LINE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))

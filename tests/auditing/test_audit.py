@@ -12,9 +12,11 @@ import pytest
 import wrong_mechanisms as wrong
 
 import mechdesign as md
-from mechdesign.auditing.page import page, pairs_picture, sentences
+from mechdesign.auditing.page import page
+from mechdesign.auditing.page import pairs_picture
+from mechdesign.auditing.page import sentences
 from mechdesign.auditing.rows import exact_rows
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
 TWO = [[0, 1], [1, 0]]

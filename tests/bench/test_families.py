@@ -5,20 +5,25 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.bench import CONTESTANTS, FAMILIES, SUITES, export_mps
-from mechdesign.bench.contestants import chosen, names
-from mechdesign.bench.families import RowPairs
+from mechdesign.bench.contestants import CONTESTANTS
+from mechdesign.bench.families import FAMILIES
+from mechdesign.bench.suites import SUITES
+from mechdesign.bench.export import export_mps
+from mechdesign.bench.contestants import chosen
+from mechdesign.bench.contestants import names
+from mechdesign.bench.families.family import RowPairs
 from mechdesign.bench.families.checkins import VARIABLE
 from mechdesign.bench.fractions import largest_leakage
 from mechdesign.bench.running import request_of
 from mechdesign.bench.suites import problems
-from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MissingDependencyError
 from mechdesign.leakage.row_pair import fractional
 
 CHANNELS = sorted(set(FAMILIES) - {"row-pairs", "checkins"})
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
 @pytest.mark.parametrize("name", CHANNELS)
 def test_a_family_is_the_same_every_time_and_another_with_another_seed(name):
     first, again, other = (FAMILIES[name].make(9, seed) for seed in (0, 0, 1))
@@ -29,7 +34,7 @@ def test_a_family_is_the_same_every_time_and_another_with_another_seed(name):
     assert md.design(first, tolerance=1e-6).certificate.relative_gap <= 1e-6
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
 def test_both_requirements_of_the_joint_family_count():
     joint = FAMILIES["joint"].make(16, 0)
     costs = [

@@ -13,12 +13,13 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.bench import suites, worker
+from mechdesign.bench import suites
+from mechdesign.bench import worker
 from mechdesign.bench.process import run_apart
 from mechdesign.bench.running import COLUMNS
 from mechdesign.bench.suites import Suite
 from mechdesign.cli import main
-from mechdesign.errors import RecordsError
+from mechdesign.base._errors import RecordsError
 
 pytestmark = pytest.mark.slow
 
@@ -181,7 +182,7 @@ def test_a_full_disk_is_said_and_finished_rows_stay(tiny, tmp_path, monkeypatch)
     def full(path: object, row: object, description: object) -> None:
         raise md.errors.ExportError(f"{path} could not be written: No space left on device")
 
-    monkeypatch.setattr("mechdesign.records.store.write_row", full)
+    monkeypatch.setattr("mechdesign.records.row.write_row", full)
     result = CliRunner().invoke(main, ["bench", "--suite", "tiny", "--solvers", "auto", "-o", str(tmp_path / "out")])
     assert result.exit_code == 2
     assert "No space left" in result.stderr

@@ -5,9 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from mechdesign.bench.pictures import growing, growth_picture, profile_picture, runs_picture
+from mechdesign.bench.pictures import growing
+from mechdesign.bench.pictures import growth_picture
+from mechdesign.bench.pictures import profile_picture
+from mechdesign.bench.pictures import runs_picture
 from mechdesign.bench.report import html
-from mechdesign.bench.statistics import performance_profile, scores, shifted_geometric_mean
+from mechdesign.bench.statistics import performance_profile
+from mechdesign.bench.statistics import scores
+from mechdesign.bench.statistics import shifted_geometric_mean
 
 
 def row(solver: str, n: int, seconds: float, **others: object) -> dict[str, object]:

@@ -10,9 +10,13 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import mechdesign as md
-from mechdesign.bench.verdicts import SLACK, Verdict, claimed, returned, tight_epsilon
+from mechdesign.bench.verdicts import SLACK
+from mechdesign.bench.verdicts import Verdict
+from mechdesign.bench.verdicts import claimed
+from mechdesign.bench.verdicts import returned
+from mechdesign.bench.verdicts import tight_epsilon
 from mechdesign.certify.claims import PairBound
-from mechdesign.solvers import Status
+from mechdesign.solvers.contract import Status
 
 LINE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
 

@@ -7,7 +7,8 @@ from dataclasses import dataclass
 
 from database_oracle import edges_by_rule
 
-from mechdesign.blowfish import Domain, Policy
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
 
 
 @dataclass(frozen=True)

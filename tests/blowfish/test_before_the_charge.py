@@ -11,11 +11,12 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.blowfish import Domain, Policy
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
 from mechdesign.blowfish.scaling import scaled
 from mechdesign.certify.exact import nearest
 from mechdesign.cli import main
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE
 from mechdesign.spec.blowfish.specification import parse
 
@@ -179,7 +180,7 @@ def test_tables_of_the_noise_are_made_before_the_charge(place, release, monkeypa
     def fail(law):
         raise MemoryError("no room for thresholds")
 
-    monkeypatch.setattr("mechdesign.mechanisms.discrete.prepare", fail)
+    monkeypatch.setattr("mechdesign.mechanisms.sampling.prepare", fail)
     ledger = md.Ledger()
     with pytest.raises(MemoryError, match="thresholds"):
         release(ledger)

@@ -13,10 +13,14 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.blowfish import Domain, Policy
-from mechdesign.blowfish.publication import FILES, Publication
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.publication import FILES
+from mechdesign.blowfish.publication import Publication
 from mechdesign.cli import main
-from mechdesign.errors import ExportError, InputError, ReportError
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import ReportError
 from mechdesign.export.files import check_room
 from mechdesign.spec.blowfish.specification import parse
 

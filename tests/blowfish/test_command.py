@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.errors import ExportError
+from mechdesign.base._errors import ExportError
 from mechdesign.spec.blowfish.specification import read
 
 AGES = 'domain.attributes.age = { range = [0, 9] }\npolicy.kind = "line"\n'

@@ -13,23 +13,23 @@ from database_policies import EXAMPLES, Example
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.blowfish import (
-    ConstraintSensitivity,
-    Domain,
-    Policy,
-    constraint_sensitivity,
-    known_counts,
-    linear_queries,
-    marginal_constraints,
-    release_histogram,
-    sensitivity,
-)
+from mechdesign.blowfish.known_counts import ConstraintSensitivity
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.known_counts import constraint_sensitivity
+from mechdesign.blowfish import known_counts
+from mechdesign.blowfish import linear_queries
+from mechdesign.blowfish.constraints import marginal_constraints
+from mechdesign.blowfish.linear_release import release_histogram
+from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.blowfish.brute_force import neighbouring_databases
 from mechdesign.blowfish.constraints import as_constraints
 from mechdesign.blowfish.contradictions import contradictory
 from mechdesign.blowfish.linear_queries import Found
-from mechdesign.blowfish.zero_sums import longest, minimal_zero_sums, rank
-from mechdesign.errors import InputError
+from mechdesign.blowfish.zero_sums import longest
+from mechdesign.blowfish.zero_sums import minimal_zero_sums
+from mechdesign.blowfish.zero_sums import rank
+from mechdesign.base._errors import InputError
 
 QUERIES = {
     "one range": [[0, 1, 1, 0]],

@@ -12,10 +12,12 @@ import pytest
 from scipy import integrate, stats
 
 import mechdesign as md
-from mechdesign.blowfish import cumulative, range_noise
+from mechdesign.blowfish import cumulative
+from mechdesign.blowfish import range_noise
 from mechdesign.blowfish.cumulative import CumulativeRelease
-from mechdesign.blowfish.range_planning import ordered_error, plan_ranges
-from mechdesign.errors import InputError
+from mechdesign.blowfish.range_planning import ordered_error
+from mechdesign.blowfish.range_planning import plan_ranges
+from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteLaplace
 
 SPARSE = np.zeros(64, dtype=np.int64)

@@ -13,17 +13,18 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.blowfish import Domain, Policy
-from mechdesign.blowfish.charging import (
-    classes_of_attribute,
-    classes_of_rows,
-    classes_of_workload,
-    components,
-    digest_of_domain,
-)
-from mechdesign.blowfish.workload import as_workload, marginals
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.charging import classes_of_attribute
+from mechdesign.blowfish.charging import classes_of_rows
+from mechdesign.blowfish.charging import classes_of_workload
+from mechdesign.blowfish.charging import components
+from mechdesign.blowfish.charging import digest_of_domain
+from mechdesign.blowfish.workload import as_workload
+from mechdesign.blowfish.workload import marginals
 from mechdesign.cli import main
-from mechdesign.errors import ExactReleaseError, InputError
+from mechdesign.base._errors import ExactReleaseError
+from mechdesign.base._errors import InputError
 from mechdesign.spec.blowfish.specification import parse
 
 B = md.blowfish

@@ -10,8 +10,11 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.blowfish import Domain, Policy, kmeans_release
-from mechdesign.errors import InputError
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish import clusterings
+from mechdesign.blowfish import kmeans_release
+from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteLaplace
 
 LINE = Domain({"x": range(10)})
@@ -36,7 +39,7 @@ def policies() -> dict[str, Policy]:
 
 def clusters_of(domain: Domain, centroids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the cluster and the place of every value, in steps about the middle."""
-    box = kmeans_release._box(domain)
+    box = clusterings._box(domain)
     codes = np.unravel_index(np.arange(domain.size), domain.shape)
     places = np.column_stack([box.axes[i][codes[i]] for i in box.axes])
     return kmeans_release._nearest(places.astype(float), centroids), places
@@ -47,7 +50,7 @@ def test_one_iteration_is_private_for_all_neighbours_and_any_centroids(name: str
     policy = policies()[name]
     epsilon = Fraction(2, 3)
     domain = policy.domain
-    unit = kmeans_release._box(domain).unit
+    unit = clusterings._box(domain).unit
     sizes, sums = kmeans_release._noise(policy, epsilon, unit)
     edges = [edge for block in policy.secret_graph.edge_blocks() for edge in block.tolist()]
     rng = np.random.default_rng(1)
@@ -56,7 +59,7 @@ def test_one_iteration_is_private_for_all_neighbours_and_any_centroids(name: str
         for _ in range(10):
             radius = 2 * max(domain.shape)
             labels, places = clusters_of(
-                domain, rng.uniform(-radius, radius, (clusters, len(kmeans_release._box(domain).axes)))
+                domain, rng.uniform(-radius, radius, (clusters, len(clusterings._box(domain).axes)))
             )
             for x, y in edges:
                 size, total = np.zeros(clusters, dtype=int), np.zeros((clusters, places.shape[1]), dtype=int)

@@ -11,14 +11,25 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.blowfish import Domain, Policy, release_cumulative, release_histogram, release_linear
-from mechdesign.blowfish.definitions import ALONE, EARLIER, KNOWN_COUNTS, definition_of_version_1
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.cumulative import release_cumulative
+from mechdesign.blowfish.linear_release import release_histogram
+from mechdesign.blowfish.linear_release import release_linear
+from mechdesign.blowfish.definitions import ALONE
+from mechdesign.blowfish.definitions import EARLIER
+from mechdesign.blowfish.definitions import KNOWN_COUNTS
+from mechdesign.blowfish.definitions import definition_of_version_1
 from mechdesign.blowfish.linear_release import step_of
-from mechdesign.blowfish.planning import plan_cumulative, plan_kmeans, plan_workload
+from mechdesign.blowfish.planning import plan_cumulative
+from mechdesign.blowfish.planning import plan_kmeans
+from mechdesign.blowfish.planning import plan_workload
 from mechdesign.blowfish.policy_words import describe_policy
-from mechdesign.blowfish.workload import as_workload, prefixes
+from mechdesign.blowfish.workload import as_workload
+from mechdesign.blowfish.workload import prefixes
 from mechdesign.cli import main
-from mechdesign.errors import InputError, UnsoundWarning
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import UnsoundWarning
 from mechdesign.spec.blowfish.specification import parse
 
 TEN = Domain({"x": range(10)})

@@ -10,10 +10,11 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.blowfish import Domain, Policy
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
 from mechdesign.blowfish.publication import Publication
 from mechdesign.cli import main
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE
 from mechdesign.spec.blowfish.specification import parse
 

@@ -9,10 +9,15 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.blowfish import Domain, Policy, compare_counts, optimal_attribute, optimal_count
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.optimal_channels import compare_counts
+from mechdesign.blowfish.optimal_channels import optimal_attribute
+from mechdesign.blowfish.optimal_channels import optimal_count
 from mechdesign.blowfish.optimal_channels import remapped_cost
-from mechdesign.errors import InputError, RevealedWarning
-from mechdesign.mechanisms import Geometric
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import RevealedWarning
+from mechdesign.mechanisms.geometric import Geometric
 
 LINE = Domain({"floor": range(5)})
 

@@ -7,20 +7,20 @@ import math
 import numpy as np
 import pytest
 
-from mechdesign.blowfish import (
-    Domain,
-    Policy,
-    hierarchical,
-    ordered,
-    ordered_hierarchical,
-    plan_cumulative,
-    plan_histogram,
-    plan_workload,
-    range_query,
-    release_histogram,
-)
-from mechdesign.blowfish.planning import cumulative_theta, plan_kmeans, plan_sum
-from mechdesign.errors import InputError
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.cumulative import hierarchical
+from mechdesign.blowfish.cumulative import ordered
+from mechdesign.blowfish.cumulative import ordered_hierarchical
+from mechdesign.blowfish.planning import plan_cumulative
+from mechdesign.blowfish.planning import plan_histogram
+from mechdesign.blowfish.planning import plan_workload
+from mechdesign.blowfish.ranges import range_query
+from mechdesign.blowfish.linear_release import release_histogram
+from mechdesign.blowfish.planning import cumulative_theta
+from mechdesign.blowfish.planning import plan_kmeans
+from mechdesign.blowfish.planning import plan_sum
+from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteLaplace
 
 AGE = Domain({"age": range(40)})

@@ -11,9 +11,11 @@ import pytest
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.blowfish import Domain, Policy, parallel_composition
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.parallel import parallel_composition
 from mechdesign.blowfish.brute_force import neighbouring_databases
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 LINE = Domain({"x": range(5)})
 MIXED = Domain({"age": range(4), "sex": ["f", "m"]})

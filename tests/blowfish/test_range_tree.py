@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mechdesign.blowfish.range_planning import RangePlan, budget_split, ordered_error, plan_ranges
-from mechdesign.blowfish.range_tree import RangeTree, height
-from mechdesign.errors import InputError
+from mechdesign.blowfish.range_planning import RangePlan
+from mechdesign.blowfish.range_planning import budget_split
+from mechdesign.blowfish.range_planning import ordered_error
+from mechdesign.blowfish.range_planning import plan_ranges
+from mechdesign.blowfish.range_tree import RangeTree
+from mechdesign.blowfish.range_tree import height
+from mechdesign.base._errors import InputError
 
 SHAPES = [(8, 8, 2), (9, 4, 2), (13, 5, 2), (20, 7, 3), (16, 1, 2), (12, 12, 12), (5, 2, 2), (30, 10, 4), (7, 3, 5)]
 SHAPES += [(2, 2, 2), (2, 1, 2), (1, 1, 2), (11, 10, 2), (27, 9, 3)]

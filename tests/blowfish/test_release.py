@@ -12,10 +12,14 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.blowfish import Domain, Policy, release
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish import release
 from mechdesign.blowfish.kmeans_release import ClusteringRelease
-from mechdesign.errors import ExportError, InputError
-from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.mechanisms.discrete import DiscreteGaussian
+from mechdesign.mechanisms.discrete import DiscreteLaplace
 
 DOMAIN = Domain({"age": range(6), "sex": ["f", "m, or other"]})
 ROWS = np.random.default_rng(4).integers(0, DOMAIN.size, 500)

@@ -11,9 +11,11 @@ import pytest
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.blowfish import Publication
-from mechdesign.errors import ExportError
-from mechdesign.report.table_figures import answers_picture, cdf_picture, clusters_picture
+from mechdesign.blowfish.publication import Publication
+from mechdesign.base._errors import ExportError
+from mechdesign.report.table_figures import answers_picture
+from mechdesign.report.table_figures import cdf_picture
+from mechdesign.report.table_figures import clusters_picture
 from mechdesign.spec.blowfish.specification import parse
 
 AGE = "domain.attributes.age = { range = [0, 99] }\n"

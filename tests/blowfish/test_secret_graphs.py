@@ -5,8 +5,9 @@ import numpy as np
 import pytest
 from database_policies import EXAMPLES, LINE, UNEVEN, Example
 
-from mechdesign.blowfish import Domain, Policy
-from mechdesign.errors import InputError
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.base._errors import InputError
 
 CASES = [
     pytest.param(example, unbounded, id=f"{example.name}, {unbounded}")

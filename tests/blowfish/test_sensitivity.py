@@ -11,9 +11,11 @@ from database_policies import EXAMPLES, GRID, LINE, MIXED, UNEVEN, Example
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.blowfish import Domain, Policy, sensitivity
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.blowfish.numbers import root_up
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 CASES = [
     pytest.param(example, unbounded, id=f"{example.name}, {unbounded}")

@@ -8,12 +8,16 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.blowfish import Domain, Policy, release_histogram, strategy
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.linear_release import release_histogram
+from mechdesign.blowfish.strategy_choice import strategy
 from mechdesign.blowfish.loading import load
 from mechdesign.blowfish.strategy_intervals import half_widths
 from mechdesign.blowfish.workload import as_workload
-from mechdesign.errors import InputError
-from mechdesign.mechanisms.discrete import DiscreteGaussian, DiscreteLaplace
+from mechdesign.base._errors import InputError
+from mechdesign.mechanisms.discrete import DiscreteGaussian
+from mechdesign.mechanisms.discrete import DiscreteLaplace
 
 _LINE = Domain({"x": range(6)})
 _TABLE = Domain({"age": range(3), "sex": ["f", "m"]})
@@ -94,7 +98,8 @@ def test_every_kind_can_be_asked_for(kind, noise):
 
 def test_balanced_budgets_are_better_than_equal_ones():
     from mechdesign.blowfish.edge_space import edge_space
-    from mechdesign.blowfish.strategy_candidates import candidate, program
+    from mechdesign.blowfish.strategy_candidates import candidate
+    from mechdesign.blowfish.strategy_candidates import program
     from mechdesign.blowfish.workload import all_ranges
 
     policy = Policy.full(Domain({"x": range(32)}))

@@ -11,9 +11,14 @@ from hypothesis import strategies as st
 from scipy import sparse
 from strategy_examples import independent_optimum, projected, space_of, threshold_space
 
-from mechdesign.blowfish.gaussian_strategy import optimal_gram, symmetries
-from mechdesign.blowfish.strategy_bound import StrategyBound, certified_bound
-from mechdesign.blowfish.workload import MatrixQueries, all_ranges, identity, prefixes
+from mechdesign.blowfish.gaussian_strategy import optimal_gram
+from mechdesign.blowfish.gaussian_strategy import symmetries
+from mechdesign.blowfish.strategy_bound import StrategyBound
+from mechdesign.blowfish.strategy_bound import certified_bound
+from mechdesign.blowfish.workload import MatrixQueries
+from mechdesign.blowfish.workload import all_ranges
+from mechdesign.blowfish.workload import identity
+from mechdesign.blowfish.workload import prefixes
 
 
 @pytest.mark.parametrize(

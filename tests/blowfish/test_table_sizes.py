@@ -10,10 +10,12 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.blowfish import Domain, Policy
-from mechdesign.blowfish.secret_graphs import LARGEST_ARRAY, require_room
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.secret_graphs import LARGEST_ARRAY
+from mechdesign.blowfish.secret_graphs import require_room
 from mechdesign.blowfish.workload import all_ranges
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 resource = pytest.importorskip("resource")
 

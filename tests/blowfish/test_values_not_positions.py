@@ -9,9 +9,11 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.blowfish import Domain, Policy
-from mechdesign.blowfish.planning import plan_cumulative, plan_workload
-from mechdesign.errors import InputError
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.policy import Policy
+from mechdesign.blowfish.planning import plan_cumulative
+from mechdesign.blowfish.planning import plan_workload
+from mechdesign.base._errors import InputError
 from mechdesign.spec.blowfish.specification import parse
 
 B = md.blowfish

@@ -6,9 +6,13 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mechdesign.blowfish import Domain
-from mechdesign.blowfish.workload import all_ranges, as_workload, identity, marginals, prefixes
-from mechdesign.errors import InputError
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.workload import all_ranges
+from mechdesign.blowfish.workload import as_workload
+from mechdesign.blowfish.workload import identity
+from mechdesign.blowfish.workload import marginals
+from mechdesign.blowfish.workload import prefixes
+from mechdesign.base._errors import InputError
 
 _LINE = Domain({"x": range(7)})
 _TABLE = Domain({"age": range(3), "sex": ["f", "m"], "smokes": ["no", "yes"]})

@@ -10,13 +10,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from mechdesign.certify.bracket import _sums, lower_bound
-from mechdesign.certify.claims import Floor, PairBound
-from mechdesign.certify.costs import expected_cost, worst_cost
-from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.bracket import _sums
+from mechdesign.certify.bracket import lower_bound
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.costs import expected_cost
+from mechdesign.certify.costs import worst_cost
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.evidence import FloorMultipliers
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.certify.exponential import exp_upper
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import CertificateError
+from mechdesign.base._errors import CertificateError
 
 ONE = 2**62
 

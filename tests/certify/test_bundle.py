@@ -21,13 +21,26 @@ import numpy as np
 import pytest
 from certify_examples import line
 
-from mechdesign.certify import _archive, bundle
-from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, encode, inspect, read, read_channel, write
+from mechdesign.certify import _archive
+from mechdesign.certify import bundle
+from mechdesign.certify.bundle import CERTIFICATE
+from mechdesign.certify.bundle import CHANNEL
+from mechdesign.certify.bundle import DUAL
+from mechdesign.certify.bundle import encode
+from mechdesign.certify.bundle import inspect
+from mechdesign.certify.bundle import read
+from mechdesign.certify.bundle import read_channel
+from mechdesign.certify.bundle import write
 from mechdesign.certify.certificate import certify
-from mechdesign.certify.evidence import Evidence, FloorMultipliers, PairMultipliers
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.evidence import FloorMultipliers
+from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.certify.table import exact_lines
 from mechdesign.certify.verify import verify
-from mechdesign.errors import CertificateError, ExportError, InputError, UnverifiedError
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import UnverifiedError
 
 
 def export(evidence: Evidence, **extra: Any) -> dict[str, bytes]:

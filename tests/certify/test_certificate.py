@@ -11,11 +11,14 @@ import pytest
 
 from mechdesign.certify import costs
 from mechdesign.certify.bracket import lower_bound
-from mechdesign.certify.certificate import Certificate, certify
-from mechdesign.certify.evidence import Evidence, Multipliers, PairMultipliers
+from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.certificate import certify
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.certify.exact import exact
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import CertificateError
+from mechdesign.base._errors import CertificateError
 
 ONE = 2**62
 

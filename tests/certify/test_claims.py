@@ -7,10 +7,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.certify.claims import ExponentBound, Floor, PairBound, RatioBound
-from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.claims import RatioBound
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.evidence import FloorMultipliers
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 E = Fraction(3, 5)
 DISTANCE = np.array([[0, 1, math.inf], [1, 9, 2], [math.inf, 2.5, 0]])

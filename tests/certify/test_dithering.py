@@ -10,11 +10,20 @@ import numpy as np
 import pytest
 
 from mechdesign.certify.certificate import certify
-from mechdesign.certify.dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered, Slope, _rounded_up
-from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.dithering import CHEBYSHEV
+from mechdesign.certify.dithering import EUCLIDEAN
+from mechdesign.certify.dithering import MANHATTAN
+from mechdesign.certify.dithering import Dithered
+from mechdesign.certify.dithering import Slope
+from mechdesign.certify.dithering import _rounded_up
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.evidence import FloorMultipliers
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.certify.exact import printed
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import CertificateError, InputError
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
 
 NORMS = (CHEBYSHEV, MANHATTAN, EUCLIDEAN)
 STEPS = Fraction(1, 2), Fraction(3, 7)

@@ -16,9 +16,19 @@ from hypothesis import strategies as st
 from test_bracket import cases, exact_bound
 
 from mechdesign.certify import bracket
-from mechdesign.certify.bracket import _constant, _floor_terms, _growth, _pair_terms, _sums, lower_bound
-from mechdesign.certify.claims import ExponentBound, Floor, PairBound
-from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.bracket import _constant
+from mechdesign.certify.bracket import _floor_terms
+from mechdesign.certify.bracket import _growth
+from mechdesign.certify.bracket import _pair_terms
+from mechdesign.certify.bracket import _sums
+from mechdesign.certify.bracket import lower_bound
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.evidence import FloorMultipliers
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.certify.exact import nearest
 from mechdesign.certify.stated import Stated
 

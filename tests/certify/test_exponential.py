@@ -11,8 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mechdesign.base import _arithmetic as arithmetic
 from mechdesign.certify import exponential as exponential_functions
-from mechdesign.certify.exponential import SHIFT, exp_lower, exp_upper, ln_lower, ln_upper
+from mechdesign.certify.exponential import SHIFT
+from mechdesign.certify.exponential import exp_lower
+from mechdesign.certify.exponential import exp_upper
+from mechdesign.certify.exponential import ln_lower
+from mechdesign.certify.exponential import ln_upper
 
 CAREFUL = decimal.Context(prec=120, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 
@@ -150,7 +155,7 @@ def test_every_step_is_rounded_to_the_side_of_the_bound(
 ) -> None:
     """What is rounded to the wrong side shows only where a result stands within 40 digits of a float."""
     asked: list[str] = []
-    context = exponential_functions.decimals
+    context = arithmetic.decimals
     monkeypatch.setattr(
         exponential_functions, "decimals", lambda digits, given: (asked.append(given), context(digits, given))[1]
     )
@@ -171,7 +176,7 @@ def test_no_exponential_is_computed_that_would_be_cut_off(
             calls.append(number)
             return super().exp(number)
 
-    context = exponential_functions.decimals
+    context = arithmetic.decimals
 
     def counting(digits: int, rounding: str) -> decimal.Context:
         plain = context(digits, rounding)

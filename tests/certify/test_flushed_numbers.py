@@ -14,8 +14,12 @@ import pytest
 import mechdesign as md
 from mechdesign.blowfish.numbers import root_up
 from mechdesign.certify import second_verifier
-from mechdesign.certify.exact import float_down, float_up, is_flushing, printed
-from mechdesign.leakage.numbers import rounded_down, rounded_up
+from mechdesign.certify.exact import float_down
+from mechdesign.certify.exact import float_up
+from mechdesign.certify.exact import is_flushing
+from mechdesign.certify.exact import printed
+from mechdesign.leakage.numbers import rounded_down
+from mechdesign.leakage.numbers import rounded_up
 from mechdesign.model._written import _floor
 
 LEAST = sys.float_info.min

@@ -10,11 +10,21 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.certify.claims import ExponentBound, Floor, PairBound, RatioBound
-from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.claims import RatioBound
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.evidence import FloorMultipliers
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import InputError
-from mechdesign.validation import as_distribution, as_nonnegative, as_whole_numbers, require_below, require_same_length
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import as_distribution
+from mechdesign.base._arrays import as_nonnegative
+from mechdesign.base._arrays import as_whole_numbers
+from mechdesign.base._arrays import require_below
+from mechdesign.base._arrays import require_same_length
 
 FLOATS = np.array([[0.25, 0.5], [0.75, 1.0]])
 

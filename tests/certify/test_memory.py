@@ -16,16 +16,24 @@ from click.testing import CliRunner
 from test_second_verifier import put, refused, whole
 
 import mechdesign as md
-from mechdesign.certify import bundle, memory, second_verifier
+from mechdesign.certify import bundle
+from mechdesign.certify import memory
+from mechdesign.certify import second_verifier
 from mechdesign.certify.__main__ import main as kernel
 from mechdesign.certify._archive import unpack
-from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL
+from mechdesign.certify.bundle import CERTIFICATE
+from mechdesign.certify.bundle import CHANNEL
+from mechdesign.certify.bundle import DUAL
 from mechdesign.certify.certificate import certify
-from mechdesign.certify.evidence import Evidence, Multipliers, PairMultipliers
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.certify.stated import Stated
-from mechdesign.certify.verify import prove, verify
+from mechdesign.certify.verify import prove
+from mechdesign.certify.verify import verify
 from mechdesign.cli import main as command
-from mechdesign.errors import CertificateError, InputError
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
 
 RANDOM = np.random.default_rng(5)
 

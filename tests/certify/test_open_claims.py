@@ -14,14 +14,21 @@ from hypothesis import strategies as st
 
 from mechdesign.certify import bundle
 from mechdesign.certify.certificate import certify
-from mechdesign.certify.claims import ExponentBound, Floor, RatioBound
-from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import RatioBound
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.evidence import FloorMultipliers
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.certify.exact import exact
 from mechdesign.certify.exponential import ln_lower
-from mechdesign.certify.privacy import check, realised
+from mechdesign.certify.privacy import check
+from mechdesign.certify.privacy import realised
 from mechdesign.certify.stated import Stated
 from mechdesign.certify.verify import verify
-from mechdesign.errors import CertificateError, InputError
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
 
 ONE = 2**62
 INTEGERS = st.integers(1, 2**62)

@@ -12,11 +12,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.certify import privacy
-from mechdesign.certify.claims import ExponentBound, PairBound, RatioBound
-from mechdesign.certify.exact import exact, float_up
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.claims import PairBound
+from mechdesign.certify.claims import RatioBound
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import float_up
 from mechdesign.certify.exponential import ln_upper
-from mechdesign.certify.privacy import check, realised
-from mechdesign.errors import InputError
+from mechdesign.certify.privacy import check
+from mechdesign.certify.privacy import realised
+from mechdesign.base._errors import InputError
 
 CAREFUL = decimal.Context(prec=150, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 ONE = 2**62

@@ -12,14 +12,16 @@ import numpy as np
 import pytest
 from certify_examples import line
 
-from mechdesign.certify import bundle, second_verifier
+from mechdesign.certify import bundle
+from mechdesign.certify import second_verifier
 from mechdesign.certify.bundle import CERTIFICATE
-from mechdesign.certify.certificate import Certificate, certify
+from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.certificate import certify
 from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.revealed import revealed
 from mechdesign.certify.stated import Stated
 from mechdesign.certify.verify import verify
-from mechdesign.errors import CertificateError
+from mechdesign.base._errors import CertificateError
 
 ONE = 2**62
 

@@ -19,13 +19,19 @@ import pytest
 from test_second_verifier import SETS, claims, put, refused, repair, whole
 
 import two_verifiers
-from mechdesign.certify import _archive, bundle, second_verifier
-from mechdesign.certify.bundle import CERTIFICATE, CHANNEL
+from mechdesign.certify import _archive
+from mechdesign.certify import bundle
+from mechdesign.certify import second_verifier
+from mechdesign.certify.bundle import CERTIFICATE
+from mechdesign.certify.bundle import CHANNEL
 from mechdesign.certify.certificate import certify
-from mechdesign.certify.evidence import Evidence, Multipliers, PairMultipliers
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.certify.stated import Stated
-from mechdesign.certify.verify import examine, verify
-from mechdesign.errors import CertificateError
+from mechdesign.certify.verify import examine
+from mechdesign.certify.verify import verify
+from mechdesign.base._errors import CertificateError
 
 # What is as true, and of the same form, as before.
 FINE = {

@@ -21,14 +21,22 @@ from certify_examples import line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.certify import _archive, bundle, second_verifier
-from mechdesign.certify.bundle import CERTIFICATE, CHANNEL, DUAL, TABLE
+from mechdesign.certify import _archive
+from mechdesign.certify import bundle
+from mechdesign.certify import second_verifier
+from mechdesign.certify.bundle import CERTIFICATE
+from mechdesign.certify.bundle import CHANNEL
+from mechdesign.certify.bundle import DUAL
+from mechdesign.certify.bundle import TABLE
 from mechdesign.certify.certificate import certify
-from mechdesign.certify.evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify.evidence import Evidence
+from mechdesign.certify.evidence import FloorMultipliers
+from mechdesign.certify.evidence import Multipliers
+from mechdesign.certify.evidence import PairMultipliers
 from mechdesign.certify.stated import Stated
 from mechdesign.certify.table import exact_lines
 from mechdesign.certify.verify import verify
-from mechdesign.errors import CertificateError
+from mechdesign.base._errors import CertificateError
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 WRITTEN = sorted(path.parent for path in REFERENCE.rglob("certificate.json"))
@@ -353,7 +361,8 @@ def test_comparisons_with_the_exponential_just_inside_and_just_outside(x: Fracti
 
 @given(st.fractions(min_value=-(10**6), max_value=10**6))
 def test_the_least_printed_decimal_is_recognised(value: Fraction) -> None:
-    from mechdesign.certify.exact import float_up, printed
+    from mechdesign.certify.exact import float_up
+    from mechdesign.certify.exact import printed
 
     found = float_up(value)
     assert second_verifier.is_least(printed(found), value)

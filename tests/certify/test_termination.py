@@ -10,12 +10,15 @@ import pytest
 from certify_examples import line
 from test_second_verifier import put, refused, repair, whole, with_array
 
-from mechdesign.certify import exact, privacy
+from mechdesign.certify import exact
+from mechdesign.certify import privacy
 from mechdesign.certify.bundle import CHANNEL
-from mechdesign.certify.claims import ExponentBound, PairBound
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.claims import PairBound
 from mechdesign.certify.verify import verify
-from mechdesign.errors import CertificateError
-from mechdesign.validation import as_floats, as_nonnegative
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import as_nonnegative
 
 ONE = 2**62
 DIFFERENT = np.array([[ONE // 2, ONE // 2], [ONE // 4, 3 * (ONE // 4)], [ONE // 2, ONE // 2]])

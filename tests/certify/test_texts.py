@@ -11,13 +11,23 @@ import numpy as np
 import pytest
 from test_second_verifier import line, put, repair, whole
 
-from mechdesign.certify import __main__, _archive, bundle, second_verifier
-from mechdesign.certify.bundle import CHANNEL, TABLE
+from mechdesign.certify import __main__
+from mechdesign.certify import _archive
+from mechdesign.certify import bundle
+from mechdesign.certify import second_verifier
+from mechdesign.certify.bundle import CHANNEL
+from mechdesign.certify.bundle import TABLE
 from mechdesign.certify.certificate import certify
 from mechdesign.certify.table import exact_lines
-from mechdesign.certify.texts import csv_text, escape, from_cell, require_plain, require_plain_texts, to_cell
+from mechdesign.certify.texts import csv_text
+from mechdesign.certify.texts import escape
+from mechdesign.certify.texts import from_cell
+from mechdesign.certify.texts import require_plain
+from mechdesign.certify.texts import require_plain_texts
+from mechdesign.certify.texts import to_cell
 from mechdesign.certify.verify import verify
-from mechdesign.errors import CertificateError, InputError
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
 
 REFUSED = [0, 8, 9, 10, 13, 0x1B, 0x1F, 0x7F, 0x80, 0x9F, 0x202A, 0x202E, 0x2066, 0x2069, 0xD800, 0xDFFF]
 # A joiner, accents, letters from right to left, a flag, blanks, and the neighbours of what is refused.

@@ -4,7 +4,7 @@ import pytest
 from cli_examples import SPECIFICATION, run
 from matplotlib.figure import Figure
 
-from mechdesign.cache import VARIABLE
+from mechdesign.base._cache import VARIABLE
 
 
 @pytest.fixture(autouse=True)

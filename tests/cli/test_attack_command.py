@@ -9,7 +9,7 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign import errors
+from mechdesign.base import _errors as errors
 
 
 def test_attack(made):

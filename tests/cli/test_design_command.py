@@ -13,7 +13,7 @@ import pytest
 from cli_examples import SPECIFICATION, command, run
 
 import mechdesign as md
-from mechdesign import errors
+from mechdesign.base import _errors as errors
 from mechdesign.cli.console import missed_gap
 
 
@@ -271,10 +271,11 @@ def test_a_disk_that_fills_up(spec, monkeypatch):
 
 
 def test_a_stopped_design_does_not_replace_a_finished_one(made, monkeypatch):
-    from mechdesign.solvers import Status
+    from mechdesign.solvers.contract import Status
+    from mechdesign.synthesis import search
     from mechdesign.synthesis import design as module
 
-    search = module.search
+    search = search.search
 
     def stopped(*arguments):
         for found in search(*arguments):

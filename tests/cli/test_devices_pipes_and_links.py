@@ -14,10 +14,13 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign import cache
-from mechdesign.errors import ClosedPipeError, ExportError, InputError
-from mechdesign.outputs import find_output, write_output
-from mechdesign.sharing import file_of
+from mechdesign.base import _cache as cache
+from mechdesign.base._errors import ClosedPipeError
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.base._files import find_output
+from mechdesign.base._files import write_output
+from mechdesign.base._locks import file_of
 
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
 
@@ -76,7 +79,7 @@ def test_a_pipe_whose_reader_goes_away_ends_the_command_as_any_closed_pipe(monke
 
 @pytest.mark.skipif(not os.path.isdir("/proc/self/fd"), reason="needs open files with names")
 def test_an_open_file_is_written_where_its_writer_stopped():
-    script = "from mechdesign.outputs import write_output; import os; os.write(1, b'head\\n'); "
+    script = "from mechdesign.base._files import write_output; import os; os.write(1, b'head\\n'); "
     script += "write_output('/proc/self/fd/1', [b'body\\n']); os.write(1, b'tail\\n')"
     with open("said", "wb") as file:
         subprocess.run([sys.executable, "-c", script], stdout=file, check=True)
@@ -161,7 +164,7 @@ def test_what_is_the_packages_own_follows_no_link(monkeypatch, tmp_path):
     assert moved.read_bytes() == kept
     assert not entry.is_symlink()
     # A temporary file of a set.
-    from mechdesign.atomic import replace_files
+    from mechdesign.base._atomic import replace_files
 
     Path("set").mkdir()
     Path("set/.a.partial").symlink_to(tmp_path / "precious")

@@ -10,7 +10,8 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign import spec
-from mechdesign.spec.examples import EXAMPLES, find
+from mechdesign.spec.examples import EXAMPLES
+from mechdesign.spec.examples import find
 
 
 def test_all_examples_are_listed():

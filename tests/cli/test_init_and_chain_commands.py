@@ -270,7 +270,7 @@ def test_a_box_across_the_meridian_of_180_degrees_is_proposed(folder: Path) -> N
     assert (refused.exit_code, "20 of 60 rows would be left out" in refused.stderr) == (2, True)
 
 
-@pytest.mark.filterwarnings("always::mechdesign.errors.InterchangedWarning")
+@pytest.mark.filterwarnings("always::mechdesign.base._errors.InterchangedWarning")
 def test_interchanged_places_that_are_possible_are_doubted(folder: Path) -> None:
     write(folder / "ice.csv", "latitude,longitude", [f"{-74 + k / 1000},{40.7 + k / 1000}" for k in range(60)])
     found = run("init", "ice.csv", "--cells", 9)

@@ -14,9 +14,11 @@ from typing import Any
 import pytest
 
 import mechdesign as md
-from mechdesign.accounting.beginning import begin_ledger, check_folders
+from mechdesign.accounting.beginning import begin_ledger
+from mechdesign.accounting.beginning import check_folders
 from mechdesign.cli import main
-from mechdesign.errors import InputError, LedgerError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import LedgerError
 
 TABLE = "age\n3\n4\n"
 SPECIFICATION = """domain.attributes.age = {{ range = [0, 9] }}

@@ -13,10 +13,10 @@ from cli_examples import run
 from click.exceptions import FileError
 
 import mechdesign as md
-from mechdesign import errors
+from mechdesign.base import _errors as errors
 from mechdesign.cli import exit_code
 from mechdesign.cli.console import progress
-from mechdesign.solvers import Progress
+from mechdesign.solvers.contract import Progress
 
 
 def test_info():
@@ -134,9 +134,9 @@ def test_exit_code_1_says_that_a_verification_failed_and_nothing_else(monkeypatc
     def fail(*_):
         raise raised
 
-    monkeypatch.setattr("mechdesign.cli.verify.inspect", fail)
-    monkeypatch.setattr("mechdesign.cli.divert", lambda _: None)
-    monkeypatch.setattr("mechdesign.cli.verify.require_design", lambda _: None)
+    monkeypatch.setattr("mechdesign.certify.bundle.inspect", fail)
+    monkeypatch.setattr("mechdesign.cli.streams.divert", lambda _: None)
+    monkeypatch.setattr("mechdesign.export.folders.require_design", lambda _: None)
     result = run("verify", "anything")
     assert result.exit_code == code
     assert said in result.stderr
@@ -151,7 +151,7 @@ def test_what_fails_since_ctrl_c_came_is_a_stop():
     assert not _after_interrupt(RuntimeError("another"))
 
 
-@pytest.mark.parametrize("where", ["mechdesign.cli.watched", "mechdesign.cli._Commands.invoke"])
+@pytest.mark.parametrize("where", ["mechdesign.cli.stopping.watched", "mechdesign.cli._Commands.invoke"])
 def test_ctrl_c_gives_130_wherever_it_comes(monkeypatch, where):
     """Also while the thread that watches for it starts, and between two steps of click's own."""
 
@@ -166,9 +166,9 @@ def test_ctrl_c_gives_130_wherever_it_comes(monkeypatch, where):
 
 
 def test_the_help_of_commands_stands_where_docstrings_are_left_out(monkeypatch):
-    import mechdesign.cli.verify as module
+    from mechdesign.cli import verify as module
     from mechdesign.cli import main
-    from mechdesign.docstrings import docstring
+    from mechdesign.base._docstrings import docstring
 
     monkeypatch.setattr(module.verify, "help", None)
     monkeypatch.setattr(module.verify.callback, "__doc__", None)

@@ -9,9 +9,10 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.atomic import hidden_name, write_file
+from mechdesign.base._atomic import hidden_name
+from mechdesign.base._atomic import write_file
 from mechdesign.cli import main
-from mechdesign.errors import ExportError
+from mechdesign.base._errors import ExportError
 
 
 @pytest.mark.parametrize(("file", "what"), [("answers.csv", "a release from a table"), ("released.csv", "a trace")])

@@ -10,7 +10,9 @@ import pytest
 from cli_examples import SPECIFICATION, run
 
 import mechdesign as md
-from mechdesign.errors import BudgetExceededError, ExportError, LedgerError
+from mechdesign.base._errors import BudgetExceededError
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import LedgerError
 from mechdesign.release.accuracy import accuracy
 
 WALK = """

@@ -18,9 +18,13 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign import saving
 from mechdesign.cli import main
-from mechdesign.errors import BudgetExceededError, HistoryWarning, InputError, SpecificationError, showing_values
+from mechdesign.base._errors import BudgetExceededError
+from mechdesign.base._errors import HistoryWarning
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SpecificationError
+from mechdesign.base._errors import showing_values
 from mechdesign.release.released import ReleasedTrace
-from mechdesign.spec import parse
+from mechdesign.spec.specification import parse
 
 START = 1_700_000_000
 PAST = [0, 3, 4, 5, 4, 3, 0, 1, 2, 1, 0, 1, 2, 1, 0]

@@ -10,7 +10,8 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mechdesign import graphs, spec
+from mechdesign import graphs
+from mechdesign import spec
 from mechdesign.cli import main
 from mechdesign.model.domain import Domain
 

@@ -9,7 +9,8 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign import graphs, spec
+from mechdesign import graphs
+from mechdesign import spec
 from mechdesign.cli import main
 from mechdesign.model.domain import Domain
 

@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from cli_examples import run
 
-from mechdesign import cache
+from mechdesign.base import _cache as cache
 from mechdesign.data import bounds
 
 _TRACE = """

@@ -14,12 +14,17 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mechdesign import Ledger, graphs
+from mechdesign.accounting.ledger import Ledger
+from mechdesign import graphs
 from mechdesign.cli import main
-from mechdesign.errors import ExportError
+from mechdesign.base._errors import ExportError
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
-from mechdesign.release import Trace, files, planner
+from mechdesign.release.trace import Trace
+from mechdesign.base import _atomic as atomic
+from mechdesign.release import files
+from mechdesign.synthesis import design
+from mechdesign.release import planner
 from mechdesign.release.composition import compose
 from mechdesign.release.stage import Stage
 
@@ -317,7 +322,7 @@ def test_an_interrupted_run_never_looks_finished(monkeypatch):
 @pytest.mark.usefixtures("blank_pictures")
 def test_a_run_that_cannot_be_written_never_looks_finished(monkeypatch):
     assert run("release", *write()).exit_code == 0
-    whole = files.write_file
+    whole = atomic.write_file
 
     def full(path, parts):
         if path.name == "steps.json":
@@ -468,7 +473,7 @@ def test_wrong_input(old, new, walk, words):
 def test_steps_that_are_not_optimal_are_told(monkeypatch):
     text = SPECIFICATION.replace("[release]\n", '[release]\nmechanism = "lp"\n')
     assert "was asked for" not in run("release", *write(text, "0\n")).stderr
-    synthesise = planner.synthesise
+    synthesise = design.synthesise
 
     def hurried(*arguments):
         made = synthesise(*arguments)

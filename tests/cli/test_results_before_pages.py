@@ -11,7 +11,7 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign import saving
 from mechdesign.cli import main
-from mechdesign.errors import ReportError
+from mechdesign.base._errors import ReportError
 
 SPECIFICATION = """
 domain.labels = ["a", "b"]
@@ -68,7 +68,7 @@ def test_a_sweep_keeps_its_rows_although_its_report_cannot_be_drawn(monkeypatch)
     ("module", "line", "shown"),
     [
         ("mechdesign.auditing.page.page", ["audit", "made", "-o", "page.html"], "tight"),
-        ("mechdesign.cli.compare.html", ["compare", "made", "made", "-o", "page.html"], "cost"),
+        ("mechdesign.report.compare.html", ["compare", "made", "made", "-o", "page.html"], "cost"),
     ],
 )
 def test_what_was_computed_is_shown_although_its_page_cannot_be_drawn(monkeypatch, module, line, shown):

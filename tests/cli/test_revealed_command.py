@@ -10,9 +10,13 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign import saving, spec, sweep
+from mechdesign import saving
+from mechdesign import spec
+from mechdesign import sweep
 from mechdesign.certify import bundle
-from mechdesign.errors import InputError, RevealedWarning, SpecificationError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import RevealedWarning
+from mechdesign.base._errors import SpecificationError
 
 PLACES = """
 title = "Five places"

@@ -13,7 +13,7 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign.cli.places import located
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 SPECIFICATION = """
 title = "Tokyo"

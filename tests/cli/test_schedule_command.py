@@ -14,9 +14,10 @@ from click.testing import CliRunner
 from mechdesign.cli import main
 from mechdesign.cli.console import progress
 from mechdesign.cli.schedule import _ranges
-from mechdesign.errors import SolverInterruptedError
-from mechdesign.leakage import temporal
-from mechdesign.solvers import Progress, Status
+from mechdesign.base._errors import SolverInterruptedError
+from mechdesign.leakage.recursion import temporal
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.settings import SolveSettings
 
 SPECIFICATION = """

@@ -12,7 +12,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.cli.streams import divert, usable
+from mechdesign.cli.streams import divert
+from mechdesign.cli.streams import usable
 
 SPECIFICATION = """
 domain.labels = ["a", "b"]

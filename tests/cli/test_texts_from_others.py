@@ -20,11 +20,13 @@ from mechdesign.cli import console
 from mechdesign.data.channels import read_labelled
 from mechdesign.data.states import read_states
 from mechdesign.data.text import read_columns
-from mechdesign.errors import InputError, SpecificationError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SpecificationError
 from mechdesign.export import sets
 from mechdesign.formats import FORMATS
 from mechdesign.model.origin import Origin
-from mechdesign.records.table import read_table, write_table
+from mechdesign.records.table import read_table
+from mechdesign.records.table import write_table
 from mechdesign.report.explorer import _block
 from mechdesign.spec.blowfish.specification import parse
 from mechdesign.synthesis import design as designing

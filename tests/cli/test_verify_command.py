@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 from cli_examples import command, run
 
+from mechdesign.certify import evidence
 from mechdesign.certify import bundle
 from mechdesign.certify.certificate import certify
 
@@ -88,7 +89,7 @@ def test_a_forger_who_repairs_the_digests_is_caught(made):
     evidence = bundle.read(made).evidence
     numerators = np.zeros_like(evidence.numerators)
     np.fill_diagonal(numerators, 2**62)
-    forged = bundle.Evidence(
+    forged = evidence.Evidence(
         numerators, 62, evidence.prior, evidence.cost, evidence.objective, evidence.requirements, evidence.multipliers
     )
     certificate = certify(forged)

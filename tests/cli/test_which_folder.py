@@ -179,13 +179,13 @@ def test_what_is_said_is_of_the_files_that_were_proved(monkeypatch):
     assert run("design", "s.toml", "-o", "once", "--no-report").exit_code == 0
     first = run("verify", "once").stdout
     Path("other.toml").write_text(SPECIFICATION.replace("epsilon = 0.7", "epsilon = 0.001"))
-    from mechdesign.cli import verify as module
+    from mechdesign.certify import verify
 
-    before = module.prove
+    before = verify.prove
 
     def replaced(found, memory):
         assert run("design", "other.toml", "-o", "once", "--no-report", "--overwrite").exit_code == 0
         return before(found, memory)
 
-    monkeypatch.setattr("mechdesign.cli.verify.prove", replaced)
+    monkeypatch.setattr("mechdesign.certify.verify.prove", replaced)
     assert run("verify", "once").stdout == first

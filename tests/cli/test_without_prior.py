@@ -15,9 +15,11 @@ import mechdesign as md
 from mechdesign import saving
 from mechdesign.certify import second_verifier
 from mechdesign.cli import main
-from mechdesign.errors import ExportError, InputError
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
 from mechdesign.export.without_prior import without_prior
-from mechdesign.model.origin import STANDS_IN, Origin
+from mechdesign.model.origin import STANDS_IN
+from mechdesign.model.origin import Origin
 from mechdesign.report.private import private
 
 VISITS = [17, 3, 0, 1, 40, 2]

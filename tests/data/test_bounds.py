@@ -18,13 +18,17 @@ import pytest
 from scipy import sparse
 
 from mechdesign.data import bounds
-from mechdesign.data.bounds import allowing_memory, unpacked_bytes
+from mechdesign.data.bounds import allowing_memory
+from mechdesign.data.bounds import unpacked_bytes
 from mechdesign.data.digest import file_digest
 from mechdesign.data.inspection import look_at
-from mechdesign.data.matrices import read_matrix, read_only_array
+from mechdesign.data.matrices import read_matrix
+from mechdesign.data.matrices import read_only_array
 from mechdesign.data.outline import read_outline
-from mechdesign.data.text import read_columns, read_numbers, read_rows
-from mechdesign.errors import InputError
+from mechdesign.data.text import read_columns
+from mechdesign.data.text import read_numbers
+from mechdesign.data.text import read_rows
+from mechdesign.base._errors import InputError
 
 MUCH = "unpacks to much more.*--memory"
 KIB = 2**10

@@ -14,16 +14,25 @@ import pytest
 
 from mechdesign.data import layout
 from mechdesign.data.budgets import read_budgets
-from mechdesign.data.costs import read_cost_curves, read_weights
+from mechdesign.data.costs import read_cost_curves
+from mechdesign.data.costs import read_weights
 from mechdesign.data.inspection import look_at
-from mechdesign.data.layout import Layout, mark_of, reading_as, said
-from mechdesign.data.matrices import read_chain_matrix, read_matrix
+from mechdesign.data.layout import Layout
+from mechdesign.data.layout import mark_of
+from mechdesign.data.layout import reading_as
+from mechdesign.data.layout import said
+from mechdesign.data.matrices import read_chain_matrix
+from mechdesign.data.matrices import read_matrix
 from mechdesign.data.places import read_places
-from mechdesign.data.states import Names, read_states
-from mechdesign.data.text import read_columns, read_numbers, read_rows
+from mechdesign.data.names import Names
+from mechdesign.data.states import read_states
+from mechdesign.data.text import read_columns
+from mechdesign.data.text import read_numbers
+from mechdesign.data.text import read_rows
 from mechdesign.data.traces import read_checkins
 from mechdesign.data.traces import read_places as read_keys
-from mechdesign.errors import InputError, RecognisedWarning
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import RecognisedWarning
 from mechdesign.model.domain import Domain
 from mechdesign.model.places import DEGREES
 

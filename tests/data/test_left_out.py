@@ -11,13 +11,25 @@ import pytest
 
 import mechdesign as md
 from mechdesign.data.inspection import look_at
-from mechdesign.data.left_out import LeftOut, RowError, as_share, left_out_text
-from mechdesign.data.places import count_places, read_places
+from mechdesign.data.left_out import LeftOut
+from mechdesign.data.left_out import RowError
+from mechdesign.data.left_out import as_share
+from mechdesign.data.left_out import left_out_text
+from mechdesign.data.places import count_places
+from mechdesign.data.places import read_places
 from mechdesign.data.states import as_steps
-from mechdesign.data.text import read_columns, read_numbers
+from mechdesign.data.text import read_columns
+from mechdesign.data.text import read_numbers
 from mechdesign.data.times import Clock
-from mechdesign.data.traces import Written, read_checkins, read_plt, read_points
-from mechdesign.errors import InputError, LeftOutWarning, MissingTimeWarning, RecognisedWarning, SpecificationError
+from mechdesign.data.traces import Written
+from mechdesign.data.traces import read_checkins
+from mechdesign.data.traces import read_plt
+from mechdesign.data.traces import read_points
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import LeftOutWarning
+from mechdesign.base._errors import MissingTimeWarning
+from mechdesign.base._errors import RecognisedWarning
+from mechdesign.base._errors import SpecificationError
 from mechdesign.spec.blowfish.specification import parse as parse_release
 from mechdesign.spec.specification import parse
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mechdesign.data.names import Names
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 PLAIN = Names.of(["home", "work", "pub"])
 NUMBERED = Names.of(["0", "1", "2"])

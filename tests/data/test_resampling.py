@@ -7,10 +7,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.data.resampling import Sampling, duration, resample, sampled, seconds_text
+from mechdesign.data.resampling import Sampling
+from mechdesign.data.resampling import duration
+from mechdesign.data.resampling import resample
+from mechdesign.data.resampling import sampled
+from mechdesign.data.resampling import seconds_text
 from mechdesign.data.states import as_steps
-from mechdesign.data.traces import Trace
-from mechdesign.errors import InputError
+from mechdesign.data.trajectories import Trace
+from mechdesign.base._errors import InputError
 from mechdesign.model.domain import Domain
 
 START = np.datetime64("2020-01-01T08:00:00")

@@ -3,7 +3,8 @@
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import InputError, InterchangedWarning
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import InterchangedWarning
 
 CITY = md.Domain.geographic_grid(2, 2, 40.7, 40.8, -74.0, -73.9)
 

@@ -3,9 +3,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.data.states import as_states, as_steps, read_states
-from mechdesign.data.traces import read_checkins, to_grid
-from mechdesign.errors import InputError
+from mechdesign.data.states import as_states
+from mechdesign.data.states import as_steps
+from mechdesign.data.states import read_states
+from mechdesign.data.traces import read_checkins
+from mechdesign.data.trajectories import to_grid
+from mechdesign.base._errors import InputError
 from mechdesign.model.domain import Domain
 
 BOX = Domain.geographic_grid(4, 3, 40, 41, -74, -73)

@@ -8,9 +8,12 @@ import pytest
 
 from mechdesign.data.budgets import read_exact_budgets
 from mechdesign.data.channels import read_labelled
-from mechdesign.data.forms import cell, form_of
-from mechdesign.data.text import columns_text, read_rows
-from mechdesign.errors import InputError, showing_values
+from mechdesign.data.forms import cell
+from mechdesign.data.forms import form_of
+from mechdesign.data.text import columns_text
+from mechdesign.data.text import read_rows
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import showing_values
 
 PLACES = ["46.950001 7.440007", "46950001,7440007", "46.95;7.44", "LINESTRING (7.440007 46.950001, 7.440028 46.950014)"]
 

@@ -15,9 +15,14 @@ from mechdesign.data.forms import form_of
 from mechdesign.data.inspection import look_at
 from mechdesign.data.states import as_steps
 from mechdesign.data.time_columns import find_times
-from mechdesign.data.times import Clock, order_of
-from mechdesign.data.traces import Trace, Written, read_checkins, read_points
-from mechdesign.errors import InputError, MissingTimeWarning
+from mechdesign.data.times import Clock
+from mechdesign.data.times import order_of
+from mechdesign.data.trajectories import Trace
+from mechdesign.data.traces import Written
+from mechdesign.data.traces import read_checkins
+from mechdesign.data.traces import read_points
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MissingTimeWarning
 from mechdesign.model.domain import Domain
 
 NEXT_YEAR = datetime.now(UTC).year + 1

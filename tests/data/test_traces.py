@@ -13,11 +13,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.data.traces import Trace, Visits, read_checkins, read_plt, to_grid
-from mechdesign.errors import InputError
+from mechdesign.data.trajectories import Trace
+from mechdesign.data.trajectories import Visits
+from mechdesign.data.traces import read_checkins
+from mechdesign.data.traces import read_plt
+from mechdesign.data.trajectories import to_grid
+from mechdesign.base._errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
-from mechdesign.model.prior import Prior, per_user
+from mechdesign.model.prior import Prior
+from mechdesign.model.prior import per_user
 
 BEIJING = {"south": 39.7, "north": 40.2, "west": 116.0, "east": 116.8}
 PLT_HEADER = "Geolife trajectory\nWGS 84\nAltitude is in Feet\nReserved 3\n0,2,255,My Track,0,0,2,8421376\n0\n"

@@ -12,12 +12,18 @@ import pytest
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.atomic import write_file
+from mechdesign.base._atomic import write_file
 from mechdesign.certify import bundle
-from mechdesign.errors import CertificateError, ExportError, InputError, MissingDependencyError, UnknownNameError
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MissingDependencyError
+from mechdesign.base._errors import UnknownNameError
 from mechdesign.export import table
 from mechdesign.export.files import check_target
-from mechdesign.formats import FORMATS, Exported, format_of
+from mechdesign.formats import FORMATS
+from mechdesign.formats.format import Exported
+from mechdesign.formats import format_of
 from mechdesign.formats.mps import mps
 from mechdesign.model.channel import EXPONENT
 

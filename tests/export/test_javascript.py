@@ -23,8 +23,10 @@ from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.exact import exact
 from mechdesign.certify.exponential import exp_lower
 from mechdesign.certify.stated import Stated
-from mechdesign.formats import FORMATS, Exported
-from mechdesign.model.channel import EXPONENT, Channel
+from mechdesign.formats import FORMATS
+from mechdesign.formats.format import Exported
+from mechdesign.model.channel import EXPONENT
+from mechdesign.model.channel import Channel
 from mechdesign.model.requirement import Requirement
 
 pytest.importorskip("py_mini_racer", reason="mini-racer, of the extra test, is not installed")

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 import mechdesign as md
-from mechdesign.formats import FORMATS, Exported
+from mechdesign.formats import FORMATS
+from mechdesign.formats.format import Exported
 
 pytest.importorskip("py_mini_racer", reason="mini-racer, of the extra test, is not installed")
 

@@ -12,9 +12,11 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign import saving
+from mechdesign.certify import evidence
 from mechdesign.certify import bundle
 from mechdesign.data.digest import file_digest
-from mechdesign.errors import CertificateError, InputError
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
 from mechdesign.model.origin import Origin
 from mechdesign.report.proved import proved
 
@@ -109,7 +111,7 @@ def test_a_claim_that_does_not_hold_is_not_among_the_proved(made):
     revealing = np.zeros_like(channel.numerators)
     np.fill_diagonal(revealing, 2**62)
     broken = md.certify.certificate.certify(
-        bundle.Evidence(revealing, 62, evidence.prior, evidence.cost, "expected", evidence.requirements, None)
+        evidence.Evidence(revealing, 62, evidence.prior, evidence.cost, "expected", evidence.requirements, None)
     )
     assert proved(problem, broken) == ()
 

@@ -11,11 +11,13 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.errors import ExtensionWarning, SpecificationError
-from mechdesign.records import State
+from mechdesign.base._errors import ExtensionWarning
+from mechdesign.base._errors import SpecificationError
+from mechdesign.records.row import State
 from mechdesign.requirements.extensions import finding_extensions
-from mechdesign.requirements.kinds import KINDS, load_extensions
-from mechdesign.sweep import parse
+from mechdesign.requirements.kinds import KINDS
+from mechdesign.requirements.kinds import load_extensions
+from mechdesign.sweep.plan import parse
 from mechdesign.sweep.rows import prepare
 from mechdesign.sweep.solve import solve
 

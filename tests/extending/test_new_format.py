@@ -8,8 +8,14 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.errors import InputError, MissingDependencyError, UnknownNameError
-from mechdesign.formats import FORMATS, Exported, Format, format_of, register
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MissingDependencyError
+from mechdesign.base._errors import UnknownNameError
+from mechdesign.formats import FORMATS
+from mechdesign.formats.format import Exported
+from mechdesign.formats.format import Format
+from mechdesign.formats import format_of
+from mechdesign.formats import register
 
 # --8<-- [start:format]
 

@@ -10,7 +10,9 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign import saving
 from mechdesign.cli import main
-from mechdesign.mechanisms import FiniteMechanism, MechanismKind, register
+from mechdesign.mechanisms.finite import FiniteMechanism
+from mechdesign.mechanisms.registry import MechanismKind
+from mechdesign.mechanisms.registry import register
 from mechdesign.mechanisms.finite import hops
 from mechdesign.mechanisms.registry import MECHANISMS
 

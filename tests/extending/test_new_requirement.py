@@ -20,14 +20,28 @@ from mechdesign import spec
 from mechdesign.certify import bundle
 from mechdesign.certify.stated import Stated
 from mechdesign.cli import main
-from mechdesign.data.tables import Distance, GraphTable, MatrixFile, Raw, Table, holds
-from mechdesign.errors import CertificateError, InputError, SpecificationError, UnknownNameError
+from mechdesign.data.tables import Distance
+from mechdesign.data.tables import GraphTable
+from mechdesign.data.tables import MatrixFile
+from mechdesign.data.tables import Raw
+from mechdesign.data.tables import Table
+from mechdesign.data.tables import holds
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SpecificationError
+from mechdesign.base._errors import UnknownNameError
 from mechdesign.model.requirement import Words
 from mechdesign.requirements.claimed import ClaimedPrivacy
-from mechdesign.requirements.kind import Reading, RequirementKind
-from mechdesign.requirements.kinds import KINDS, register
+from mechdesign.requirements.kind import Reading
+from mechdesign.requirements.kind import RequirementKind
+from mechdesign.requirements.kinds import KINDS
+from mechdesign.requirements.kinds import register
 from mechdesign.spec.grammar import schema
-from mechdesign.validation import Floats, Integers, as_distribution, as_floats, as_whole_numbers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_distribution
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import as_whole_numbers
 
 # --8<-- [start:ratio]
 

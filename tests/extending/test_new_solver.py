@@ -17,9 +17,15 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.errors import InputError, SolverError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers import Answer, Options, Solver, Status, register, registry
+from mechdesign.solvers.contract import Answer
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.registry import Solver
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.registry import register
+from mechdesign.solvers import registry
 
 
 # [solver]

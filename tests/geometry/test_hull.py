@@ -13,9 +13,9 @@ from scipy import spatial, stats
 
 import mechdesign as md
 from mechdesign import graphs
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.geometry.body import simplex_volumes
-from mechdesign.geometry.hull import TOLERANCE
+from mechdesign.geometry.body import TOLERANCE
 
 SensitivityHull = graphs.SensitivityHull
 

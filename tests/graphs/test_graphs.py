@@ -16,8 +16,10 @@ from scipy import sparse
 
 import mechdesign as md
 from mechdesign import graphs
-from mechdesign.errors import GraphWarning, InputError
-from mechdesign.graphs.check import check_graph, edge_array
+from mechdesign.base._errors import GraphWarning
+from mechdesign.base._errors import InputError
+from mechdesign.graphs.check import check_graph
+from mechdesign.graphs.check import edge_array
 from mechdesign.policy import metrics
 
 

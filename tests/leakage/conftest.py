@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from mechdesign.cache import VARIABLE
+from mechdesign.base._cache import VARIABLE
 
 
 @pytest.fixture(autouse=True)

@@ -10,11 +10,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import leakage
-from mechdesign.errors import ExportError, InputError
-from mechdesign.leakage import Accountant, BudgetWarning, Candidates, LeakageExceededError, StateError
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.leakage.accountant import Accountant
+from mechdesign.base._errors import BudgetWarning
+from mechdesign.leakage.correlation import Candidates
+from mechdesign.base._errors import LeakageExceededError
+from mechdesign.base._errors import StateError
 
 # The formulas hold for any two matrices, also for those that no chain has.
-pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")
 
 STRONG = [[0.8, 0.2], [0.0, 1.0]]
 MILD = [[0.8, 0.2], [0.2, 0.8]]

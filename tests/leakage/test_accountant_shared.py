@@ -18,18 +18,19 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import (
-    BudgetExceededError,
-    BudgetWarning,
-    ExportError,
-    InputError,
-    LedgerError,
-    MechdesignError,
-    StateWarning,
-)
-from mechdesign.leakage import Accountant, Candidates, LeakageExceededError, StateError
+from mechdesign.base._errors import BudgetExceededError
+from mechdesign.base._errors import BudgetWarning
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import LedgerError
+from mechdesign.base._errors import MechdesignError
+from mechdesign.base._errors import StateWarning
+from mechdesign.leakage.accountant import Accountant
+from mechdesign.leakage.correlation import Candidates
+from mechdesign.base._errors import LeakageExceededError
+from mechdesign.base._errors import StateError
 from mechdesign.leakage import accountant as room
-from mechdesign.sharing import locked
+from mechdesign.base._locks import locked
 
 IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
 MILD = [[0.8, 0.2], [0.2, 0.8]]

@@ -14,12 +14,17 @@ from leakage_brute import best_of, close, subset_points
 
 from mechdesign import leakage
 from mechdesign import release as tracing
-from mechdesign.data.traces import Trace, Visits, to_grid
-from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError
+from mechdesign.data.trajectories import Trace
+from mechdesign.data.trajectories import Visits
+from mechdesign.data.trajectories import to_grid
+from mechdesign.base._errors import BudgetWarning
+from mechdesign.base._errors import CorrelationWarning
+from mechdesign.base._errors import InputError
 from mechdesign.graphs import builders
 from mechdesign.leakage.pairing import mismatch
 from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain, VaryingChain
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import VaryingChain
 from mechdesign.model.open_chain import Ends
 
 # Steps between the places a, b and c, and to the destination e, which no step leaves.

@@ -6,9 +6,11 @@ import numpy as np
 import pytest
 
 from mechdesign import leakage
-from mechdesign.data.traces import read_plt, to_grid
-from mechdesign.errors import InputError, SmoothedChainWarning
-from mechdesign.leakage import LossFunction
+from mechdesign.data.traces import read_plt
+from mechdesign.data.trajectories import to_grid
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SmoothedChainWarning
+from mechdesign.leakage.loss import LossFunction
 from mechdesign.model.domain import Domain
 
 

@@ -9,13 +9,19 @@ import numpy as np
 import pytest
 
 from mechdesign import leakage
-from mechdesign.errors import CorrelationWarning, InputError
-from mechdesign.leakage import Candidates, LossFunction, Varying, best_budgets
-from mechdesign.leakage.budget_program import Grid, Program, solve
+from mechdesign.base._errors import CorrelationWarning
+from mechdesign.base._errors import InputError
+from mechdesign.leakage.correlation import Candidates
+from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage.correlation import Varying
+from mechdesign.leakage.least_cost import best_budgets
+from mechdesign.leakage.budget_program import Grid
+from mechdesign.leakage.budget_program import Program
+from mechdesign.leakage.budget_program import solve
 from mechdesign.leakage.cost_curves import as_curves
-from mechdesign.report import figures
+from mechdesign.report import leakage_figures
 
-pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")
 
 MILD = [[0.8, 0.2], [0.2, 0.8]]
 OTHER = [[0.8, 0.2], [0.1, 0.9]]
@@ -188,7 +194,7 @@ def test_a_budget_that_buys_nothing_is_not_spent() -> None:
 
 def test_a_plot_shows_them() -> None:
     best = best_budgets(1.0, [FALLING] * 5, MILD)
-    figure = figures.leakage_allocation(1.0, 5, MILD, None, best.epsilons)
+    figure = leakage_figures.allocation(1.0, 5, MILD, None, best.epsilons)
     assert [line.get_label() for line in figure.axes[0].lines][-1] == "least cost"
 
 

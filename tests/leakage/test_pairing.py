@@ -11,7 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign import leakage
-from mechdesign.errors import CorrelationWarning, InputError
+from mechdesign.base._errors import CorrelationWarning
+from mechdesign.base._errors import InputError
 from mechdesign.leakage.pairing import mismatch
 from mechdesign.model.markov import MarkovChain
 

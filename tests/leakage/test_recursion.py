@@ -12,11 +12,14 @@ from hypothesis import strategies as st
 from leakage_brute import close
 
 from mechdesign import leakage
-from mechdesign.errors import InputError
-from mechdesign.leakage import Candidates, LossFunction, User, Varying
+from mechdesign.base._errors import InputError
+from mechdesign.leakage.correlation import Candidates
+from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage.population import User
+from mechdesign.leakage.correlation import Varying
 
 # The formulas hold for any two matrices, also for those that no chain has.
-pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "leakage.json").read_text())
 STRONG = [[0.8, 0.2], [0.0, 1.0]]

@@ -9,8 +9,14 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import BudgetWarning, InputError, SmoothedChainWarning
-from mechdesign.leakage import Accountant, Candidates, LossFunction, Varying, smooth
+from mechdesign.base._errors import BudgetWarning
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SmoothedChainWarning
+from mechdesign.leakage.accountant import Accountant
+from mechdesign.leakage.correlation import Candidates
+from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage.correlation import Varying
+from mechdesign.model.markov import smooth
 
 ROUND = [[0, 1, 2, 3, 4, 5] * 4 + [0]]
 MIXED = [[0, 1, 0, 0, 1, 1, 0, 1, 0]]

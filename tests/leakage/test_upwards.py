@@ -12,14 +12,21 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import leakage
-from mechdesign.leakage import Accountant, Candidates, LeakageExceededError, LossFunction
+from mechdesign.leakage.accountant import Accountant
+from mechdesign.leakage.correlation import Candidates
+from mechdesign.base._errors import LeakageExceededError
+from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.history import History
-from mechdesign.leakage.numbers import rounded_down, rounded_up
-from mechdesign.leakage.upwards import advance, ceiling, first, total
+from mechdesign.leakage.numbers import rounded_down
+from mechdesign.leakage.numbers import rounded_up
+from mechdesign.leakage.upwards import advance
+from mechdesign.leakage.upwards import ceiling
+from mechdesign.leakage.upwards import first
+from mechdesign.leakage.upwards import total
 from mechdesign.model.markov import smooth
 
 # The formulas hold for any two matrices, also for those that no chain has.
-pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")
 
 MILD = [[0.8, 0.2], [0.2, 0.8]]
 IDENTITY = [[1.0, 0.0], [0.0, 1.0]]

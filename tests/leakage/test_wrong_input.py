@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 
 from mechdesign import leakage
-from mechdesign.errors import InputError
-from mechdesign.leakage import LossFunction, cao2019
+from mechdesign.base._errors import InputError
+from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage import cao2019
 
 MILD = [[0.8, 0.2], [0.2, 0.8]]
 

@@ -12,9 +12,12 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.mechanisms import sampling
-from mechdesign.mechanisms.discrete import LARGEST_VALUE, DiscreteGaussian, DiscreteLaplace, DiscreteNoise
+from mechdesign.mechanisms.discrete import LARGEST_VALUE
+from mechdesign.mechanisms.discrete import DiscreteGaussian
+from mechdesign.mechanisms.discrete import DiscreteLaplace
+from mechdesign.mechanisms.discrete import DiscreteNoise
 from mechdesign.mechanisms.enclosures import exp_minus
 
 LAWS = [

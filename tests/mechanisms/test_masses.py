@@ -14,10 +14,18 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy.integrate import quad
 
-from mechdesign.errors import CertificateError, InputError
-from mechdesign.geometry.diagrams import all_pairs, line_diagram, nearest, plane_diagram, rectangles
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
+from mechdesign.geometry.diagrams import all_pairs
+from mechdesign.geometry.diagrams import line_diagram
+from mechdesign.geometry.diagrams import nearest
+from mechdesign.geometry.diagrams import plane_diagram
+from mechdesign.geometry.diagrams import rectangles
 from mechdesign.geometry.hull import SensitivityHull
-from mechdesign.geometry.quadrant import _second_difference, clip, integrate, quadrants
+from mechdesign.geometry.quadrant import _second_difference
+from mechdesign.geometry.quadrant import clip
+from mechdesign.geometry.quadrant import integrate
+from mechdesign.geometry.quadrant import quadrants
 from mechdesign.graphs.builders import from_edges
 from mechdesign.mechanisms import masses as masses_module
 from mechdesign.mechanisms.masses import cell_masses

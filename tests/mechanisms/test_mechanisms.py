@@ -15,10 +15,13 @@ from scipy import integrate, stats
 
 import mechdesign as md
 from mechdesign.certify.claims import PairBound
-from mechdesign.certify.privacy import check, realised
-from mechdesign.errors import CertificateError, InputError
+from mechdesign.certify.privacy import check
+from mechdesign.certify.privacy import realised
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
 from mechdesign.geometry.diagrams import nearest
-from mechdesign.mechanisms import knorm, masses
+from mechdesign.mechanisms import knorm
+from mechdesign.mechanisms import masses
 from mechdesign.mechanisms.certified import certified_numerators
 from mechdesign.mechanisms.knorm import KNormMechanism
 from mechdesign.requirements.numbers import Number

@@ -9,10 +9,13 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.data.traces import Trace, to_grid
-from mechdesign.errors import InputError, InterchangedWarning
+from mechdesign.data.trajectories import Trace
+from mechdesign.data.trajectories import to_grid
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import InterchangedWarning
 from mechdesign.model.answers import sample_at
-from mechdesign.model.domain import BoundingBox, Domain
+from mechdesign.model.domain import BoundingBox
+from mechdesign.model.domain import Domain
 from mechdesign.model.lattice import Lattice
 from mechdesign.model.places import turned
 

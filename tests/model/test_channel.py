@@ -3,7 +3,8 @@ import pytest
 from scipy import stats
 
 import mechdesign as md
-from mechdesign.errors import CertificateError, InputError
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
 
 ONE = 1 << 62
 

@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.errors import InputError
-from mechdesign.model.domain import EARTH_RADIUS_KM, BoundingBox, Domain, Grid
+from mechdesign.base._errors import InputError
+from mechdesign.model.plane import EARTH_RADIUS_KM
+from mechdesign.model.domain import BoundingBox
+from mechdesign.model.domain import Domain
+from mechdesign.model.domain import Grid
 from mechdesign.model.plane import Plane
 
 

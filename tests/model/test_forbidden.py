@@ -8,8 +8,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.errors import InfeasibleError, InputError
-from mechdesign.model.forbidden import sharing, tied
+from mechdesign.base._errors import InfeasibleError
+from mechdesign.base._errors import InputError
+from mechdesign.model.forbidden import sharing
+from mechdesign.model.forbidden import tied
 from mechdesign.model.problem import largest_distortion
 
 INF = math.inf

@@ -10,8 +10,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.errors import InputError
-from mechdesign.model.markov import MarkovChain, smooth
+from mechdesign.base._errors import InputError
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import smooth
 from mechdesign.model.prior import Prior
 
 

@@ -9,8 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.errors import InputError
-from mechdesign.model.prior import Prior, per_user
+from mechdesign.base._errors import InputError
+from mechdesign.model.prior import Prior
+from mechdesign.model.prior import per_user
 
 
 def test_uniform():

@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import InputError, MetricWarning
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MetricWarning
 
 LINE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
 

@@ -11,7 +11,10 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.certify.certificate import certify
-from mechdesign.errors import CertificateError, InfeasibleError, InputError, RevealedWarning
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InfeasibleError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import RevealedWarning
 from mechdesign.model.problem import largest_distortion
 
 
@@ -88,7 +91,7 @@ def policies(draw):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
 @settings(max_examples=40)
 @given(policies())
 def test_no_mechanism_of_the_papers_is_cheaper(policy):

@@ -4,8 +4,12 @@ import numpy as np
 import pytest
 import scipy.sparse as sparse
 
-from mechdesign.errors import InfeasibleError, InputError, UnboundedError
-from mechdesign.programs.fractional import FractionalProgram, charnes_cooper, dinkelbach
+from mechdesign.base._errors import InfeasibleError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import UnboundedError
+from mechdesign.programs.fractional import FractionalProgram
+from mechdesign.programs.fractional import charnes_cooper
+from mechdesign.programs.fractional import dinkelbach
 from mechdesign.solvers import solve
 from mechdesign.solvers.fractional import solve_fractional
 

@@ -7,8 +7,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sparse
 
-from mechdesign.errors import InputError
-from mechdesign.programs.linear import LinearProgram, residuals
+from mechdesign.base._errors import InputError
+from mechdesign.programs.linear import LinearProgram
+from mechdesign.programs.linear import residuals
 
 INF = math.inf
 

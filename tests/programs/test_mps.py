@@ -10,7 +10,7 @@ import scipy.sparse as sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.programs.mps import to_mps
 

@@ -16,9 +16,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-import mechdesign.atomic
-from mechdesign.errors import ExportError, InputError, RecordsError
-from mechdesign.records import Request, Row, State, Store, environment, identity
+import mechdesign.base._atomic
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import RecordsError
+from mechdesign.records.store import Request
+from mechdesign.records.row import Row
+from mechdesign.records.row import State
+from mechdesign.records.store import Store
+from mechdesign.records.environment import environment
+from mechdesign.records.identity import identity
 from mechdesign.records.store import _MANIFEST
 
 
@@ -188,7 +195,7 @@ def test_a_full_disk_leaves_the_older_row(tmp_path, monkeypatch):
     def full(descriptor: int) -> None:
         raise OSError(28, "No space left on device")
 
-    monkeypatch.setattr(mechdesign.atomic.os, "fsync", full)
+    monkeypatch.setattr(mechdesign.base._atomic.os, "fsync", full)
     with pytest.raises(ExportError, match="No space left"):
         store.write(row(store, 1))
     assert [path.suffix for path in (tmp_path / "rows").iterdir()] == [".json"]

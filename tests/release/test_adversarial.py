@@ -11,8 +11,11 @@ from trace_examples import ANSWERS, FIGURE_3B, ring, strip
 
 import mechdesign as md
 from mechdesign.certify.exact import printed
-from mechdesign.errors import InputError
-from mechdesign.release import Trace, adversarial_level, adversarial_privacy, level_against
+from mechdesign.base._errors import InputError
+from mechdesign.release.trace import Trace
+from mechdesign.release.adversarial import adversarial_level
+from mechdesign.release.adversarial import adversarial_privacy
+from mechdesign.release.adversary import level_against
 
 WHOLE = 2**62
 

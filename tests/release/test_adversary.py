@@ -6,8 +6,12 @@ from hmm_brute import enumerate_paths
 from trace_examples import ANSWERS, FIGURE_3B, released, ring, strip
 
 import mechdesign as md
-from mechdesign.errors import InputError
-from mechdesign.release import Adversary, Trace, degrees_against, expected_error, level_against
+from mechdesign.base._errors import InputError
+from mechdesign.release.adversary import Adversary
+from mechdesign.release.trace import Trace
+from mechdesign.release.adversary import degrees_against
+from mechdesign.release.adversary import expected_error
+from mechdesign.release.adversary import level_against
 
 INITIAL = np.array([0.4, 0.3, 0.2, 0.1])
 

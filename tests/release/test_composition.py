@@ -11,8 +11,13 @@ import pytest
 from trace_examples import ANSWERS, FIGURE_3B, ring, strip
 
 import mechdesign as md
-from mechdesign.errors import InputError
-from mechdesign.release import Composition, Trace, compose, compose_graphs, hull_level, stage_level
+from mechdesign.base._errors import InputError
+from mechdesign.release.composition import Composition
+from mechdesign.release.trace import Trace
+from mechdesign.release.composition import compose
+from mechdesign.release.composition import compose_graphs
+from mechdesign.graphs.hulls import hull_level
+from mechdesign.release.composition import stage_level
 
 
 def test_epsilons_add_up_and_common_edges_remain() -> None:

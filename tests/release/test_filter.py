@@ -6,9 +6,11 @@ from hmm_brute import enumerate_paths, random_model
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.model.markov import MarkovChain
-from mechdesign.release.filter import forward, log_mix, logarithm
+from mechdesign.release.filter import forward
+from mechdesign.release.filter import log_mix
+from mechdesign.release.filter import logarithm
 from mechdesign.release.smoothing import smooth
 
 

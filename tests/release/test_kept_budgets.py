@@ -17,8 +17,12 @@ import pytest
 from trace_examples import ring, strip
 
 import mechdesign as md
-from mechdesign.errors import BudgetExceededError, InputError, LedgerError, TraceError
-from mechdesign.release import Trace
+from mechdesign.base._errors import BudgetExceededError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import LedgerError
+from mechdesign.base._errors import TraceError
+from mechdesign.release.trace import Trace
+from mechdesign.certify import certificate
 from mechdesign.release import stage as stages
 
 # Libraries have threads of their own, which take no part here.
@@ -238,7 +242,7 @@ def test_what_was_proved_of_a_stage_is_copied_with_it(mechanism: str) -> None:
 @needs_fork
 def test_a_fork_does_not_wait_for_what_another_thread_computes(monkeypatch: pytest.MonkeyPatch) -> None:
     begun, go_on = threading.Event(), threading.Event()
-    proved = stages.certify
+    proved = certificate.certify
 
     def wait(*evidence: Any) -> Any:
         if threading.current_thread() is not threading.main_thread():

@@ -5,9 +5,9 @@ import pytest
 from trace_examples import ring, strip
 
 import mechdesign as md
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.policy import metrics
-from mechdesign.release import Trace
+from mechdesign.release.trace import Trace
 
 CHANNEL = [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.25, 0.25, 0.5]]
 PRIOR = [0.5, 0.25, 0.25]

@@ -13,8 +13,8 @@ from scipy import stats
 from trace_examples import released, ring, strip
 
 import mechdesign as md
-from mechdesign.errors import InputError
-from mechdesign.release import Trace
+from mechdesign.base._errors import InputError
+from mechdesign.release.trace import Trace
 from mechdesign.release.filter import logarithm
 
 MECHANISMS = ["planar-isotropic", "laplace", "lp"]

@@ -8,10 +8,12 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.model.markov import MarkovChain
-from mechdesign.release import Adversary, Trace, VaryingChain
+from mechdesign.release.adversary import Adversary
+from mechdesign.release.trace import Trace
+from mechdesign.model.markov import VaryingChain
 from mechdesign.release.filter import forward
 from mechdesign.release.smoothing import smooth
 

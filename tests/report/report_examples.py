@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.certify.certificate import Certificate, certify
+from mechdesign.certify.certificate import Certificate
+from mechdesign.certify.certificate import certify
 from mechdesign.certify.evidence import Evidence
 from mechdesign.model import distances
-from mechdesign.model.channel import EXPONENT, Channel
+from mechdesign.model.channel import EXPONENT
+from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.requirements.kinds import DistortionPrivacy, MetricPrivacy, ThresholdPrivacy
+from mechdesign.requirements.distortion import DistortionPrivacy
+from mechdesign.requirements.metric import MetricPrivacy
+from mechdesign.requirements.threshold import ThresholdPrivacy
 
 
 def channel(matrix, secrets=(), observables=()) -> Channel:

@@ -9,10 +9,13 @@ from report_examples import city
 
 import mechdesign as md
 from mechdesign.certify import privacy
-from mechdesign.report.baselines import baselines, exponential, reference_costs
+from mechdesign.report.baselines import baselines
+from mechdesign.report.baselines import exponential
+from mechdesign.report.baselines import reference_costs
 from mechdesign.report.numbers import short
 from mechdesign.report.page import html
-from mechdesign.report.references import NO_INFORMATION, combined_bound
+from mechdesign.report.references import NO_INFORMATION
+from mechdesign.report.references import combined_bound
 from mechdesign.report.side_by_side import side_by_side
 
 

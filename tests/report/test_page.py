@@ -11,16 +11,24 @@ import pytest
 from numpy.testing import assert_allclose
 from report_examples import certificate, channel, city, domains, mixing, prior_of
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
 from mechdesign.report.baselines import exponential
 from mechdesign.report.page import html
 from mechdesign.report.references import combined_bound
-from mechdesign.report.sentences import requirement_name, summary
-from mechdesign.report.words import answers, attack_measure, cost_measure, decimal, measure
-from mechdesign.requirements.kinds import DistortionPrivacy, GraphPrivacy, MetricPrivacy, ThresholdPrivacy
+from mechdesign.report.names import requirement_name
+from mechdesign.report.sentences import summary
+from mechdesign.report.words import answers
+from mechdesign.report.words import attack_measure
+from mechdesign.report.words import cost_measure
+from mechdesign.report.words import decimal
+from mechdesign.report.words import measure
+from mechdesign.requirements.distortion import DistortionPrivacy
+from mechdesign.requirements.graph import GraphPrivacy
+from mechdesign.requirements.metric import MetricPrivacy
+from mechdesign.requirements.threshold import ThresholdPrivacy
 
 VOID = {"meta"}
 

@@ -18,17 +18,29 @@ from py_mini_racer import MiniRacer
 from report_examples import certificate, channel, city, domains, mixing, prior_of
 
 from mechdesign.attacks import attack
-from mechdesign.data.outline import Outline, read_outline
-from mechdesign.errors import InputError
+from mechdesign.data.outline import Outline
+from mechdesign.data.outline import read_outline
+from mechdesign.base._errors import InputError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.report.charts import Panel, key, panel
-from mechdesign.report.explorer import beliefs, decoded, encoded, explore
+from mechdesign.report.charts import Panel
+from mechdesign.report.charts import key
+from mechdesign.report.charts import panel
+from mechdesign.report.explorer import beliefs
+from mechdesign.report.explorer import decoded
+from mechdesign.report.explorer import encoded
+from mechdesign.report.explorer import explore
 from mechdesign.report.outlines import outline_path
 from mechdesign.report.page import html
-from mechdesign.report.scales import LEVELS, error_scale, levels, percent, probability_scale, ticks
-from mechdesign.report.views import name_of, view
+from mechdesign.report.scales import LEVELS
+from mechdesign.report.scales import error_scale
+from mechdesign.report.scales import levels
+from mechdesign.report.numbers import percent
+from mechdesign.report.scales import probability_scale
+from mechdesign.report.scales import ticks
+from mechdesign.report.views import name_of
+from mechdesign.report.views import view
 
 KINDS = domains()
 

@@ -24,12 +24,16 @@ from mechdesign.certify.evidence import Evidence
 from mechdesign.certify.exact import exact
 from mechdesign.certify.stated import Stated
 from mechdesign.cli import main
-from mechdesign.errors import CertificateError, InputError, OutsideWarning, SpacingWarning
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import OutsideWarning
+from mechdesign.base._errors import SpacingWarning
 from mechdesign.model import drawing
 from mechdesign.model.dithering import anchor_means
 from mechdesign.model.drawing import drawn_anchors
 from mechdesign.requirements.claimed import ClaimedPrivacy
-from mechdesign.requirements.kinds import KINDS, register
+from mechdesign.requirements.kinds import KINDS
+from mechdesign.requirements.kinds import register
 
 NORMS = {"euclidean": 2, "manhattan": 1, "chebyshev": 0}
 ONE = 2**62

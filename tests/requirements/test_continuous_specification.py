@@ -10,7 +10,8 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign import spec
 from mechdesign.cli import main
-from mechdesign.errors import SpacingWarning, SpecificationError
+from mechdesign.base._errors import SpacingWarning
+from mechdesign.base._errors import SpecificationError
 
 SPECIFICATION = """
 title = "Every coordinate"

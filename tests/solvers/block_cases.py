@@ -6,7 +6,9 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.optimize import linprog
 
-from mechdesign.programs.block_angular import BlockProgram, FloorBlock, WorstBlock
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.programs.block_angular import FloorBlock
+from mechdesign.programs.block_angular import WorstBlock
 from mechdesign.solvers.ipm.iterate import first_iterate
 from mechdesign.solvers.ipm.newton import factor_blocks
 from mechdesign.solvers.ipm.parallel import Workers

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mechdesign.solvers.ipm import outside, stages
+from mechdesign.solvers.ipm import outside
+from mechdesign.solvers.ipm import stages
 
 
 @pytest.fixture

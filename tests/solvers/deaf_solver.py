@@ -10,9 +10,12 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers import Answer, Options, Progress, Status
+from mechdesign.solvers.contract import Answer
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.contract import Status
 
 
 def load() -> Any:

@@ -19,9 +19,16 @@ from test_contract import ALL, HONEST, metric_program
 
 import mechdesign as md
 from mechdesign import solvers
-from mechdesign.errors import InputError, SolverError, SpecificationError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.base._errors import SpecificationError
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers import Options, Progress, Solver, Status, registry, solve
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.registry import Solver
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers import registry
+from mechdesign.solvers import solve
 
 pytestmark = pytest.mark.slow
 

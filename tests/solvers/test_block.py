@@ -13,21 +13,23 @@ import numpy as np
 import pytest
 from block_cases import grid, iterates, optimum, random_program, violation
 
-from mechdesign.errors import InputError, SolverError
-from mechdesign.programs.block_angular import (
-    BlockMultipliers,
-    BlockProgram,
-    RatioMultipliers,
-    lower_bound,
-    objective,
-    repaired,
-)
-from mechdesign.solvers.contract import Options, Status
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.programs.block_angular import BlockMultipliers
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.programs.block_angular import RatioMultipliers
+from mechdesign.programs.block_angular import lower_bound
+from mechdesign.programs.block_angular import objective
+from mechdesign.programs.block_angular import repaired
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
 from mechdesign.solvers.ipm import solve as solve_module
-from mechdesign.solvers.ipm import solve_block
+from mechdesign.solvers.ipm.solve import solve_block
 from mechdesign.solvers.ipm.kernels.numpy import NumpyKernel
 from mechdesign.solvers.ipm.layout import lay_out
-from mechdesign.solvers.ipm.newton import SchurComplement, Targets, newton_direction
+from mechdesign.solvers.ipm.newton import SchurComplement
+from mechdesign.solvers.ipm.newton import Targets
+from mechdesign.solvers.ipm.newton import newton_direction
 from mechdesign.solvers.ipm.parallel import Workers
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "channels.json").read_text(encoding="utf-8"))

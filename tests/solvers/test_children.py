@@ -12,10 +12,15 @@ import deaf_solver
 import pytest
 from test_contract import HONEST
 
-from mechdesign import children
+from mechdesign.base import _process as children
 from mechdesign.bench.process import run_apart
-from mechdesign.errors import SolverError
-from mechdesign.solvers import Options, Solver, Status, apart, registry, solve
+from mechdesign.base._errors import SolverError
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.registry import Solver
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers import apart
+from mechdesign.solvers import registry
+from mechdesign.solvers import solve
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the other programs are shell scripts")
 

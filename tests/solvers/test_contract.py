@@ -23,9 +23,18 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import solvers
-from mechdesign.errors import InputError, MissingDependencyError, SolverError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MissingDependencyError
+from mechdesign.base._errors import SolverError
 from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers import Answer, Options, Progress, Solution, Status, measure, registry, solve
+from mechdesign.solvers.contract import Answer
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.contract import Solution
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.measurement import measure
+from mechdesign.solvers import registry
+from mechdesign.solvers import solve
 
 INF = math.inf
 HIGHS = ("highs", "highs-simplex", "highs-ipx", "highs-pdlp")

@@ -9,20 +9,26 @@ import numpy as np
 import pytest
 from block_cases import check_against_highs, grid, optimum, random_program
 
-from mechdesign.errors import InputError, SolverError
-from mechdesign.programs.block_angular import (
-    BlockMultipliers,
-    BlockProgram,
-    FloorBlock,
-    RatioMultipliers,
-    lower_bound,
-    objective,
-    reduced_costs,
-)
-from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import correction, find_symmetry, generation, solve_block, solve_columns
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.programs.block_angular import BlockMultipliers
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.programs.block_angular import FloorBlock
+from mechdesign.programs.block_angular import RatioMultipliers
+from mechdesign.programs.block_angular import lower_bound
+from mechdesign.programs.block_angular import objective
+from mechdesign.programs.block_angular import reduced_costs
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm import solve
+from mechdesign.solvers.ipm import correction
+from mechdesign.solvers.ipm.automorphisms import find_symmetry
+from mechdesign.solvers.ipm import generation
+from mechdesign.solvers.ipm.solve import solve_block
+from mechdesign.solvers.ipm.columns import solve_columns
 from mechdesign.solvers.ipm.correction import corrected
-from mechdesign.solvers.ipm.outside import Outside, restricted
+from mechdesign.solvers.ipm.outside import Outside
+from mechdesign.solvers.ipm.outside import restricted
 
 pytestmark = pytest.mark.slow
 
@@ -109,7 +115,7 @@ def test_negative_multipliers_correct_nothing(monkeypatch):
     program = CASES["joint"]
     used = np.flatnonzero(solve_block(program).x.sum(axis=0) > 1e-3)
     _, multipliers, missing = _priced(program, used[1:])
-    solve = correction.solve_block
+    solve = solve.solve_block
 
     def wrong(*arguments, **named):
         found = solve(*arguments, **named)
@@ -290,7 +296,7 @@ def test_without_room_for_a_correction_the_rounds_go_on(monkeypatch):
 
 def test_ctrl_c_during_a_correction_keeps_what_was_proved(monkeypatch):
     program, rounds, gap = _correctable(monkeypatch)
-    solve = correction.solve_block
+    solve = solve.solve_block
 
     def stopped(*arguments, **named):
         signal.raise_signal(signal.SIGINT)

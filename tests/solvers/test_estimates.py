@@ -8,11 +8,17 @@ import numpy as np
 import pytest
 from block_cases import grid, optimum
 
-from mechdesign.programs.block_angular import lower_bound, objective
-from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import choice, solve_block, solve_columns
+from mechdesign.programs.block_angular import lower_bound
+from mechdesign.programs.block_angular import objective
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm import choice
+from mechdesign.solvers.ipm.solve import solve_block
+from mechdesign.solvers.ipm.columns import solve_columns
 from mechdesign.solvers.ipm.choice import Choice
-from mechdesign.solvers.ipm.estimates import close_estimates, with_close_estimates, with_estimates
+from mechdesign.solvers.ipm.estimates import close_estimates
+from mechdesign.solvers.ipm.estimates import with_close_estimates
+from mechdesign.solvers.ipm.estimates import with_estimates
 from mechdesign.solvers.ipm.iterate import UNIFORM
 from mechdesign.solvers.ipm.merging import merged
 from mechdesign.solvers.ipm.solve import iterate_blocks

@@ -7,16 +7,25 @@ import pytest
 from block_cases import grid
 from scipy.optimize import linprog
 
-from mechdesign.errors import InputError
-from mechdesign.programs.block_angular import BlockProgram, FloorBlock, lower_bound, reduced_costs
-from mechdesign.programs.chains import implied_exponents, near_exponents
-from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import generation, solve_block, solve_columns
-from mechdesign.solvers.ipm.kernels import choose, few_bounds
+from mechdesign.base._errors import InputError
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.programs.block_angular import FloorBlock
+from mechdesign.programs.block_angular import lower_bound
+from mechdesign.programs.block_angular import reduced_costs
+from mechdesign.programs.chains import implied_exponents
+from mechdesign.programs.chains import near_exponents
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm import generation
+from mechdesign.solvers.ipm.solve import solve_block
+from mechdesign.solvers.ipm.columns import solve_columns
+from mechdesign.solvers.ipm.kernels import choose
+from mechdesign.solvers.ipm.kernels import few_bounds
 from mechdesign.solvers.ipm.kernels.filled import FilledKernel
 from mechdesign.solvers.ipm.kernels.lapack import Lapack
 from mechdesign.solvers.ipm.layout import lay_out
-from mechdesign.solvers.ipm.outside import Outside, restricted
+from mechdesign.solvers.ipm.outside import Outside
+from mechdesign.solvers.ipm.outside import restricted
 from mechdesign.solvers.ipm.pricing import price
 
 pytestmark = pytest.mark.slow

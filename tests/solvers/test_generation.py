@@ -10,18 +10,33 @@ import pytest
 from block_cases import check_against_highs, grid, random_program, violation
 from scipy.optimize import linprog
 
-from mechdesign.errors import InputError, SolverError
-from mechdesign.programs.block_angular import FloorBlock, lower_bound, reduced_costs
-from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import choice, columns, generation, outside, solve_block, solve_columns, stages
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.programs.block_angular import FloorBlock
+from mechdesign.programs.block_angular import lower_bound
+from mechdesign.programs.block_angular import reduced_costs
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm import choice
+from mechdesign.solvers.ipm import columns
+from mechdesign.solvers.ipm import generation
+from mechdesign.solvers.ipm import outside
+from mechdesign.solvers.ipm.solve import solve_block
+from mechdesign.solvers.ipm.columns import solve_columns
+from mechdesign.solvers.ipm import stages
 from mechdesign.solvers.ipm.aggregation import aggregated
-from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
+from mechdesign.solvers.ipm.estimates import close_estimates
+from mechdesign.solvers.ipm.estimates import with_all_estimates
+from mechdesign.solvers.ipm.estimates import with_estimates
 from mechdesign.solvers.ipm.kernels import choose
 from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.merging import merged
-from mechdesign.solvers.ipm.neighbours import Group, grouped
-from mechdesign.solvers.ipm.outside import Outside, restricted
-from mechdesign.solvers.ipm.pricing import Priced, price
+from mechdesign.solvers.ipm.neighbours import Group
+from mechdesign.solvers.ipm.neighbours import grouped
+from mechdesign.solvers.ipm.outside import Outside
+from mechdesign.solvers.ipm.outside import restricted
+from mechdesign.solvers.ipm.pricing import Priced
+from mechdesign.solvers.ipm.pricing import price
 from mechdesign.solvers.ipm.solve import iterate_blocks
 
 pytestmark = pytest.mark.slow

@@ -11,14 +11,19 @@ import numpy as np
 import pytest
 from block_cases import grid, iterates, violation
 
-from mechdesign.errors import InputError, MissingDependencyError, SolverError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MissingDependencyError
+from mechdesign.base._errors import SolverError
 from mechdesign.programs.block_angular import BlockProgram
-from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import find_symmetry, solve_block
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm.automorphisms import find_symmetry
+from mechdesign.solvers.ipm.solve import solve_block
 from mechdesign.solvers.ipm.kernels import choose
 from mechdesign.solvers.ipm.kernels import numpy as kernel_numpy
 from mechdesign.solvers.ipm.layout import lay_out
-from mechdesign.solvers.ipm.newton import StallError, factor_blocks
+from mechdesign.solvers.ipm.newton import StallError
+from mechdesign.solvers.ipm.newton import factor_blocks
 from mechdesign.solvers.ipm.step import take_step
 
 

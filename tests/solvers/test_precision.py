@@ -9,16 +9,26 @@ import pytest
 from block_cases import grid, iterates, violation
 from test_sparse_blocks import program_on, roads, squares
 
-from mechdesign.errors import SolverError
-from mechdesign.programs.block_angular import BlockProgram, lower_bound
-from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import generation, memory, solve_block, solve_columns
+from mechdesign.base._errors import SolverError
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.programs.block_angular import lower_bound
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm import generation
+from mechdesign.solvers.ipm import memory
+from mechdesign.solvers.ipm.solve import solve_block
+from mechdesign.solvers.ipm.columns import solve_columns
+from mechdesign.solvers.ipm import newton
 from mechdesign.solvers.ipm import solve as solve_module
 from mechdesign.solvers.ipm.kernels import choose
-from mechdesign.solvers.ipm.kernels.lapack import Lapack, address
+from mechdesign.solvers.ipm.kernels.lapack import Lapack
+from mechdesign.solvers.ipm.kernels.lapack import address
 from mechdesign.solvers.ipm.kernels.tridiagonal import Factors
 from mechdesign.solvers.ipm.layout import lay_out
-from mechdesign.solvers.ipm.newton import SchurComplement, Targets, newton_direction, refined_direction
+from mechdesign.solvers.ipm.newton import SchurComplement
+from mechdesign.solvers.ipm.newton import Targets
+from mechdesign.solvers.ipm.newton import newton_direction
+from mechdesign.solvers.ipm.newton import refined_direction
 from mechdesign.solvers.ipm.step import take_step
 
 pytestmark = pytest.mark.slow
@@ -137,7 +147,7 @@ def test_the_direction_that_is_taken_meets_the_linking_rows(arrays):
     assert 1e-11 < rough.rest < 1e-3
     assert refined.rest <= 1e-11
     kernel.tune(0.0)
-    exact = solve_module.factor_blocks(layout, blocks.ratios, blocks.iterate)
+    exact = newton.factor_blocks(layout, blocks.ratios, blocks.iterate)
     double = newton_direction(exact, SchurComplement(exact), targets)
     assert double.rest <= 1e-11
     assert blocks.schur == pytest.approx(exact.schur, rel=1e-3, abs=1e-5 * exact.schur.max())
@@ -213,7 +223,7 @@ def test_solutions_with_factors_in_double_are_those_of_double(arrays, floor, mon
     right = np.random.default_rng(1).standard_normal(blocks.iterate.points.shape)
     found = blocks.solve(right)
     kernel.tune(0.0)
-    exact = solve_module.factor_blocks(layout, blocks.ratios, blocks.iterate)
+    exact = newton.factor_blocks(layout, blocks.ratios, blocks.iterate)
     assert found == pytest.approx(exact.solve(right), rel=1e-9, abs=1e-9 * np.abs(found).max())
     assert blocks.schur == pytest.approx(exact.schur, rel=1e-3, abs=1e-5 * exact.schur.max())
 
@@ -282,7 +292,7 @@ def test_inverses_of_sparse_blocks(name):
     assert kernel.rough
     assert kernel.tune(0.0)
     assert not kernel.rough
-    exact = solve_module.factor_blocks(layout, blocks.ratios, blocks.iterate).schur
+    exact = newton.factor_blocks(layout, blocks.ratios, blocks.iterate).schur
     # No sum cancels: every entry is right.
     assert blocks.schur == pytest.approx(exact, rel=1e-4)
     assert (blocks.schur != exact).any()

@@ -11,15 +11,25 @@ from block_cases import optimum, random_program, violation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.errors import InputError, SolverError
-from mechdesign.programs.block_angular import BlockProgram, FloorBlock, WorstBlock, lower_bound
-from mechdesign.solvers.contract import Options, Progress, Status
-from mechdesign.solvers.ipm import find_symmetry, solve_block
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.programs.block_angular import FloorBlock
+from mechdesign.programs.block_angular import WorstBlock
+from mechdesign.programs.block_angular import lower_bound
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm.automorphisms import find_symmetry
+from mechdesign.solvers.ipm.solve import solve_block
 from mechdesign.solvers.ipm.iterate import first_iterate
-from mechdesign.solvers.ipm.kernels import choose, tridiagonal
+from mechdesign.solvers.ipm.kernels import choose
+from mechdesign.solvers.ipm.kernels import tridiagonal
 from mechdesign.solvers.ipm.kernels.numpy import NumpyKernel
 from mechdesign.solvers.ipm.kernels.sparse import SparseKernel
-from mechdesign.solvers.ipm.kernels.tridiagonal import Factors, Shape, find_levels
+from mechdesign.solvers.ipm.kernels.tridiagonal import Factors
+from mechdesign.solvers.ipm.kernels.tridiagonal import Shape
+from mechdesign.solvers.ipm.kernels.tridiagonal import find_levels
 from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.memory import measure
 from mechdesign.solvers.ipm.newton import factor_blocks

@@ -12,15 +12,23 @@ from scipy.optimize import linprog
 from scipy.sparse import csgraph
 from test_sparse_blocks import GRAPHS, program_on, roads, squares
 
-from mechdesign.programs.block_angular import BlockProgram, lower_bound, reduced_costs
-from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import generation, memory, solve_block, solve_columns
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.programs.block_angular import lower_bound
+from mechdesign.programs.block_angular import reduced_costs
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm import generation
+from mechdesign.solvers.ipm import memory
+from mechdesign.solvers.ipm.solve import solve_block
+from mechdesign.solvers.ipm.columns import solve_columns
 from mechdesign.solvers.ipm.aggregation import aggregated
 from mechdesign.solvers.ipm.kernels.sparse import SparseKernel
-from mechdesign.solvers.ipm.layout import is_sparse, lay_out
+from mechdesign.solvers.ipm.layout import is_sparse
+from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.merging import merged
 from mechdesign.solvers.ipm.neighbours import grouped
-from mechdesign.solvers.ipm.outside import Outside, restricted
+from mechdesign.solvers.ipm.outside import Outside
+from mechdesign.solvers.ipm.outside import restricted
 from mechdesign.solvers.ipm.pricing import price
 from mechdesign.solvers.ipm.solve import iterate_blocks
 

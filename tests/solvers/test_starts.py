@@ -9,10 +9,19 @@ import numpy as np
 import pytest
 from block_cases import grid
 
-from mechdesign.programs.block_angular import lower_bound, objective
-from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import generation, memory, outside, solve_columns
-from mechdesign.solvers.ipm.iterate import EAGER, SPREAD, UNIFORM, first_iterate, primal_residual
+from mechdesign.programs.block_angular import lower_bound
+from mechdesign.programs.block_angular import objective
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm import generation
+from mechdesign.solvers.ipm import memory
+from mechdesign.solvers.ipm import outside
+from mechdesign.solvers.ipm.columns import solve_columns
+from mechdesign.solvers.ipm.iterate import EAGER
+from mechdesign.solvers.ipm.iterate import SPREAD
+from mechdesign.solvers.ipm.iterate import UNIFORM
+from mechdesign.solvers.ipm.iterate import first_iterate
+from mechdesign.solvers.ipm.iterate import primal_residual
 from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.pricing import price
 from mechdesign.solvers.ipm.solve import iterate_blocks

@@ -8,12 +8,18 @@ import pytest
 from block_cases import grid, iterates, optimum
 
 import mechdesign as md
-from mechdesign.errors import InputError
-from mechdesign.programs.block_angular import BlockProgram, WorstBlock
-from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import find_symmetry, generated, solve_block, symmetry_of
+from mechdesign.base._errors import InputError
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.programs.block_angular import WorstBlock
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm.automorphisms import find_symmetry
+from mechdesign.solvers.ipm.automorphisms import generated
+from mechdesign.solvers.ipm.solve import solve_block
+from mechdesign.solvers.ipm.automorphisms import symmetry_of
 from mechdesign.solvers.ipm.kernels import choose
-from mechdesign.solvers.ipm.layout import Layout, lay_out
+from mechdesign.solvers.ipm.layout import Layout
+from mechdesign.solvers.ipm.layout import lay_out
 
 
 @pytest.mark.parametrize(

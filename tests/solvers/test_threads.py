@@ -13,7 +13,8 @@ from threadpoolctl import ThreadpoolController
 import mechdesign as md
 from mechdesign.solvers import blas
 from mechdesign.solvers.contract import Options
-from mechdesign.solvers.ipm import find_symmetry, solve_block
+from mechdesign.solvers.ipm.automorphisms import find_symmetry
+from mechdesign.solvers.ipm.solve import solve_block
 from mechdesign.solvers.ipm.parallel import single_threaded
 
 

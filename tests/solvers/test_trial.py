@@ -9,10 +9,14 @@ import numpy as np
 import pytest
 from block_cases import grid
 
-from mechdesign.errors import SolverError
+from mechdesign.base._errors import SolverError
 from mechdesign.programs.block_angular import lower_bound
-from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm import generation, solve_block, solve_columns, stages
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm import generation
+from mechdesign.solvers.ipm.solve import solve_block
+from mechdesign.solvers.ipm.columns import solve_columns
+from mechdesign.solvers.ipm import stages
 from mechdesign.solvers.ipm.aggregation import aggregated
 
 pytestmark = pytest.mark.slow

@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 
 from mechdesign import spec
-from mechdesign.errors import SpecificationError, StepWarning
+from mechdesign.base._errors import SpecificationError
+from mechdesign.base._errors import StepWarning
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain, VaryingChain
+from mechdesign.model.markov import MarkovChain
+from mechdesign.model.markov import VaryingChain
 from mechdesign.model.problem import Problem
-from mechdesign.report.sentences import requirement_name
-from mechdesign.requirements.kinds import MetricPrivacy
+from mechdesign.report.names import requirement_name
+from mechdesign.requirements.metric import MetricPrivacy
 from mechdesign.spec.specification import Specification
 from mechdesign.sweep import plan as sweep
 

@@ -13,8 +13,10 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.errors import InputError, SolverInterruptedError, SpecificationError
-from mechdesign.solvers import Status
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverInterruptedError
+from mechdesign.base._errors import SpecificationError
+from mechdesign.solvers.contract import Status
 
 METRIC = """
 title = "A line"
@@ -228,7 +230,7 @@ def test_a_state_that_cannot_be_the_true_one():
 
 
 def test_after_ctrl_c_the_steps_so_far_are_kept(monkeypatch):
-    from mechdesign.release import Trace
+    from mechdesign.release.trace import Trace
 
     step = Trace.step
 

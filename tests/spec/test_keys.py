@@ -7,9 +7,11 @@ from decimal import Decimal
 
 import pytest
 
-from mechdesign.errors import SpecificationError
+from mechdesign.base._errors import SpecificationError
 from mechdesign.spec.grammar import schema
-from mechdesign.spec.keys import check_key, files, with_value
+from mechdesign.spec.keys import check_key
+from mechdesign.spec.keys import files
+from mechdesign.spec.keys import with_value
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,10 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.data.states import as_states, read_states
-from mechdesign.errors import InputError, SpecificationError
+from mechdesign.data.states import as_states
+from mechdesign.data.states import read_states
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SpecificationError
 from mechdesign.spec.specification import parse
 
 LABELS = 'domain.labels = ["A", "B", "C"]\n'

@@ -7,8 +7,10 @@ import numpy as np
 import pytest
 
 from mechdesign import spec
-from mechdesign.data.traces import read_plt, to_grid
-from mechdesign.errors import GraphWarning, SpecificationError
+from mechdesign.data.traces import read_plt
+from mechdesign.data.trajectories import to_grid
+from mechdesign.base._errors import GraphWarning
+from mechdesign.base._errors import SpecificationError
 from mechdesign.graphs.check import edge_array
 from mechdesign.model.markov import MarkovChain
 

@@ -8,8 +8,10 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import InputError, SpecificationError
-from mechdesign.spec.blowfish.specification import parse, read
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SpecificationError
+from mechdesign.spec.blowfish.specification import parse
+from mechdesign.spec.blowfish.specification import read
 
 AGE = "domain.attributes.age = { range = [0, 9] }\n"
 BOTH = 'domain.attributes = { age = { range = [0, 3] }, sex = { values = ["f", "m"] } }\n'

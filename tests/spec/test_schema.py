@@ -8,8 +8,9 @@ from typing import get_args
 import pytest
 
 from mechdesign.data.tables import Distance
-from mechdesign.errors import SpecificationError
-from mechdesign.spec import examples, parse
+from mechdesign.base._errors import SpecificationError
+from mechdesign.spec import examples
+from mechdesign.spec.specification import parse
 from mechdesign.spec.blowfish.specification import ReleaseDocument
 from mechdesign.spec.blowfish.specification import parse as parse_release
 from mechdesign.spec.document import Document

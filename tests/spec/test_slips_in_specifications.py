@@ -3,7 +3,8 @@
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import InputError, SpecificationError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SpecificationError
 
 TEXT = """
 domain.line = 3

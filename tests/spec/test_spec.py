@@ -11,14 +11,19 @@ import pytest
 from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, document, failure, problem, requirement, write
 
 from mechdesign import spec
-from mechdesign.data.traces import read_checkins, read_plt, to_grid
-from mechdesign.errors import InfeasibleError, MetricWarning, SpecificationError
+from mechdesign.data.traces import read_checkins
+from mechdesign.data.traces import read_plt
+from mechdesign.data.trajectories import to_grid
+from mechdesign.base._errors import InfeasibleError
+from mechdesign.base._errors import MetricWarning
+from mechdesign.base._errors import SpecificationError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.prior import Prior
 from mechdesign.spec import examples
 from mechdesign.synthesis.design import design
-from mechdesign.synthesis.settings import Rows, SolveSettings
+from mechdesign.synthesis.settings import Rows
+from mechdesign.synthesis.settings import SolveSettings
 
 
 def test_grids():

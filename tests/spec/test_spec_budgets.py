@@ -8,7 +8,8 @@ import pytest
 from spec_examples import LABELS, document, failure, write
 
 from mechdesign import spec
-from mechdesign.errors import MetricWarning, SpecificationError
+from mechdesign.base._errors import MetricWarning
+from mechdesign.base._errors import SpecificationError
 
 BUDGETS = 'privacy = [{ kind = "metric", epsilon = { budgets = "b.csv" }, distance = "hamming" }]'
 

@@ -6,8 +6,10 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from mechdesign.errors import InputError, SpecificationError
-from mechdesign.spec.blowfish.attributes import build_records, value_numbers
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SpecificationError
+from mechdesign.spec.blowfish.attributes import build_records
+from mechdesign.spec.blowfish.attributes import value_numbers
 
 
 def records(values):

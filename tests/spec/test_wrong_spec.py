@@ -7,7 +7,7 @@ import pytest
 from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, document, failure, write
 
 from mechdesign import spec
-from mechdesign.errors import SpecificationError
+from mechdesign.base._errors import SpecificationError
 
 
 def privacy(table):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from mechdesign.records.table import read_table
-from mechdesign.sweep import parse
+from mechdesign.sweep.plan import parse
 
 TABLES = """
 title = "A line"

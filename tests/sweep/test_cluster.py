@@ -11,10 +11,11 @@ from types import SimpleNamespace
 import pytest
 from sweep_examples import TABLES, sweep, values
 
-from mechdesign.errors import ClusterError, InputError
-from mechdesign.records import State
+from mechdesign.base._errors import ClusterError
+from mechdesign.base._errors import InputError
+from mechdesign.records.row import State
 from mechdesign.sweep import cluster as clusters
-from mechdesign.sweep import run
+from mechdesign.sweep.conduct import run
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask: pip install 'mechdesign[dask]'")
 
@@ -89,17 +90,18 @@ def test_a_worker_with_another_version_is_refused(tmp_path, cluster):
 
 def _pretend(version):
     import mechdesign
-    from mechdesign.sweep import rows
+    from mechdesign.base import _version as version
 
-    rows.__version__ = version or mechdesign.__version__
+    version.__version__ = version or mechdesign.base._version.__version__
 
 
 def test_a_worker_that_sees_other_data_is_refused(tmp_path, cluster, monkeypatch):
     (tmp_path / "n.csv").write_text("n\n4\n3\n2\n1\n")
     asked = sweep(LISTS, TABLES.replace("counts = [4, 3, 2, 1]", 'csv = { path = "n.csv", column = "n" }'), tmp_path)
+    from mechdesign.sweep import rows
     from mechdesign.sweep import conduct
 
-    genuine = conduct.prepare
+    genuine = rows.prepare
 
     def lost_meanwhile(given):
         made = genuine(given)
@@ -120,7 +122,7 @@ def test_a_cluster_without_workers_is_refused(tmp_path):
 def test_without_distributed_the_extra_is_named(tmp_path, monkeypatch):
     import sys
 
-    from mechdesign.errors import MissingDependencyError
+    from mechdesign.base._errors import MissingDependencyError
 
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingDependencyError, match=r"mechdesign\[dask\]"):

@@ -7,9 +7,14 @@ from decimal import Decimal
 import pytest
 from sweep_examples import TABLES, sweep, text
 
-from mechdesign.errors import InputError, MetricWarning, MissingDependencyError, SpecificationError
-from mechdesign.spec import parse as parse_spec
-from mechdesign.sweep import parse, read, run
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MetricWarning
+from mechdesign.base._errors import MissingDependencyError
+from mechdesign.base._errors import SpecificationError
+from mechdesign.spec.specification import parse as parse_spec
+from mechdesign.sweep.plan import parse
+from mechdesign.sweep.plan import read
+from mechdesign.sweep.conduct import run
 from mechdesign.sweep.plan import MOST_ROWS
 from mechdesign.sweep.rows import prepare
 
@@ -138,9 +143,10 @@ def test_identities_change_with_the_data_and_the_versions(tmp_path, monkeypatch)
 
 
 def test_data_that_designs_share_are_read_once(tmp_path, monkeypatch):
+    from mechdesign.data import labelled
     from mechdesign.spec import priors
 
-    read_matched = priors.read_matched
+    read_matched = labelled.read_matched
     count = []
     monkeypatch.setattr(priors, "read_matched", lambda *args: count.append(1) or read_matched(*args))
     tables = TABLES.replace("counts = [4, 3, 2, 1]", "")

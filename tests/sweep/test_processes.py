@@ -15,9 +15,12 @@ import pytest
 from sweep_examples import sweep, text, values
 
 import mechdesign as md
-from mechdesign.errors import InputError, SerialWarning
-from mechdesign.records import State
-from mechdesign.sweep import local, run
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SerialWarning
+from mechdesign.records.row import State
+from mechdesign.sweep import solve
+from mechdesign.sweep import local
+from mechdesign.sweep.conduct import run
 from mechdesign.sweep.rows import prepare
 
 pytestmark = pytest.mark.slow
@@ -92,7 +95,7 @@ def _workers() -> list[int]:
 def _kill_own_process(task):
     if task.columns["cost.power"] == 2:
         os.kill(os.getpid(), signal.SIGKILL)
-    return local.solve(task)
+    return solve.solve(task)
 
 
 @FORKS
@@ -163,7 +166,7 @@ def test_as_many_processes_as_processors(monkeypatch):
 )
 def test_where_processes_cannot_work_together_rows_are_solved_one_after_the_other(tmp_path, monkeypatch, alone, error):
     """Whether the system says so before the first row or after some."""
-    genuine = local.solve
+    genuine = solve.solve
 
     def outcomes(tasks, jobs):
         tasks = iter(tasks)
@@ -192,7 +195,7 @@ def test_what_gives_the_rows_may_fail_itself(monkeypatch):
         yield from ()
         raise OSError("the folder is gone")
 
-    monkeypatch.setattr(local, "_outcomes", lambda tasks, _: map(local.solve, tasks))
+    monkeypatch.setattr(local, "_outcomes", lambda tasks, _: map(solve.solve, tasks))
     monkeypatch.setattr(local.contextlib, "closing", contextlib.nullcontext)
     with pytest.raises(OSError, match="the folder is gone"):
         list(local.in_processes(rows(), 2))

@@ -8,8 +8,10 @@ from html.parser import HTMLParser
 import pytest
 from sweep_examples import sweep
 
-from mechdesign.records import Row, State
-from mechdesign.sweep.picture import layout, sweep_picture
+from mechdesign.records.row import Row
+from mechdesign.records.row import State
+from mechdesign.sweep.picture import layout
+from mechdesign.sweep.picture import sweep_picture
 from mechdesign.sweep.report import html
 
 COLUMNS = ["status", "cost", "lower_bound", "relative_gap", "tight_epsilon", "channel"]

@@ -13,9 +13,12 @@ from scipy.optimize import linprog
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import InfeasibleError, InputError, PriorWarning
+from mechdesign.base._errors import InfeasibleError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import PriorWarning
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.claimed import ClaimedPrivacy
 
@@ -83,7 +86,7 @@ def least(problem: md.Problem) -> float:
     return float(found.fun)
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
 @pytest.mark.parametrize("solver", ["highs-simplex", "block"])
 @pytest.mark.parametrize("objective", ["expected", "worst"])
 @pytest.mark.parametrize(
@@ -121,14 +124,14 @@ def test_a_factor_of_one_makes_secrets_alike() -> None:
     assert made.certificate.relative_gap < 1e-9
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
 def test_the_prior_of_the_problem_may_be_given_as_a_floors_own() -> None:
     own = md.design(md.Problem(PRIOR, LINE, [doubt(0.5, PRIOR)])).certificate
     shared = md.design(md.Problem(PRIOR, LINE, [md.DistortionPrivacy("0.5", LINE)])).certificate
     assert own.cost == pytest.approx(shared.cost, rel=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
 def test_the_largest_floor_is_that_of_its_own_prior() -> None:
     # The median of the belief is 2: errors 2, 1, 0, 1.
     largest = "0.6"

@@ -6,8 +6,9 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.solvers import Options
-from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT, VACUOUS
+from mechdesign.solvers.contract import Options
+from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
+from mechdesign.synthesis.exponents import VACUOUS
 
 
 def problem(k, floor=False):

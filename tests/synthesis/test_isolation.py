@@ -15,12 +15,17 @@ import pytest
 
 import mechdesign as md
 from mechdesign.certify import second_verifier
-from mechdesign.certify.claims import ExponentBound, Floor, RatioBound
+from mechdesign.certify.claims import ExponentBound
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import RatioBound
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import InputError, RevealedWarning
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import RevealedWarning
 from mechdesign.model.disclosure import disclosed
 from mechdesign.model.requirement import Requirement
-from mechdesign.model.ties import bounds_pairs, loose, untied
+from mechdesign.model.ties import bounds_pairs
+from mechdesign.model.ties import loose
+from mechdesign.model.ties import untied
 from mechdesign.requirements.claimed import ClaimedPrivacy
 from mechdesign.synthesis.design import synthesise
 from mechdesign.synthesis.settings import SolveSettings
@@ -262,8 +267,8 @@ def test_nothing_is_said_where_there_is_nothing_to_say() -> None:
 def test_the_checks_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that finds no secret refuses nothing, and a certificate that lists none says nothing."""
     nobody: Callable[..., np.ndarray] = lambda *_: np.zeros(0, dtype=np.int64)  # noqa: E731
-    monkeypatch.setattr("mechdesign.synthesis.isolation.untied", nobody)
+    monkeypatch.setattr("mechdesign.model.ties.untied", nobody)
     with pytest.warns(RevealedWarning, match="6 of 6"):
         md.design(problem())
-    monkeypatch.setattr("mechdesign.certify.certificate.revealed", lambda _: ())
+    monkeypatch.setattr("mechdesign.certify.revealed.revealed", lambda _: ())
     assert md.design(problem()).certificate.revealed == ()

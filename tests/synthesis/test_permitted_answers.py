@@ -16,14 +16,22 @@ import mechdesign as md
 from mechdesign import saving
 from mechdesign.certify import second_verifier
 from mechdesign.certify.stated import Stated
-from mechdesign.errors import InfeasibleError, InputError, MetricWarning, TimeLimitError
+from mechdesign.base._errors import InfeasibleError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MetricWarning
+from mechdesign.base._errors import TimeLimitError
 from mechdesign.model.problem import largest_distortion
 from mechdesign.programs.linear import LinearProgram
 from mechdesign.requirements.claimed import ClaimedPrivacy
-from mechdesign.solvers import Answer, Options, Solution, Status, measure
+from mechdesign.solvers.contract import Answer
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Solution
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.measurement import measure
 from mechdesign.synthesis.interior import interior
 from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.parts import has_floors, split
+from mechdesign.synthesis.parts import has_floors
+from mechdesign.synthesis.parts import split
 
 INF = math.inf
 PAIRS = np.repeat([0, 1], 2)
@@ -66,7 +74,7 @@ def joins_different_answers(problem: md.Problem) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
 def test_two_hundred_random_problems_against_the_whole_program_by_another_solver() -> None:
     designed = infeasible = seed = 0
     while designed < 200:
@@ -96,7 +104,7 @@ def test_two_hundred_random_problems_against_the_whole_program_by_another_solver
     assert 0 < infeasible < 40
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
 def test_a_bound_in_one_direction_by_hand() -> None:
     """Secret 0 may answer 1 alone, which then has at least half of its probability for secret 1 as well."""
     bound = one_way(Fraction(2), [[0, 1]], 2)
@@ -118,7 +126,7 @@ def test_a_bound_with_the_factor_one_forbids_in_both_directions() -> None:
     assert made.certificate.relative_gap < 1e-9
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
 @pytest.mark.parametrize("factor", ["2.001", "1.999"])
 def test_bounds_that_ask_for_more_than_all_probability(factor: str) -> None:
     """Two secrets with one answer each ask a third for 1/g of its probability, both: g >= 2 can be met."""
@@ -133,7 +141,7 @@ def test_bounds_that_ask_for_more_than_all_probability(factor: str) -> None:
     assert made.certificate.relative_gap < 1e-8
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
 def test_a_floor_over_partly_shared_answers_by_hand() -> None:
     """Only answer 1 is shared: the adversary errs by half of what both give it."""
     cost = [[0, 1, INF], [INF, 1, 0]]
@@ -165,7 +173,7 @@ def test_the_worst_cost_where_floors_couple_sets_of_secrets() -> None:
     assert made.certificate.relative_gap < 1e-7
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
 def test_answers_far_from_the_secret_may_be_forbidden_under_a_floor() -> None:
     """Privacy Games (Shokri 2015), appendix C: answers beyond a threshold are dropped; the cost falls with it."""
     places = np.arange(8.0)
@@ -226,7 +234,7 @@ def test_solvers_that_take_no_forbidden_answers_say_so() -> None:
         assert md.design(problem, rows=rows).certificate.relative_gap < 1e-6  # type: ignore[arg-type]
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
 def test_something_certified_comes_of_any_time() -> None:
     places = np.arange(12.0)
     distance = np.abs(np.subtract.outer(places, places))

@@ -10,11 +10,16 @@ from mechdesign import solvers
 from mechdesign.certify.bracket import lower_bound
 from mechdesign.certify.evidence import Evidence
 from mechdesign.model.channel import EXPONENT
-from mechdesign.solvers import Answer, Options, Solver, Status, registry
+from mechdesign.solvers.contract import Answer
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.registry import Solver
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers import registry
 from mechdesign.synthesis.multipliers import carried
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.polish import polished
-from mechdesign.synthesis.row_program import RowReduction, all_triples
+from mechdesign.synthesis.row_program import RowReduction
+from mechdesign.synthesis.row_program import all_triples
 from mechdesign.synthesis.spanner import bounded_pairs
 
 

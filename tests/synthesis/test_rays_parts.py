@@ -7,13 +7,15 @@ import pytest
 from scipy.optimize import linprog
 
 import mechdesign as md
-from mechdesign.errors import SolverError
+from mechdesign.base._errors import SolverError
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.rays.generation import _batches
-from mechdesign.synthesis.rays.generators import closed, falling
+from mechdesign.synthesis.rays.generators import closed
+from mechdesign.synthesis.rays.generators import falling
 from mechdesign.synthesis.rays.master import least_mixture
 from mechdesign.synthesis.rays.metric import laid_out
-from mechdesign.synthesis.rays.transport import Choices, transport
+from mechdesign.synthesis.rays.transport import Choices
+from mechdesign.synthesis.rays.transport import transport
 from mechdesign.synthesis.rounding import _nearly_private
 
 

@@ -10,11 +10,13 @@ import pytest
 from scipy.optimize import linprog
 
 import mechdesign as md
-from mechdesign.errors import BracketWarning, SolverError
-from mechdesign.solvers import Status
+from mechdesign.base._errors import BracketWarning
+from mechdesign.base._errors import SolverError
+from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.bracket import stalled
 from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.rays import generation, transport
+from mechdesign.synthesis.rays import generation
+from mechdesign.synthesis.rays import transport
 from mechdesign.synthesis.rays.generators import falling
 from mechdesign.synthesis.rays.master import least_mixture
 from mechdesign.synthesis.rays.metric import laid_out
@@ -50,7 +52,7 @@ def test_what_the_guide_says_is_taken_ends_at_the_tolerance(make: Any, seed: int
 
 
 # The largest exponents hide nothing.
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
 @pytest.mark.parametrize("epsilon", ["1e-100", "1e-16", "1e-12", "1e5", "1e100"])
 @pytest.mark.parametrize("count", [2, 5])
 def test_exponents_at_both_ends(epsilon: str, count: int) -> None:
@@ -82,7 +84,7 @@ def skewed(seed: int, share: float) -> md.Problem:
     return md.Problem(prior, distance, [md.MetricPrivacy(1, distance), floor])
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.BracketWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.BracketWarning")
 @pytest.mark.parametrize("seed", range(6))
 def test_floors_and_skewed_priors(seed: int) -> None:
     problem = skewed(seed, 0.8)

@@ -6,11 +6,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.certify.claims import Floor, PairBound
+from mechdesign.certify.claims import Floor
+from mechdesign.certify.claims import PairBound
 from mechdesign.certify.costs import distortion
 from mechdesign.certify.privacy import check
 from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.rounding import _apportion, round_channel
+from mechdesign.synthesis.rounding import _apportion
+from mechdesign.synthesis.rounding import round_channel
 
 ONE = 1 << 62
 

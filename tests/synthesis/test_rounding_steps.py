@@ -15,22 +15,20 @@ import pytest
 import mechdesign as md
 from mechdesign.synthesis import rounding
 from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.rounding import (
-    _apportion,
-    _Chosen,
-    _clean,
-    _common,
-    _least_weights,
-    _met,
-    _mix,
-    _permitted,
-    _raise,
-    _shortage,
-    channel_cost,
-    cheapest_constant,
-    round_channel,
-    tight,
-)
+from mechdesign.synthesis.rounding import _apportion
+from mechdesign.synthesis.rounding import _Chosen
+from mechdesign.synthesis.rounding import _clean
+from mechdesign.synthesis.rounding import _common
+from mechdesign.synthesis.rounding import _least_weights
+from mechdesign.synthesis.rounding import _met
+from mechdesign.synthesis.rounding import _mix
+from mechdesign.synthesis.rounding import _permitted
+from mechdesign.synthesis.rounding import _raise
+from mechdesign.synthesis.rounding import _shortage
+from mechdesign.synthesis.rounding import channel_cost
+from mechdesign.synthesis.rounding import cheapest_constant
+from mechdesign.synthesis.rounding import round_channel
+from mechdesign.synthesis.rounding import tight
 
 ONE = 2**62
 UNIT = 2.0**-62

@@ -8,13 +8,17 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.solvers import Status, apart
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers import apart
 from mechdesign.solvers.ipm.parallel import LateError
 from mechdesign.synthesis import plan as plans
 from mechdesign.synthesis import row_generation
 from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.row_program import all_triples, permitted_triples
-from mechdesign.synthesis.spanner import bounded_pairs, dilation, irreducible
+from mechdesign.synthesis.row_program import all_triples
+from mechdesign.synthesis.row_program import permitted_triples
+from mechdesign.synthesis.spanner import bounded_pairs
+from mechdesign.synthesis.spanner import dilation
+from mechdesign.synthesis.spanner import irreducible
 
 
 def scattered(n: int, floor: float = 0.0) -> md.Problem:

@@ -6,8 +6,11 @@ import pytest
 
 import mechdesign as md
 from mechdesign.model.problem import largest_distortion
-from mechdesign.solvers import Status
-from mechdesign.synthesis import plan, search
+from mechdesign.solvers.contract import Status
+from mechdesign.synthesis import plan
+from mechdesign.synthesis import block_program
+from mechdesign.synthesis import row_generation
+from mechdesign.synthesis import search
 
 
 def problem(k):
@@ -20,7 +23,7 @@ def problem(k):
 @pytest.fixture
 def coarse(monkeypatch):
     """The block method, as if it had ended early."""
-    solve = search.solve_blocks
+    solve = block_program.solve_blocks
 
     def stopped(form, plan, settings, start):
         found = solve(form, plan, dataclasses.replace(settings, tolerance=6e-7))
@@ -54,7 +57,7 @@ def test_where_we_chose_it_another_solver_takes_over_and_says_so():
     assert certificate.relative_gap <= 1e-9
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
 @pytest.mark.parametrize("digits", [6, 12])
 def test_near_the_largest_floor_another_solver_takes_over(digits, monkeypatch):
     monkeypatch.setattr(plan, "SMALL", 100)
@@ -88,7 +91,7 @@ def test_where_another_solver_would_take_hours_what_was_found_stands(monkeypatch
 
 @pytest.mark.usefixtures("coarse")
 def test_when_the_other_solver_fails_what_was_found_stands(monkeypatch):
-    solve = search.solve_rows
+    solve = row_generation.solve_rows
     monkeypatch.setitem(
         search._STRATEGIES,
         "rows",
@@ -101,7 +104,7 @@ def test_when_the_other_solver_fails_what_was_found_stands(monkeypatch):
 
 @pytest.mark.usefixtures("coarse")
 def test_a_worse_second_answer_does_not_replace_the_first(monkeypatch):
-    solve = search.solve_rows
+    solve = row_generation.solve_rows
     monkeypatch.setitem(search._STRATEGIES, "rows", lambda *given: dataclasses.replace(solve(*given), matrix=None))
     assert md.design(problem(6)).certificate.provenance["solver"] == "block"
 

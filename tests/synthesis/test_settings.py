@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import InputError
-from mechdesign.solvers import Progress, Status
+from mechdesign.base._errors import InputError
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.contract import Status
 from mechdesign.synthesis.design import synthesise
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.summary import SolveSummary

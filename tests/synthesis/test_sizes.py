@@ -10,15 +10,24 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.errors import SizeWarning, SolverError, TooLargeError
+from mechdesign.base._errors import SizeWarning
+from mechdesign.base._errors import SolverError
+from mechdesign.base._errors import TooLargeError
 from mechdesign.solvers.ipm import memory
-from mechdesign.spec.specification import Specification, parse
+from mechdesign.spec.specification import Specification
+from mechdesign.spec.specification import parse
 from mechdesign.synthesis.block_program import solve_blocks
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.parts import split
 from mechdesign.synthesis.plan import plan
 from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.synthesis.sizes import Size, check_size, estimate, largest, most_symmetries, remedies, size_of
+from mechdesign.synthesis.sizes import Size
+from mechdesign.synthesis.sizes import check_size
+from mechdesign.synthesis.sizes import estimate
+from mechdesign.synthesis.sizes import largest
+from mechdesign.synthesis.sizes import most_symmetries
+from mechdesign.synthesis.sizes import remedies
+from mechdesign.synthesis.sizes import size_of
 
 SPECIFICATION = """
 domain.grid = {{ columns = {side}, rows = {side}, width = 10, height = 10 }}

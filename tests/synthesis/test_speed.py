@@ -13,8 +13,12 @@ import pytest
 
 from mechdesign.synthesis import speed
 from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.synthesis.sizes import Size, estimate, largest
-from mechdesign.synthesis.speed import Speed, measure_speed, slowness
+from mechdesign.synthesis.sizes import Size
+from mechdesign.synthesis.sizes import estimate
+from mechdesign.synthesis.sizes import largest
+from mechdesign.synthesis.speed import Speed
+from mechdesign.synthesis.speed import measure_speed
+from mechdesign.synthesis.speed import slowness
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

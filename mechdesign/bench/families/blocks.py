@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from mechdesign.bench.families.family import Family, prior_on, square
+from mechdesign.bench.families.family import Family
+from mechdesign.bench.families.family import prior_on
+from mechdesign.bench.families.family import square
 from mechdesign.graphs.builders import blocks
 from mechdesign.model import distances
 from mechdesign.model.problem import Problem
-from mechdesign.requirements.kinds import GraphPrivacy
+from mechdesign.requirements.graph import GraphPrivacy
 
 __all__ = ["FAMILY"]
 

@@ -11,11 +11,11 @@ import numpy as np
 
 from mechdesign.bench.families.family import Family
 from mechdesign.data.traces import read_checkins
-from mechdesign.errors import MechdesignError
+from mechdesign.base._errors import MechdesignError
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.requirements.kinds import MetricPrivacy
+from mechdesign.requirements.metric import MetricPrivacy
 
 __all__ = ["FAMILY", "VARIABLE"]
 

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from decimal import Decimal
 
-from mechdesign.bench.families.family import Family, prior_on, square
+from mechdesign.bench.families.family import Family
+from mechdesign.bench.families.family import prior_on
+from mechdesign.bench.families.family import square
 from mechdesign.certify.exact import float_down
 from mechdesign.model import distances
-from mechdesign.model.problem import Problem, largest_distortion
-from mechdesign.requirements.kinds import DistortionPrivacy
+from mechdesign.model.problem import Problem
+from mechdesign.model.problem import largest_distortion
+from mechdesign.requirements.distortion import DistortionPrivacy
 
 __all__ = ["FAMILY"]
 

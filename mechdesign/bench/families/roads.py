@@ -6,11 +6,12 @@ import networkx as nx
 import numpy as np
 from scipy.spatial import Delaunay
 
-from mechdesign.bench.families.family import Family, prior_on
+from mechdesign.bench.families.family import Family
+from mechdesign.bench.families.family import prior_on
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem
-from mechdesign.requirements.kinds import MetricPrivacy
+from mechdesign.requirements.metric import MetricPrivacy
 
 __all__ = ["FAMILY"]
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.bench.families.family import Family, RowPairs
+from mechdesign.bench.families.family import Family
+from mechdesign.bench.families.family import RowPairs
 
 __all__ = ["FAMILY"]
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from mechdesign.bench.families.family import Family, prior_on, square
+from mechdesign.bench.families.family import Family
+from mechdesign.bench.families.family import prior_on
+from mechdesign.bench.families.family import square
 from mechdesign.model import distances
 from mechdesign.model.problem import Problem
-from mechdesign.requirements.kinds import MetricPrivacy
+from mechdesign.requirements.metric import MetricPrivacy
 
 __all__ = ["FAMILY"]
 

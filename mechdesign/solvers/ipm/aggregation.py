@@ -21,7 +21,8 @@ from scipy.spatial.distance import squareform
 
 from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.programs.chains import implied_exponents
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["aggregated"]
 

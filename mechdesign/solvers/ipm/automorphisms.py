@@ -12,8 +12,10 @@ from __future__ import annotations
 import numpy as np
 
 from mechdesign.programs.block_angular import BlockProgram
-from mechdesign.solvers.ipm.symmetry import Symmetry, trivial
-from mechdesign.validation import Floats, Integers
+from mechdesign.solvers.ipm.symmetry import Symmetry
+from mechdesign.solvers.ipm.symmetry import trivial
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["find_symmetry", "generated", "invariant", "symmetry_of"]
 

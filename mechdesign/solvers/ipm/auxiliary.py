@@ -10,7 +10,8 @@ import itertools
 
 import numpy as np
 
-from mechdesign.validation import Flags, Floats
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
 
 __all__ = ["AuxiliaryRows"]
 

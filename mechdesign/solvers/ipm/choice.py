@@ -7,10 +7,15 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram
-from mechdesign.solvers.ipm.estimates import close_estimates, with_all_estimates, with_estimates
+from mechdesign.programs.block_angular import BlockMultipliers
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.solvers.ipm.estimates import close_estimates
+from mechdesign.solvers.ipm.estimates import with_all_estimates
+from mechdesign.solvers.ipm.estimates import with_estimates
 from mechdesign.solvers.ipm.iterate import State
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["CLOSE", "NEAR", "Choice", "beyond"]
 

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mechdesign.errors import InputError, SolverError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
 from mechdesign.programs.block_angular import BlockProgram
-from mechdesign.solvers.contract import Options, Status
-from mechdesign.solvers.ipm.generation import may_pay, solve_generated
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm.generation import may_pay
+from mechdesign.solvers.ipm.generation import solve_generated
 from mechdesign.solvers.ipm.solution import BlockSolution
 from mechdesign.solvers.ipm.solve import solve_block
 from mechdesign.solvers.ipm.symmetry import Symmetry

@@ -17,18 +17,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mechdesign.programs.block_angular import (
-    BlockMultipliers,
-    BlockProgram,
-    FloorBlock,
-    RatioMultipliers,
-    priced_cost,
-    reduced_costs,
-)
-from mechdesign.solvers.contract import Options, Status
+from mechdesign.programs.block_angular import BlockMultipliers
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.programs.block_angular import FloorBlock
+from mechdesign.programs.block_angular import RatioMultipliers
+from mechdesign.programs.block_angular import priced_cost
+from mechdesign.programs.block_angular import reduced_costs
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Status
 from mechdesign.solvers.ipm.estimates import with_all_estimates
 from mechdesign.solvers.ipm.solve import solve_block
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["corrected"]
 

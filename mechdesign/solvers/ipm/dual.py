@@ -6,11 +6,13 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sparse
 
-from mechdesign.programs.block_angular import BlockMultipliers, RatioMultipliers
+from mechdesign.programs.block_angular import BlockMultipliers
+from mechdesign.programs.block_angular import RatioMultipliers
 from mechdesign.solvers.ipm.iterate import Iterate
 from mechdesign.solvers.ipm.layout import Layout
 from mechdesign.solvers.ipm.newton import FactoredBlocks
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Part", "dual_bound", "sparsify", "trimmed"]
 

@@ -12,9 +12,12 @@ from dataclasses import replace
 
 import numpy as np
 
-from mechdesign.programs.block_angular import BlockMultipliers, BlockProgram
+from mechdesign.programs.block_angular import BlockMultipliers
+from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.solvers.ipm.iterate import State
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["close_estimates", "with_all_estimates", "with_close_estimates", "with_estimates"]
 

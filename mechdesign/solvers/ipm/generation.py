@@ -16,32 +16,49 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechdesign import interrupts
-from mechdesign.errors import SolverError
-from mechdesign.programs.block_angular import (
-    BlockMultipliers,
-    BlockProgram,
-    lower_bound,
-    objective,
-    priced_cost,
-    repaired,
-)
-from mechdesign.solvers.contract import Options, Progress, Status
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._errors import SolverError
+from mechdesign.programs.block_angular import BlockMultipliers
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.programs.block_angular import lower_bound
+from mechdesign.programs.block_angular import objective
+from mechdesign.programs.block_angular import priced_cost
+from mechdesign.programs.block_angular import repaired
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.contract import Status
 from mechdesign.solvers.ipm import stages
 from mechdesign.solvers.ipm.aggregation import aggregated
-from mechdesign.solvers.ipm.choice import CLOSE, NEAR, Choice, beyond
+from mechdesign.solvers.ipm.choice import CLOSE
+from mechdesign.solvers.ipm.choice import NEAR
+from mechdesign.solvers.ipm.choice import Choice
+from mechdesign.solvers.ipm.choice import beyond
 from mechdesign.solvers.ipm.correction import corrected
 from mechdesign.solvers.ipm.estimates import with_close_estimates
-from mechdesign.solvers.ipm.iterate import EAGER, UNIFORM, State
+from mechdesign.solvers.ipm.iterate import EAGER
+from mechdesign.solvers.ipm.iterate import UNIFORM
+from mechdesign.solvers.ipm.iterate import State
 from mechdesign.solvers.ipm.kernels import sparse_kernel
-from mechdesign.solvers.ipm.memory import FEW, allowed_memory, block_memory, check_merging, few_may_do
+from mechdesign.solvers.ipm.memory import FEW
+from mechdesign.solvers.ipm.memory import allowed_memory
+from mechdesign.solvers.ipm.memory import block_memory
+from mechdesign.solvers.ipm.memory import check_merging
+from mechdesign.solvers.ipm.memory import few_may_do
 from mechdesign.solvers.ipm.merging import merged
-from mechdesign.solvers.ipm.outside import Outside, restricted
+from mechdesign.solvers.ipm.outside import Outside
+from mechdesign.solvers.ipm.outside import restricted
 from mechdesign.solvers.ipm.pricing import Priced
-from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant, no_multipliers, no_time
-from mechdesign.solvers.ipm.solve import Reached, iterate_blocks, solve_block
+from mechdesign.solvers.ipm.solution import BlockSolution
+from mechdesign.solvers.ipm.solution import Iteration
+from mechdesign.solvers.ipm.solution import free_constant
+from mechdesign.solvers.ipm.solution import no_multipliers
+from mechdesign.solvers.ipm.solution import no_time
+from mechdesign.solvers.ipm.solve import Reached
+from mechdesign.solvers.ipm.solve import iterate_blocks
+from mechdesign.solvers.ipm.solve import solve_block
 from mechdesign.solvers.ipm.stages import Stage
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["may_pay", "solve_generated"]
 

@@ -12,9 +12,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.programs.block_angular import BlockProgram, objective
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.programs.block_angular import objective
 from mechdesign.solvers.ipm.layout import Layout
-from mechdesign.validation import Flags, Floats
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
 
 __all__ = [
     "EAGER",

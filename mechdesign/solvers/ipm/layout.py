@@ -18,8 +18,11 @@ import numpy as np
 
 from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.solvers.ipm.auxiliary import AuxiliaryRows
-from mechdesign.solvers.ipm.symmetry import Symmetry, trivial
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.solvers.ipm.symmetry import Symmetry
+from mechdesign.solvers.ipm.symmetry import trivial
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["LARGEST_EXPONENT", "Layout", "bounded", "has_sparse_blocks", "is_sparse", "lay_out"]
 

@@ -8,13 +8,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.errors import SolverError
-from mechdesign.limits import free_memory, limited_memory
-from mechdesign.solvers.ipm.kernels import Kernel
+from mechdesign.base._errors import SolverError
+from mechdesign.base._machine import free_memory
+from mechdesign.base._machine import limited_memory
+from mechdesign.solvers.ipm.kernels.contract import Kernel
 from mechdesign.solvers.ipm.kernels.sparse import SparseKernel
 from mechdesign.solvers.ipm.kernels.tridiagonal import find_levels
 from mechdesign.solvers.ipm.layout import Layout
-from mechdesign.validation import Integers
+from mechdesign.base._arrays import Integers
 
 __all__ = [
     "COPIED",

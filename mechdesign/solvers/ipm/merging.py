@@ -13,7 +13,9 @@ from dataclasses import replace
 import numpy as np
 
 from mechdesign.solvers.ipm.iterate import State
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["merged"]
 

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.programs.block_angular import BlockProgram
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Group", "grouped"]
 

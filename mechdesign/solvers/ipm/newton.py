@@ -14,10 +14,12 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from mechdesign.solvers.ipm.iterate import Iterate, link_residual
+from mechdesign.solvers.ipm.iterate import Iterate
+from mechdesign.solvers.ipm.iterate import link_residual
 from mechdesign.solvers.ipm.layout import Layout
 from mechdesign.solvers.ipm.ratios import RatioRows
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = [
     "Direction",

@@ -7,25 +7,30 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechdesign.processors import count_processors
-from mechdesign.programs.block_angular import (
-    BlockMultipliers,
-    BlockProgram,
-    RatioMultipliers,
-    priced_cost,
-    reduced_costs,
-)
+from mechdesign.base._machine import count_processors
+from mechdesign.programs.block_angular import BlockMultipliers
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.programs.block_angular import RatioMultipliers
+from mechdesign.programs.block_angular import priced_cost
+from mechdesign.programs.block_angular import reduced_costs
 from mechdesign.programs.chains import near_exponents
 from mechdesign.solvers.contract import Options
 from mechdesign.solvers.ipm.estimates import with_estimates
-from mechdesign.solvers.ipm.kernels import choose, few_bounds, sparse_kernel
-from mechdesign.solvers.ipm.layout import bounded, lay_out
+from mechdesign.solvers.ipm.kernels import choose
+from mechdesign.solvers.ipm.kernels import few_bounds
+from mechdesign.solvers.ipm.kernels import sparse_kernel
+from mechdesign.solvers.ipm.layout import bounded
+from mechdesign.solvers.ipm.layout import lay_out
 from mechdesign.solvers.ipm.memory import measure
-from mechdesign.solvers.ipm.neighbours import Group, grouped
-from mechdesign.solvers.ipm.parallel import Workers, single_threaded
-from mechdesign.solvers.ipm.pricing import Priced, price
+from mechdesign.solvers.ipm.neighbours import Group
+from mechdesign.solvers.ipm.neighbours import grouped
+from mechdesign.solvers.ipm.parallel import Workers
+from mechdesign.solvers.ipm.parallel import single_threaded
+from mechdesign.solvers.ipm.pricing import Priced
+from mechdesign.solvers.ipm.pricing import price
 from mechdesign.solvers.ipm.solution import BlockSolution
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Outside", "restricted"]
 

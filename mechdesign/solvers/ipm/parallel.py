@@ -13,9 +13,10 @@ from typing import TypeVar
 
 import numpy as np
 
-from mechdesign import interrupts
-from mechdesign.processors import count_threads
-from mechdesign.solvers.blas import blas_threads, limit_this_thread
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._machine import count_threads
+from mechdesign.solvers.blas import blas_threads
+from mechdesign.solvers.blas import limit_this_thread
 
 __all__ = ["LateError", "Workers", "single_threaded"]
 

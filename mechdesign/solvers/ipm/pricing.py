@@ -18,11 +18,15 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.solvers.ipm.dual import Part, trimmed
-from mechdesign.solvers.ipm.kernels import Kernel
-from mechdesign.solvers.ipm.kernels.contract import FARTHEST, NEAREST
+from mechdesign.solvers.ipm.dual import Part
+from mechdesign.solvers.ipm.dual import trimmed
+from mechdesign.solvers.ipm.kernels.contract import Kernel
+from mechdesign.solvers.ipm.kernels.contract import FARTHEST
+from mechdesign.solvers.ipm.kernels.contract import NEAREST
 from mechdesign.solvers.ipm.layout import Layout
-from mechdesign.validation import Flags, Floats, Integers
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Priced", "price"]
 

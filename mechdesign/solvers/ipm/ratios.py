@@ -10,10 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mechdesign.solvers.ipm.kernels import Kernel
+from mechdesign.solvers.ipm.kernels.contract import Kernel
 from mechdesign.solvers.ipm.layout import Layout
 from mechdesign.solvers.ipm.parallel import Workers
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["RatioRows"]
 

@@ -7,16 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.programs.block_angular import (
-    BlockMultipliers,
-    BlockProgram,
-    RatioMultipliers,
-    lower_bound,
-    objective,
-    repaired,
-)
+from mechdesign.programs.block_angular import BlockMultipliers
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.programs.block_angular import RatioMultipliers
+from mechdesign.programs.block_angular import lower_bound
+from mechdesign.programs.block_angular import objective
+from mechdesign.programs.block_angular import repaired
 from mechdesign.solvers.contract import Status
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["BlockSolution", "Iteration", "free_constant", "no_multipliers", "no_time"]
 

@@ -10,33 +10,49 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign import interrupts
-from mechdesign.errors import InputError
-from mechdesign.processors import count_processors
-from mechdesign.programs.block_angular import BlockProgram, lower_bound, objective, repaired
-from mechdesign.solvers.contract import Options, Progress, ProgressCallback, Status
-from mechdesign.solvers.ipm.dual import dual_bound, sparsify
-from mechdesign.solvers.ipm.iterate import (
-    SPREAD,
-    UNIFORM,
-    Iterate,
-    Start,
-    State,
-    first_iterate,
-    primal_residual,
-    resumed_iterate,
-    state_of,
-)
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._errors import InputError
+from mechdesign.base._machine import count_processors
+from mechdesign.programs.block_angular import BlockProgram
+from mechdesign.programs.block_angular import lower_bound
+from mechdesign.programs.block_angular import objective
+from mechdesign.programs.block_angular import repaired
+from mechdesign.solvers.contract import Options
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.contract import ProgressCallback
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm.dual import dual_bound
+from mechdesign.solvers.ipm.dual import sparsify
+from mechdesign.solvers.ipm.iterate import SPREAD
+from mechdesign.solvers.ipm.iterate import UNIFORM
+from mechdesign.solvers.ipm.iterate import Iterate
+from mechdesign.solvers.ipm.iterate import Start
+from mechdesign.solvers.ipm.iterate import State
+from mechdesign.solvers.ipm.iterate import first_iterate
+from mechdesign.solvers.ipm.iterate import primal_residual
+from mechdesign.solvers.ipm.iterate import resumed_iterate
+from mechdesign.solvers.ipm.iterate import state_of
 from mechdesign.solvers.ipm.kernels import choose
-from mechdesign.solvers.ipm.layout import Layout, lay_out
-from mechdesign.solvers.ipm.memory import COPIED, check_memory
-from mechdesign.solvers.ipm.newton import FactoredBlocks, StallError, factor_blocks
-from mechdesign.solvers.ipm.parallel import LateError, Workers, single_threaded
+from mechdesign.solvers.ipm.layout import Layout
+from mechdesign.solvers.ipm.layout import lay_out
+from mechdesign.solvers.ipm.memory import COPIED
+from mechdesign.solvers.ipm.memory import check_memory
+from mechdesign.solvers.ipm.newton import FactoredBlocks
+from mechdesign.solvers.ipm.newton import StallError
+from mechdesign.solvers.ipm.newton import factor_blocks
+from mechdesign.solvers.ipm.parallel import LateError
+from mechdesign.solvers.ipm.parallel import Workers
+from mechdesign.solvers.ipm.parallel import single_threaded
 from mechdesign.solvers.ipm.ratios import RatioRows
-from mechdesign.solvers.ipm.solution import BlockSolution, Iteration, free_constant, no_multipliers, no_time
-from mechdesign.solvers.ipm.step import Step, take_step
+from mechdesign.solvers.ipm.solution import BlockSolution
+from mechdesign.solvers.ipm.solution import Iteration
+from mechdesign.solvers.ipm.solution import free_constant
+from mechdesign.solvers.ipm.solution import no_multipliers
+from mechdesign.solvers.ipm.solution import no_time
+from mechdesign.solvers.ipm.step import Step
+from mechdesign.solvers.ipm.step import take_step
 from mechdesign.solvers.ipm.symmetry import Symmetry
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Reached", "iterate_blocks", "solve_block"]
 

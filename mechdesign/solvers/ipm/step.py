@@ -11,16 +11,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.solvers.ipm.iterate import Iterate
-from mechdesign.solvers.ipm.kernels.contract import FARTHEST, NEAREST
-from mechdesign.solvers.ipm.newton import (
-    Direction,
-    FactoredBlocks,
-    SchurComplement,
-    StallError,
-    Targets,
-    newton_direction,
-    refined_direction,
-)
+from mechdesign.solvers.ipm.kernels.contract import FARTHEST
+from mechdesign.solvers.ipm.kernels.contract import NEAREST
+from mechdesign.solvers.ipm.newton import Direction
+from mechdesign.solvers.ipm.newton import FactoredBlocks
+from mechdesign.solvers.ipm.newton import SchurComplement
+from mechdesign.solvers.ipm.newton import StallError
+from mechdesign.solvers.ipm.newton import Targets
+from mechdesign.solvers.ipm.newton import newton_direction
+from mechdesign.solvers.ipm.newton import refined_direction
 
 __all__ = ["Step", "take_step"]
 

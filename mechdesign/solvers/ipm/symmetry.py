@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.programs.block_angular import BlockProgram
-from mechdesign.validation import Integers
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Symmetry", "trivial"]
 

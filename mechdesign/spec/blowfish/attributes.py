@@ -14,15 +14,25 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from mechdesign.blowfish.domain import Attribute, Domain
-from mechdesign.certify.exact import exact, exact_text, nearest
+from mechdesign.blowfish.domain import Attribute
+from mechdesign.blowfish.domain import Domain
+from mechdesign.certify.exact import exact
+from mechdesign.certify.exact import exact_text
+from mechdesign.certify.exact import nearest
 from mechdesign.data.forms import cell
 from mechdesign.data.layout import composed
-from mechdesign.data.tables import Raw, Table, holds
-from mechdesign.data.text import plain_numbers, read_columns
-from mechdesign.errors import InputError, Shown, SpecificationError
-from mechdesign.spec.tables import convert, one_of
-from mechdesign.validation import Floats, Integers
+from mechdesign.data.tables import Raw
+from mechdesign.data.tables import Table
+from mechdesign.data.tables import holds
+from mechdesign.data.text import plain_numbers
+from mechdesign.data.text import read_columns
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import Shown
+from mechdesign.base._errors import SpecificationError
+from mechdesign.spec.tables import convert
+from mechdesign.spec.tables import one_of
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["AttributeTable", "Records", "RecordsTable", "build_records", "value_numbers"]
 
@@ -94,7 +104,7 @@ class Records:
         """Return the numbers of the values of the records of a table, int64 of shape (n,).
 
         Args:
-            table: a CSV file with a header, or anything that `mechdesign.blowfish.Domain.indices` takes.
+            table: a CSV file with a header, or anything that `mechdesign.blowfish.domain.Domain.indices` takes.
             delimiter: the character between columns of a file; recognised unless given.
 
         Raises:

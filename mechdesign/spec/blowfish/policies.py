@@ -15,12 +15,19 @@ import numpy as np
 from mechdesign.blowfish.constraints import marginal_constraints
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.policy import Policy
-from mechdesign.data.tables import EdgesFile, Raw, Table, holds
+from mechdesign.data.tables import EdgesFile
+from mechdesign.data.tables import Raw
+from mechdesign.data.tables import Table
+from mechdesign.data.tables import holds
 from mechdesign.data.text import read_columns
-from mechdesign.errors import InputError, SpecificationError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SpecificationError
 from mechdesign.spec.blowfish.attributes import value_numbers
-from mechdesign.spec.tables import at, convert, in_file, one_of
-from mechdesign.validation import Flags
+from mechdesign.spec.tables import at
+from mechdesign.spec.tables import convert
+from mechdesign.spec.tables import in_file
+from mechdesign.spec.tables import one_of
+from mechdesign.base._arrays import Flags
 
 __all__ = ["BlocksTable", "ConstraintTable", "RecordPolicyTable", "blocks", "build_policy"]
 

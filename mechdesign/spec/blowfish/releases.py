@@ -9,14 +9,23 @@ from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.workload import Workload, as_workload, marginals
+from mechdesign.blowfish.workload import Workload
+from mechdesign.blowfish.workload import as_workload
+from mechdesign.blowfish.workload import marginals
 from mechdesign.certify.exact import exact_text
 from mechdesign.data.matrices import read_matrix
-from mechdesign.data.tables import MatrixFile, Raw, Table, holds
-from mechdesign.errors import SpecificationError
+from mechdesign.data.tables import MatrixFile
+from mechdesign.data.tables import Raw
+from mechdesign.data.tables import Table
+from mechdesign.data.tables import holds
+from mechdesign.base._errors import SpecificationError
 from mechdesign.spec.blowfish.attributes import value_numbers
 from mechdesign.spec.blowfish.policies import BlocksTable
-from mechdesign.spec.tables import at, choice, convert, in_file, one_of
+from mechdesign.spec.tables import at
+from mechdesign.spec.tables import choice
+from mechdesign.spec.tables import convert
+from mechdesign.spec.tables import in_file
+from mechdesign.spec.tables import one_of
 
 __all__ = [
     "TABLES",
@@ -278,7 +287,7 @@ def range_numbers(ranges: list[tuple[Any, Any]], path: str, domain: Domain) -> l
 
 
 def queries(table: WorkloadTable, path: str, domain: Domain, folder: Path) -> str | Workload | Any:
-    """Return the workload of the table at `path`, as `mechdesign.blowfish.strategy` takes it."""
+    """Return the workload of the table at `path`, as `mechdesign.blowfish.strategy_choice.strategy` takes it."""
     form = one_of(table, path, ("queries", "ranges", "marginals", "matrix"))
     if table.ranges is not None:
         return as_workload(None, domain, positions=range_numbers(table.ranges, f"{path}.ranges", domain))

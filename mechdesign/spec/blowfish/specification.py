@@ -34,36 +34,55 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.blowfish import cumulative, kmeans, release_histogram, release_linear, release_sum
+from mechdesign.blowfish import cumulative
+from mechdesign.blowfish.kmeans_release import kmeans
+from mechdesign.blowfish.linear_release import release_histogram
+from mechdesign.blowfish.linear_release import release_linear
+from mechdesign.blowfish.linear_release import release_sum
 from mechdesign.blowfish.budget import LedgerLike
 from mechdesign.blowfish.division import part_of
-from mechdesign.blowfish.domain import Attribute, Domain
-from mechdesign.blowfish.linear_release import step_of, weights_of
-from mechdesign.blowfish.planning import (
-    Plan,
-    cumulative_theta,
-    plan_cumulative,
-    plan_histogram,
-    plan_kmeans,
-    plan_sum,
-    plan_workload,
-)
+from mechdesign.blowfish.domain import Attribute
+from mechdesign.blowfish.domain import Domain
+from mechdesign.blowfish.linear_release import step_of
+from mechdesign.blowfish.linear_release import weights_of
+from mechdesign.blowfish.planning import Plan
+from mechdesign.blowfish.planning import cumulative_theta
+from mechdesign.blowfish.planning import plan_cumulative
+from mechdesign.blowfish.planning import plan_histogram
+from mechdesign.blowfish.planning import plan_kmeans
+from mechdesign.blowfish.planning import plan_sum
+from mechdesign.blowfish.planning import plan_workload
 from mechdesign.blowfish.policy import Policy
 from mechdesign.blowfish.policy_words import describe_policy
-from mechdesign.blowfish.publication import Publication, named_quantiles, named_ranges
+from mechdesign.blowfish.publication import Publication
+from mechdesign.blowfish.publication import named_quantiles
+from mechdesign.blowfish.publication import named_ranges
 from mechdesign.blowfish.workload import as_workload
-from mechdesign.certify.texts import require_plain, require_plain_texts
-from mechdesign.computed import cached_property
-from mechdesign.data.tables import Raw, Table, holds
-from mechdesign.data.text import column_text, has_columns, read_rows
-from mechdesign.errors import SpecificationError
-from mechdesign.sharing import WAIT_S
+from mechdesign.certify.texts import require_plain
+from mechdesign.certify.texts import require_plain_texts
+from mechdesign.base._values import cached_property
+from mechdesign.data.tables import Raw
+from mechdesign.data.tables import Table
+from mechdesign.data.tables import holds
+from mechdesign.data.text import column_text
+from mechdesign.data.text import has_columns
+from mechdesign.data.text import read_rows
+from mechdesign.base._errors import SpecificationError
+from mechdesign.base._locks import WAIT_S
 from mechdesign.spec.blowfish import releases
-from mechdesign.spec.blowfish.attributes import Records, RecordsTable, build_records
-from mechdesign.spec.blowfish.policies import RecordPolicyTable, blocks, build_policy
+from mechdesign.spec.blowfish.attributes import Records
+from mechdesign.spec.blowfish.attributes import RecordsTable
+from mechdesign.spec.blowfish.attributes import build_records
+from mechdesign.spec.blowfish.policies import RecordPolicyTable
+from mechdesign.spec.blowfish.policies import blocks
+from mechdesign.spec.blowfish.policies import build_policy
 from mechdesign.spec.ledgers import open_ledger
-from mechdesign.spec.tables import TOML, at, convert, named
-from mechdesign.validation import Integers, as_path
+from mechdesign.spec.tables import TOML
+from mechdesign.spec.tables import at
+from mechdesign.spec.tables import convert
+from mechdesign.spec.tables import named
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_path
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.cumulative import CumulativeRelease
@@ -208,7 +227,7 @@ class ReleaseSpecification:
         """Release what the specification says of a table.
 
         Args:
-            table: a CSV file with a header and a record a line, or anything that `mechdesign.blowfish.Domain.indices`
+            table: a CSV file with a header and a record a line, or anything that `mechdesign.blowfish.domain.Domain.indices`
                 takes.
             ledger: a ledger to be charged instead of that of ``[ledger]``.
             rng: for rehearsals only, a NumPy generator or a seed, which charge no ledger of the specification; without

@@ -8,7 +8,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from pathlib import Path
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 __all__ = ["EXAMPLES", "Example", "find", "on_disk", "text_of"]
 

@@ -6,9 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.solvers.ipm import Symmetry
-from mechdesign.synthesis.rays.pricing import Attack, Proof
-from mechdesign.validation import Floats, Integers
+from mechdesign.solvers.ipm.symmetry import Symmetry
+from mechdesign.synthesis.rays.pricing import Attack
+from mechdesign.synthesis.rays.pricing import Proof
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Folding", "folding"]
 

@@ -16,24 +16,37 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mechdesign import interrupts
-from mechdesign.errors import InputError, SolverError
-from mechdesign.processors import count_processors
-from mechdesign.solvers.contract import Progress, Status
-from mechdesign.solvers.ipm.parallel import Workers, single_threaded
-from mechdesign.synthesis.block_program import BlockReduction, asked_symmetry
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.base._machine import count_processors
+from mechdesign.solvers.contract import Progress
+from mechdesign.solvers.contract import Status
+from mechdesign.solvers.ipm.parallel import Workers
+from mechdesign.solvers.ipm.parallel import single_threaded
+from mechdesign.synthesis.block_program import BlockReduction
+from mechdesign.synthesis.block_program import asked_symmetry
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.plan import Plan
-from mechdesign.synthesis.rays.folding import Folding, folding
+from mechdesign.synthesis.rays.folding import Folding
+from mechdesign.synthesis.rays.folding import folding
 from mechdesign.synthesis.rays.generators import falling
-from mechdesign.synthesis.rays.master import Mixture, least_mixture
-from mechdesign.synthesis.rays.metric import check_rays, laid_out, metric_of
-from mechdesign.synthesis.rays.pricing import Prices, Proof, Scene, price
-from mechdesign.synthesis.reduction import Candidate, FormMultipliers
+from mechdesign.synthesis.rays.master import Mixture
+from mechdesign.synthesis.rays.master import least_mixture
+from mechdesign.synthesis.rays.metric import check_rays
+from mechdesign.synthesis.rays.metric import laid_out
+from mechdesign.synthesis.rays.metric import metric_of
+from mechdesign.synthesis.rays.pricing import Prices
+from mechdesign.synthesis.rays.pricing import Proof
+from mechdesign.synthesis.rays.pricing import Scene
+from mechdesign.synthesis.rays.pricing import price
+from mechdesign.synthesis.reduction import Candidate
+from mechdesign.synthesis.reduction import FormMultipliers
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.summary import SolveSummary
-from mechdesign.validation import Floats, Integers
-from mechdesign.version import __version__
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._version import __version__
 
 __all__ = ["solve_rays"]
 

@@ -13,7 +13,8 @@ from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
 from mechdesign.synthesis.rays.metric import Layout
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["closed", "falling"]
 

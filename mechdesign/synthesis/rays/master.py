@@ -14,9 +14,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg as linalg
 
-from mechdesign import interrupts
-from mechdesign.errors import SolverError
-from mechdesign.validation import Floats
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._errors import SolverError
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Mixture", "least_mixture"]
 

@@ -8,10 +8,10 @@ import numpy as np
 from scipy.sparse.linalg import eigsh
 from scipy.spatial.distance import cdist
 
-from mechdesign import interrupts
-from mechdesign.errors import InputError
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._errors import InputError
 from mechdesign.synthesis.normal import NormalForm
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Layout", "check_rays", "laid_out", "metric_of"]
 

@@ -16,8 +16,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.synthesis.rays.generators import closed
-from mechdesign.synthesis.rays.transport import Choices, transport
-from mechdesign.validation import Floats, Integers
+from mechdesign.synthesis.rays.transport import Choices
+from mechdesign.synthesis.rays.transport import transport
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["Attack", "Prices", "Proof", "Scene", "price"]
 

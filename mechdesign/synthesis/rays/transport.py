@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.validation import Floats
+from mechdesign.base._arrays import Floats
 
 __all__ = ["Choices", "Transport", "transport"]
 

@@ -6,7 +6,8 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
-from mechdesign.errors import InputError, MissingDependencyError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import MissingDependencyError
 from mechdesign.programs.block_angular import BlockProgram
 from mechdesign.solvers.ipm.kernels.contract import Kernel
 from mechdesign.solvers.ipm.layout import has_sparse_blocks

@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import torch
 
-from mechdesign.errors import InputError, SolverError
-from mechdesign.solvers.ipm.kernels.torch import TorchKernel, largest_area
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.solvers.ipm.kernels.torch import TorchKernel
+from mechdesign.solvers.ipm.kernels.torch import largest_area
 from mechdesign.solvers.ipm.layout import Layout
 
 __all__ = ["AcceleratorKernel", "kernel_on"]

@@ -18,7 +18,8 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 from mechdesign.solvers.ipm.layout import Layout
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["FARTHEST", "LEAST_SHARE", "NEAREST", "NEVER", "REGULARISATIONS", "Kernel"]
 

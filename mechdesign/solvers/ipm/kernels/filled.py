@@ -11,12 +11,14 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 from mechdesign.solvers.ipm.kernels.contract import REGULARISATIONS
-from mechdesign.solvers.ipm.kernels.lapack import Lapack, address
+from mechdesign.solvers.ipm.kernels.lapack import Lapack
+from mechdesign.solvers.ipm.kernels.lapack import address
 from mechdesign.solvers.ipm.kernels.pairs import Pairs
 from mechdesign.solvers.ipm.layout import Layout
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["FilledKernel"]
 

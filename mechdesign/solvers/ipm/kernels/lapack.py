@@ -21,7 +21,8 @@ import scipy.linalg.cython_blas
 import scipy.linalg.cython_lapack
 
 from mechdesign.solvers.ipm.kernels.contract import REGULARISATIONS
-from mechdesign.validation import Floats, Singles
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Singles
 
 __all__ = ["Lapack", "address"]
 

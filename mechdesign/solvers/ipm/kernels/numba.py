@@ -13,11 +13,17 @@ from typing import Any, ClassVar
 import numba
 import numpy as np
 
-from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER
+from mechdesign.solvers.ipm.kernels.contract import FARTHEST
+from mechdesign.solvers.ipm.kernels.contract import LEAST_SHARE
+from mechdesign.solvers.ipm.kernels.contract import NEAREST
+from mechdesign.solvers.ipm.kernels.contract import NEVER
 from mechdesign.solvers.ipm.kernels.lapack import address
-from mechdesign.solvers.ipm.kernels.numpy import SINGLE_FACTORS, Dense
+from mechdesign.solvers.ipm.kernels.numpy import SINGLE_FACTORS
+from mechdesign.solvers.ipm.kernels.numpy import Dense
 from mechdesign.solvers.ipm.layout import Layout
-from mechdesign.validation import Floats, Integers, Singles
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import Singles
 
 __all__ = ["KERNEL", "NumbaKernel", "compiled"]
 

@@ -9,11 +9,17 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from mechdesign.errors import SolverError
-from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER
-from mechdesign.solvers.ipm.kernels.lapack import Lapack, address
+from mechdesign.base._errors import SolverError
+from mechdesign.solvers.ipm.kernels.contract import FARTHEST
+from mechdesign.solvers.ipm.kernels.contract import LEAST_SHARE
+from mechdesign.solvers.ipm.kernels.contract import NEAREST
+from mechdesign.solvers.ipm.kernels.contract import NEVER
+from mechdesign.solvers.ipm.kernels.lapack import Lapack
+from mechdesign.solvers.ipm.kernels.lapack import address
 from mechdesign.solvers.ipm.layout import Layout
-from mechdesign.validation import Floats, Integers, Singles
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import Singles
 
 __all__ = ["KERNEL", "SINGLE_FACTORS", "WORTH_SINGLE", "NumpyKernel", "centred"]
 

@@ -13,11 +13,13 @@ from typing import Any, ClassVar
 import numpy as np
 import scipy.sparse as sparse
 
-from mechdesign.errors import SolverError
+from mechdesign.base._errors import SolverError
 from mechdesign.solvers.ipm.kernels.contract import LEAST_SHARE
 from mechdesign.solvers.ipm.kernels.numpy import centred
 from mechdesign.solvers.ipm.layout import Layout
-from mechdesign.validation import Floats, Integers, Singles
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import Singles
 
 __all__ = ["Pairs", "Tile"]
 

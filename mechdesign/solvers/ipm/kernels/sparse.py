@@ -13,14 +13,18 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.computed import cached_property
-from mechdesign.errors import InputError
+from mechdesign.base._values import cached_property
+from mechdesign.base._errors import InputError
 from mechdesign.solvers.ipm.kernels.contract import REGULARISATIONS
 from mechdesign.solvers.ipm.kernels.numpy import WORTH_SINGLE
-from mechdesign.solvers.ipm.kernels.pairs import Pairs, Tile
-from mechdesign.solvers.ipm.kernels.tridiagonal import Factors, Shape, find_levels
+from mechdesign.solvers.ipm.kernels.pairs import Pairs
+from mechdesign.solvers.ipm.kernels.pairs import Tile
+from mechdesign.solvers.ipm.kernels.tridiagonal import Factors
+from mechdesign.solvers.ipm.kernels.tridiagonal import Shape
+from mechdesign.solvers.ipm.kernels.tridiagonal import find_levels
 from mechdesign.solvers.ipm.layout import Layout
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["SparseKernel"]
 

@@ -13,9 +13,14 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from mechdesign.solvers.ipm.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER, REGULARISATIONS
+from mechdesign.solvers.ipm.kernels.contract import FARTHEST
+from mechdesign.solvers.ipm.kernels.contract import LEAST_SHARE
+from mechdesign.solvers.ipm.kernels.contract import NEAREST
+from mechdesign.solvers.ipm.kernels.contract import NEVER
+from mechdesign.solvers.ipm.kernels.contract import REGULARISATIONS
 from mechdesign.solvers.ipm.layout import Layout
-from mechdesign.validation import Floats, Integers
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
 
 __all__ = ["TorchKernel", "largest_area"]
 

@@ -20,7 +20,9 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
-from mechdesign.validation import Floats, Integers, Singles
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import Singles
 
 __all__ = ["Factors", "Levels", "Shape", "find_levels"]
 

@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-from mechdesign import arithmetic
+from mechdesign.base import _arithmetic as arithmetic
 
 __all__ = ["collected", "silenced", "warn"]
 

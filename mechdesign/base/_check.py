@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 # What users state (ε, factors, floors, radii, counts, coordinates) is 0 or between these, far from where floats end.
 # The verifier itself reads numbers between 1e-400 and 1e400. docs/limits.md lists all limits.

@@ -10,7 +10,8 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from mechdesign.errors import InputError, UnknownNameError
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import UnknownNameError
 
 __all__ = ["Registry"]
 
@@ -31,7 +32,7 @@ class Registry(Mapping[str, T]):
     'Hello.'
     >>> greetings["plane"]
     Traceback (most recent call last):
-    mechdesign.errors.UnknownNameError: greeting: is not known; found 'plane'; must be one of plain. Did you mean plain?
+    mechdesign.base._errors.UnknownNameError: greeting: is not known; found 'plane'; must be one of plain. Did you mean plain?
     """
 
     def __init__(self, sort: str) -> None:

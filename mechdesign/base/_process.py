@@ -1,22 +1,98 @@
-"""Settings of the whole process: changed once for all users that overlap, and put back by the last one.
+"""The process: its settings, and the programs that it starts.
+
+Where Python is embedded or frozen, `sys.executable` is the application, and starting it would begin the application
+anew. So nothing is sent to a child, and nothing that it says is read, before it has greeted; it is waited for with a
+limit, and ended otherwise.
 
 Who restores what it found would, beside another user in another thread, restore what that one had set. So users are
 counted. No lock is held while a setting is in use, so that nobody waits for another one's work. After a fork the new
 process has locks of its own.
 """
-
 from __future__ import annotations
-
 import contextlib
 import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import IO
+from mechdesign.base._version import __version__
 import re
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from collections.abc import Callable
+from collections.abc import Hashable
+from collections.abc import Iterator
+from typing import Any
+from typing import Generic
+from typing import TypeVar
 
-__all__ = ["Keyed", "Wanted", "ignore_warnings"]
+
+GREETING_S = 120.0
+"""How long a child may take to greet, in seconds: it has imported next to nothing."""
+
+ENDING_S = 30.0
+"""How long a child that was killed is waited for, in seconds: the system may be writing what it had in memory."""
+
+_WORD = "mechdesign"
+
+
+@dataclass(frozen=True)
+class Child:
+    """A process that was started: its first line must be `greeting`."""
+
+    process: subprocess.Popen[bytes]
+    greeting: bytes
+
+    def has_greeted(self, line: bytes) -> bool:
+        """Tell whether the first line of its output is the greeting."""
+        return line.rstrip(b"\r\n") == self.greeting
+
+    def end(self) -> None:
+        """Kill it and close its pipes, and wait for it, with a limit."""
+        self.process.kill()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(ENDING_S)
+        for pipe in (self.process.stdin, self.process.stdout):
+            with contextlib.suppress(OSError):
+                if pipe is not None:
+                    pipe.close()
+
+
+def start(module: str, function: str, environment: Mapping[str, str], stderr: int | IO[bytes] | None = None) -> Child:
+    """Start Python on a function of a module, in a session of its own; its pipes are standard input and output.
+
+    It finds the same packages as this process. Raises `OSError` where no process can be started.
+    """
+    if not sys.executable:
+        raise OSError("this program does not know which Python runs it")
+    token = secrets.token_hex(16)
+    code = (
+        f"import sys; sys.path[:] = {sys.path!r}; from {__name__} import greet; greet({token!r}); "
+        f"from {module} import {function}; {function}()"
+    )
+    process = subprocess.Popen(
+        [sys.executable, "-c", code],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=stderr,
+        env=dict(environment),
+        start_new_session=True,
+        creationflags=getattr(subprocess, "CREATE_NEW_PROCESS_GROUP", 0),
+    )
+    return Child(process, _greeting(token))
+
+
+def greet(token: str) -> None:
+    """Say to whoever started this process that it is Python with this version of the package."""
+    os.write(1, _greeting(token) + b"\n")
+
+
+def _greeting(token: str) -> bytes:
+    return f"{_WORD} {__version__} {sys.version_info.major}.{sys.version_info.minor} {token}".encode()
+
 
 Key = TypeVar("Key", bound=Hashable)
 _MISSING = object()

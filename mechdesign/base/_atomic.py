@@ -10,7 +10,7 @@ A file that is its owner's alone is readable by nobody else from its first byte 
 the mode and the group of the other, but for a private file in place of one that another user put there.
 
 A file takes the place of a link that has its name: nobody else chooses where it is written. Only what a user names as
-output is followed, see `mechdesign.outputs`.
+output is followed, see `mechdesign.base._files`.
 
 Some shares cannot synchronise a folder, or a file. What was written is whole then, and a `SynchronisationWarning` says
 that a loss of power may undo it.
@@ -28,9 +28,10 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from mechdesign.errors import ExportError, SynchronisationWarning
-from mechdesign.validation import as_path
-from mechdesign.warned import warn
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import SynchronisationWarning
+from mechdesign.base._check import as_path
+from mechdesign.base._warnings import warn
 
 __all__ = ["WRITING", "hidden_name", "make_folder", "replace_files", "write_file"]
 

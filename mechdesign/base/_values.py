@@ -1,19 +1,16 @@
-"""Properties that are computed once, by whichever thread asks first, without a lock.
+"""Immutable values: mappings, and properties that are computed once.
 
 The lock of `functools.cached_property` (until Python 3.12) is one for all objects of a class: threads wait for each
 other, and a process that is forked while another thread computes waits for ever.
 """
-
 from __future__ import annotations
-
 import functools
-from typing import Any, Self, TypeVar, overload
-
-__all__ = ["cached_property"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+from typing import Any
+from typing import Self
+from typing import TypeVar
+from typing import overload
+from collections.abc import Iterator
+from collections.abc import Mapping
 
 
 T = TypeVar("T")
@@ -48,3 +45,37 @@ class cached_property(functools.cached_property[T]):  # noqa: N801
             kept.setdefault(self.attrname, value)
         found: T = kept[self.attrname]
         return found
+
+
+K = TypeVar("K")
+V = TypeVar("V")
+
+
+class ReadOnlyMapping(Mapping[K, V]):
+    """What a mapping holds when this is made; `types.MappingProxyType` can be neither pickled nor deeply copied.
+
+    >>> import pickle
+    >>> pickle.loads(pickle.dumps(ReadOnlyMapping({"a": 1})))
+    ReadOnlyMapping({'a': 1})
+    """
+
+    def __init__(self, held: Mapping[K, V]) -> None:
+        self._held = dict(held)
+
+    def __getitem__(self, key: K) -> V:
+        return self._held[key]
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._held
+
+    def __iter__(self) -> Iterator[K]:
+        return iter(self._held)
+
+    def __len__(self) -> int:
+        return len(self._held)
+
+    def __repr__(self) -> str:
+        return f"ReadOnlyMapping({self._held})"
+
+    def __or__(self, other: Mapping[K, V]) -> dict[K, V]:
+        return {**self._held, **other}

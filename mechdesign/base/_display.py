@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.errors import MissingDependencyError
+from mechdesign.base._errors import MissingDependencyError
 
 __all__ = ["card", "data_frame", "heat_map", "line_plot", "outline_plot", "points_plot"]
 

@@ -2,21 +2,19 @@
 
 from __future__ import annotations
 
-from mechdesign.checks import (
-    LEAST_NUMBER,
-    LARGEST_NUMBER,
-    LARGEST_COUNT,
-    require_unmasked,
-    require_kind,
-    as_path,
-    as_list,
-    as_integer,
-    as_truth,
-    as_number,
-    as_smoothing,
-    as_generator,
-    renamed,
-)
+from mechdesign.base._check import LEAST_NUMBER
+from mechdesign.base._check import LARGEST_NUMBER
+from mechdesign.base._check import LARGEST_COUNT
+from mechdesign.base._check import require_unmasked
+from mechdesign.base._check import require_kind
+from mechdesign.base._check import as_path
+from mechdesign.base._check import as_list
+from mechdesign.base._check import as_integer
+from mechdesign.base._check import as_truth
+from mechdesign.base._check import as_number
+from mechdesign.base._check import as_smoothing
+from mechdesign.base._check import as_generator
+from mechdesign.base._check import renamed
 import math
 import operator
 import os
@@ -27,7 +25,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.errors import InputError
+from mechdesign.base._errors import InputError
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

@@ -20,10 +20,13 @@ from typing import Any
 
 from filelock import FileLock, Timeout
 
-from mechdesign.atomic import hidden_name
-from mechdesign.errors import InputError, LedgerError, LockError, LockWarning
-from mechdesign.validation import as_number
-from mechdesign.warned import warn
+from mechdesign.base._atomic import hidden_name
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import LedgerError
+from mechdesign.base._errors import LockError
+from mechdesign.base._errors import LockWarning
+from mechdesign.base._check import as_number
+from mechdesign.base._warnings import warn
 
 __all__ = [
     "SHARE",

@@ -1,0 +1,1 @@
+"""Tools without a subject, which every room may use."""
