@@ -34,7 +34,7 @@ from pathlib import Path
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.certify.bundle import write
+from mechdesign.certify._bundle import write
 from mechdesign.cli import main as command
 from mechdesign.base._errors import CertificateError
 

@@ -38,7 +38,7 @@ import mechdesign as md
 from garbage import changed
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify import _archive as archive
-from mechdesign.certify import bundle
+from mechdesign.certify import _bundle as bundle
 from mechdesign.data.budgets import read_budgets
 from mechdesign.data.matrices import read_matrix
 from mechdesign.data.states import read_states

@@ -15,9 +15,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.privacy import check
-from mechdesign.certify.privacy import realised
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._privacy import check
+from mechdesign.certify._privacy import realised
 
 EPSILON = Fraction(3, 5)
 

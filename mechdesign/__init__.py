@@ -24,8 +24,8 @@ if TYPE_CHECKING:
     from mechdesign.attacks import attack
     from mechdesign.auditing.audit import Audit as Audit
     from mechdesign.auditing.audit import audit as audit
-    from mechdesign.certify.certificate import Certificate as Certificate
-    from mechdesign.certify.verify import verify as verify
+    from mechdesign.certify._certificate import Certificate as Certificate
+    from mechdesign.certify._verify import verify as verify
     from mechdesign.data import traces
     from mechdesign.model import distances
     from mechdesign.model.channel import Channel as Channel

@@ -13,8 +13,8 @@ from mechdesign import blowfish
 from mechdesign.base._arithmetic import decimals
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arithmetic import own_arithmetic
-from mechdesign.certify.exponential import SHIFT
-from mechdesign.certify.exponential import exp_lower
+from mechdesign.certify._exponential import SHIFT
+from mechdesign.certify._exponential import exp_lower
 from mechdesign.base._errors import MetricWarning
 from mechdesign.mechanisms.enclosures import exp_minus
 from mechdesign.release.filter import forward

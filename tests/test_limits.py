@@ -9,7 +9,7 @@ import pytest
 
 from mechdesign.base import _machine as control_groups
 from mechdesign.base import _machine as limits
-from mechdesign.certify import memory
+from mechdesign.certify import _memory as memory
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._machine import free_memory
 from mechdesign.base._machine import limited_memory

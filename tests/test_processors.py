@@ -11,7 +11,7 @@ import pytest
 import mechdesign as md
 from mechdesign.base import _machine as control_groups
 from mechdesign.base import _machine as processors
-from mechdesign.certify import privacy
+from mechdesign.certify import _privacy as privacy
 from mechdesign.base._errors import SolverError
 from mechdesign.solvers.ipm.parallel import Workers
 from mechdesign.solvers.ipm.parallel import single_threaded

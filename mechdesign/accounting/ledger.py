@@ -24,8 +24,8 @@ from mechdesign.accounting.policies import by_policy
 from mechdesign.accounting.totals import Totals
 from mechdesign.accounting.totals import rho_of
 from mechdesign.accounting.totals import totals
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._display import card
 from mechdesign.base._errors import BudgetExceededError
 from mechdesign.base._errors import InputError

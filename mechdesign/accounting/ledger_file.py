@@ -12,8 +12,8 @@ from typing import Any
 
 from mechdesign.accounting.partition import Partition
 from mechdesign.base._atomic import write_file
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import LedgerError
 from mechdesign.base._files import read_regular

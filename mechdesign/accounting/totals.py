@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from mechdesign.accounting.ledger_file import Entry
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 
 __all__ = ["Totals", "rho_of", "totals"]
 

@@ -9,7 +9,7 @@ from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
 from mechdesign.auditing.audit import Audit
-from mechdesign.certify.exact import exact
+from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.model.disclosure import listed
 from mechdesign.report import maps

@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.certify.exact import nearest
+from mechdesign.certify._exact import nearest
 from mechdesign.base._values import cached_property
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import Shown

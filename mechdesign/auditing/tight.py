@@ -17,10 +17,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mechdesign.auditing.rows import Rows
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.exact import float_up
-from mechdesign.certify.exponential import ln_below
-from mechdesign.certify.exponential import ln_upper
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._exact import float_up
+from mechdesign.certify._exponential import ln_below
+from mechdesign.certify._exponential import ln_upper
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 

@@ -21,7 +21,7 @@ from mechdesign.bench.statistics import seconds
 from mechdesign.bench.verdicts import OPTIMAL_GAP
 from mechdesign.bench.verdicts import SLACK
 from mechdesign.bench.verdicts import Verdict
-from mechdesign.certify.texts import csv_text
+from mechdesign.certify._texts import csv_text
 from mechdesign.records.environment import environment
 from mechdesign.report.document import document
 from mechdesign.report.document import figure

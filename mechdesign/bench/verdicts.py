@@ -11,8 +11,8 @@ import numpy as np
 
 from mechdesign.auditing.rows import exact_rows
 from mechdesign.auditing.tight import tight
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.claims import Floor
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._claims import Floor
 from mechdesign.model.problem import Problem
 from mechdesign.solvers.contract import Status
 from mechdesign.base._arrays import Flags

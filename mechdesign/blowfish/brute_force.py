@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mechdesign.certify.exact import exact
+from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_integer

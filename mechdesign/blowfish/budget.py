@@ -7,8 +7,8 @@ from fractions import Fraction
 from typing import TYPE_CHECKING, Any, Protocol
 
 from mechdesign.blowfish.query_sensitivity import sensitivity
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteGaussian
 from mechdesign.mechanisms.discrete import DiscreteLaplace

@@ -30,8 +30,8 @@ from mechdesign.blowfish.secret_graphs import UnionGraph
 from mechdesign.blowfish.workload import MatrixQueries
 from mechdesign.blowfish.workload import RangeQueries
 from mechdesign.blowfish.workload import Workload
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_truth

@@ -28,7 +28,7 @@ from mechdesign.blowfish.secret_graphs import NullGraph
 from mechdesign.blowfish.secret_graphs import SecretGraph
 from mechdesign.blowfish.secret_graphs import UnionGraph
 from mechdesign.blowfish.secret_graphs import require_room
-from mechdesign.certify.exact import exact
+from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_array

@@ -30,8 +30,8 @@ from mechdesign.blowfish.range_tree import RangeTree
 from mechdesign.blowfish.release import Description
 from mechdesign.blowfish.release import Release
 from mechdesign.blowfish.values import value_labels
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._values import cached_property
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE

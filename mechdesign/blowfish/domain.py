@@ -15,9 +15,9 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.blowfish.columns import find_columns
 from mechdesign.blowfish.columns import read_positions
-from mechdesign.certify.exact import exact
-from mechdesign.certify.texts import require_plain
-from mechdesign.certify.texts import require_plain_texts
+from mechdesign.certify._exact import exact
+from mechdesign.certify._texts import require_plain
+from mechdesign.certify._texts import require_plain_texts
 from mechdesign.base._values import cached_property
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Floats

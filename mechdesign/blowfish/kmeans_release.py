@@ -27,7 +27,7 @@ from mechdesign.blowfish.release import Release
 from mechdesign.blowfish.scaling import scaled
 from mechdesign.blowfish.true_answers import check_table
 from mechdesign.blowfish.true_answers import true_answers
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteLaplace
 from mechdesign.mechanisms.discrete import as_confidence

@@ -31,9 +31,9 @@ from mechdesign.blowfish.true_answers import true_answers
 from mechdesign.blowfish.values import as_labels
 from mechdesign.blowfish.values import value_labels
 from mechdesign.blowfish.workload import Workload
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.exact import printed
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._exact import printed
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE
 from mechdesign.mechanisms.discrete import as_confidence

@@ -23,8 +23,8 @@ from mechdesign.blowfish.release import Column
 from mechdesign.blowfish.release import Description
 from mechdesign.blowfish.release import Header
 from mechdesign.blowfish.release import Release
-from mechdesign.certify.exact import exact
-from mechdesign.certify.texts import from_cell
+from mechdesign.certify._exact import exact
+from mechdesign.certify._texts import from_cell
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import UnsoundWarning
 from mechdesign.base._arrays import Floats

@@ -11,12 +11,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import float_up
-from mechdesign.certify.exact import is_flushing
-from mechdesign.certify.exact import least_float
-from mechdesign.certify.exact import nearest
-from mechdesign.certify.exact import printed
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import float_up
+from mechdesign.certify._exact import is_flushing
+from mechdesign.certify._exact import least_float
+from mechdesign.certify._exact import nearest
+from mechdesign.certify._exact import printed
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import require_unmasked

@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.blowfish.policy import Policy
-from mechdesign.certify.exact import exact
+from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.geometric import Geometric
 from mechdesign.model.prior import Prior

@@ -30,7 +30,7 @@ from mechdesign.blowfish.values import read_ranges
 from mechdesign.blowfish.workload import Workload
 from mechdesign.blowfish.workload import as_workload
 from mechdesign.blowfish.workload import prefixes
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import as_array

@@ -30,8 +30,8 @@ from mechdesign.blowfish.secret_graphs import NullGraph
 from mechdesign.blowfish.secret_graphs import SecretGraph
 from mechdesign.blowfish.secret_graphs import UnionGraph
 from mechdesign.blowfish.secret_graphs import require_room
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
 from mechdesign.model.distances import margin
 from mechdesign.model.distances import reach

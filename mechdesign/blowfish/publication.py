@@ -18,8 +18,8 @@ from mechdesign.blowfish.published import Published
 from mechdesign.blowfish.ranges import quantile_numbers
 from mechdesign.blowfish.ranges import range_query
 from mechdesign.blowfish.release import HEADER
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.texts import csv_text
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._texts import csv_text
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import ReportError

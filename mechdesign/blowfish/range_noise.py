@@ -12,7 +12,7 @@ import numpy as np
 
 from mechdesign.blowfish.range_tree import RangeTree
 from mechdesign.blowfish.secret_graphs import require_room
-from mechdesign.certify.exact import nearest
+from mechdesign.certify._exact import nearest
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.discrete import DiscreteLaplace
 from mechdesign.base._arrays import Floats

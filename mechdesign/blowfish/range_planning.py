@@ -12,8 +12,8 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.blowfish.range_noise import RangeNoise
 from mechdesign.blowfish.range_tree import RangeTree
 from mechdesign.blowfish.range_tree import height
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
 from mechdesign.base._check import as_integer
 

@@ -16,7 +16,7 @@ from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.range_noise import interval_about
 from mechdesign.blowfish.values import find_label
 from mechdesign.blowfish.values import read_label
-from mechdesign.certify.exact import exact
+from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Floats
 

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from mechdesign.base._atomic import write_file
 from mechdesign.blowfish.definitions import EARLIER
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.texts import to_cell
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._texts import to_cell
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Floats

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import nearest
+from mechdesign.certify._exact import nearest
 from mechdesign.base._arrays import Floats
 
 __all__ = ["scaled"]

@@ -22,7 +22,7 @@ from typing import Any, NoReturn
 
 import click
 
-from mechdesign.certify.texts import escape
+from mechdesign.certify._texts import escape
 from mechdesign.cli.citation import CITATION
 from mechdesign.cli.console import STOPPED
 from mechdesign.cli.console import say_error

@@ -15,10 +15,10 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.dithering import Dithered
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
 from mechdesign.cli.console import Text
 from mechdesign.cli.console import number
 from mechdesign.cli.console import output

@@ -19,7 +19,7 @@ import rich.text
 from rich.control import Control
 from rich.segment import ControlType
 
-from mechdesign.certify.texts import escape
+from mechdesign.certify._texts import escape
 from mechdesign.base._errors import RecognisedWarning
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.style import Style
 
-    from mechdesign.certify.certificate import Certificate
+    from mechdesign.certify._certificate import Certificate
     from mechdesign.report.words import Measure
     from mechdesign.solvers.contract import Progress
     from mechdesign.solvers.contract import ProgressCallback

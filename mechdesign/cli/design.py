@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from mechdesign.certify.bundle import CERTIFICATE
+from mechdesign.certify._bundle import CERTIFICATE
 from mechdesign.cli.console import STALLED
 from mechdesign.cli.console import STOPPED
 from mechdesign.cli.console import Text

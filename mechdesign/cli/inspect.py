@@ -8,7 +8,7 @@ from typing import Any
 import click
 import numpy as np
 
-from mechdesign.certify.revealed import revealed
+from mechdesign.certify._revealed import revealed
 from mechdesign.cli.console import Text
 from mechdesign.cli.console import certificate_tables
 from mechdesign.cli.console import output

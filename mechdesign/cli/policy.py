@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 from mechdesign.cli.console import Text
 from mechdesign.cli.console import output
 from mechdesign.cli.console import progress

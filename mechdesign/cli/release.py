@@ -13,9 +13,9 @@ from typing import TYPE_CHECKING
 import click
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.exact import printed
-from mechdesign.certify.exact import text_up
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._exact import printed
+from mechdesign.certify._exact import text_up
 from mechdesign.cli.console import STOPPED
 from mechdesign.cli.console import Text
 from mechdesign.cli.console import missed_gap

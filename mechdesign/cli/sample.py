@@ -9,8 +9,8 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
-from mechdesign.certify.texts import csv_text
-from mechdesign.certify.texts import escape
+from mechdesign.certify._texts import csv_text
+from mechdesign.certify._texts import escape
 from mechdesign.cli.console import say
 from mechdesign.cli.console import say_note
 from mechdesign.cli.console import say_warning

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 from mechdesign.cli.console import Text
 from mechdesign.cli.console import number
 from mechdesign.cli.console import output
@@ -30,7 +30,7 @@ from mechdesign.export.schedule import unused_folders
 from mechdesign.model.origin import Origin
 
 if TYPE_CHECKING:
-    from mechdesign.certify.certificate import Certificate
+    from mechdesign.certify._certificate import Certificate
     from mechdesign.data.schedule import Schedule
     from mechdesign.spec.specification import Specification
     from mechdesign.synthesis.certified import Design

@@ -11,14 +11,14 @@ from pathlib import Path
 import click
 import numpy as np
 
-from mechdesign.certify.bundle import Bundle
-from mechdesign.certify.bundle import inspect
-from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.memory import MEMORY_GIB
-from mechdesign.certify.stated import FORMS
-from mechdesign.certify.verify import Verified
-from mechdesign.certify.verify import prove
+from mechdesign.certify._bundle import Bundle
+from mechdesign.certify._bundle import inspect
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._memory import MEMORY_GIB
+from mechdesign.certify._stated import FORMS
+from mechdesign.certify._verify import Verified
+from mechdesign.certify._verify import prove
 from mechdesign.cli.console import Text
 from mechdesign.cli.console import certificate_tables
 from mechdesign.cli.console import number

@@ -19,7 +19,7 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from mechdesign.certify.memory import as_bytes
+from mechdesign.certify._memory import as_bytes
 from mechdesign.base._errors import InputError
 
 __all__ = [

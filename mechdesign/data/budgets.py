@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import nearest
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import nearest
 from mechdesign.data.forms import cell
 from mechdesign.data.forms import withholding
 from mechdesign.data.layout import mark_of

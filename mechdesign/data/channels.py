@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.exact import exact
+from mechdesign.certify._exact import exact
 from mechdesign.data.forms import withholding
 from mechdesign.data.text import read_rows
 from mechdesign.base._errors import InputError

@@ -7,7 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import NamedTuple
 
-from mechdesign.certify.texts import escape
+from mechdesign.certify._texts import escape
 from mechdesign.data.forms import cell
 from mechdesign.data.layout import composed
 from mechdesign.data.names import Names

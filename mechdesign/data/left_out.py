@@ -12,7 +12,7 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from mechdesign.certify.exact import printed
+from mechdesign.certify._exact import printed
 from mechdesign.base._errors import InputError
 from mechdesign.model.places import INTERCHANGED
 from mechdesign.base._check import as_number

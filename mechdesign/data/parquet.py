@@ -11,7 +11,7 @@ import pyarrow.compute as compute
 import pyarrow.csv as csv
 import pyarrow.parquet as parquet
 
-from mechdesign.certify.texts import escape
+from mechdesign.certify._texts import escape
 from mechdesign.data.bounds import require_unpacked
 from mechdesign.data.layout import say_recognised
 from mechdesign.data.layout import shortened

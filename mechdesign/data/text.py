@@ -16,8 +16,8 @@ from typing import TextIO
 
 import numpy as np
 
-from mechdesign.certify.texts import escape
-from mechdesign.certify.texts import from_cell
+from mechdesign.certify._texts import escape
+from mechdesign.certify._texts import from_cell
 from mechdesign.data.bounds import LimitedReader
 from mechdesign.data.forms import cell
 from mechdesign.data.forms import form_of

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.bundle import Bundle
-from mechdesign.certify.texts import require_plain
-from mechdesign.certify.texts import require_plain_texts
+from mechdesign.certify._bundle import Bundle
+from mechdesign.certify._texts import require_plain
+from mechdesign.certify._texts import require_plain_texts
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
 from mechdesign.model.channel import Channel
@@ -48,7 +48,7 @@ def described(problem: Problem, channel: Channel) -> tuple[dict[str, NDArray[Any
 
 
 def require_plain_names(problem: Problem, channel: Channel | None = None) -> None:
-    """Raise `InputError` where title, units or labels hold what `mechdesign.certify.texts.require_plain` refuses."""
+    """Raise `InputError` where title, units or labels hold what `mechdesign.certify._texts.require_plain` refuses."""
     require_plain(problem.title, "title")
     for name in ("secrets", "observables"):
         domain: Domain | None = getattr(problem, name)

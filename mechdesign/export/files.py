@@ -14,11 +14,11 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
 
-from mechdesign.certify.bundle import CERTIFICATE
-from mechdesign.certify.bundle import CHANNEL
-from mechdesign.certify.bundle import DUAL
-from mechdesign.certify.bundle import FILE_NAME
-from mechdesign.certify.bundle import TABLE
+from mechdesign.certify._bundle import CERTIFICATE
+from mechdesign.certify._bundle import CHANNEL
+from mechdesign.certify._bundle import DUAL
+from mechdesign.certify._bundle import FILE_NAME
+from mechdesign.certify._bundle import TABLE
 from mechdesign.data.chain_counts import CHAIN_COUNTS
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError

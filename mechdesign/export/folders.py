@@ -8,9 +8,9 @@ from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
 
-from mechdesign.certify.bundle import CERTIFICATE
-from mechdesign.certify.bundle import CHANNEL
-from mechdesign.certify.exact import exact
+from mechdesign.certify._bundle import CERTIFICATE
+from mechdesign.certify._bundle import CHANNEL
+from mechdesign.certify._exact import exact
 from mechdesign.data.forms import cell
 from mechdesign.data.forms import withheld
 from mechdesign.data.forms import withholding

@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import TypeVar
 
 from mechdesign.base._atomic import write_file
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 from mechdesign.data.schedule import Schedule
 from mechdesign.base._errors import ExportError
 from mechdesign.export.files import check_folder

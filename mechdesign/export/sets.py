@@ -1,6 +1,6 @@
 """The files of a design as a set, and the problem again from them.
 
-A set is what `mechdesign.certify.bundle` describes. To the arrays that the proof needs, ``channel.npz`` adds what a
+A set is what `mechdesign.certify._bundle` describes. To the arrays that the proof needs, ``channel.npz`` adds what a
 person needs: the labels ``secrets`` and ``observables``, and, where there are places, ``secrets_points`` (n, d) and
 ``secrets_coordinates`` (n, 2), latitude and longitude in degrees, likewise ``observables_points`` and
 ``observables_coordinates`` where the observables are another domain than the secrets. ``metadata`` in the certificate
@@ -20,11 +20,11 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.certify import bundle
-from mechdesign.certify.bundle import TABLE
-from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.stated import Stated
+from mechdesign.certify import _bundle as bundle
+from mechdesign.certify._bundle import TABLE
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
 from mechdesign.export.description import described

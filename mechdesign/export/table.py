@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from mechdesign.certify.table import exact_lines
-from mechdesign.certify.table import lines
-from mechdesign.certify.texts import to_cell
+from mechdesign.certify._table import exact_lines
+from mechdesign.certify._table import lines
+from mechdesign.certify._texts import to_cell
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.channel import Channel
 

@@ -11,10 +11,10 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.evidence import Evidence
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._evidence import Evidence
 from mechdesign.base._errors import InputError
 from mechdesign.export.files import check_folder
 from mechdesign.export.files import check_writable

@@ -9,7 +9,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
-from mechdesign.certify.certificate import Certificate
+from mechdesign.certify._certificate import Certificate
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MissingDependencyError
 from mechdesign.export.description import require_plain_names

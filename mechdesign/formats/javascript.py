@@ -13,13 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.claims import Claim
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.claims import RatioBound
-from mechdesign.certify.dithering import Dithered
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._claims import Claim
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._claims import RatioBound
+from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
 from mechdesign.export.table import names
 from mechdesign.formats.format import Exported

@@ -18,9 +18,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
 
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.exact import nearest
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._exact import nearest
 from mechdesign.base._errors import GraphWarning
 from mechdesign.base._errors import InputError
 from mechdesign.graphs.check import check_graph

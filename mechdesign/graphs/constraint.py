@@ -14,7 +14,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact
+from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.graphs.check import check_graph
 from mechdesign.model.connectivity import connected

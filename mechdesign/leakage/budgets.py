@@ -8,7 +8,7 @@ from fractions import Fraction
 import numpy as np
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify.exact import printed
+from mechdesign.certify._exact import printed
 from mechdesign.base._errors import BudgetWarning
 from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.correlation import candidate_functions

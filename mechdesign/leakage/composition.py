@@ -10,7 +10,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import printed
+from mechdesign.certify._exact import printed
 from mechdesign.base._errors import InputError
 from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.numbers import rounded_up

@@ -8,9 +8,9 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import float_down
-from mechdesign.certify.exact import float_up
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import float_down
+from mechdesign.certify._exact import float_up
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import as_number

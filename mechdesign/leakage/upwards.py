@@ -16,7 +16,7 @@ from collections.abc import Iterable, Sequence
 from fractions import Fraction
 from typing import NamedTuple
 
-from mechdesign.certify.exact import printed
+from mechdesign.certify._exact import printed
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.numbers import rounded_up
 

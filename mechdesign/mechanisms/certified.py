@@ -7,8 +7,8 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.privacy import check
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._privacy import check
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
 from mechdesign.model.channel import EXPONENT

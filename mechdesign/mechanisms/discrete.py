@@ -17,8 +17,8 @@ from statistics import NormalDist
 import numpy as np
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import nearest
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import nearest
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.enclosures import exp_minus
 from mechdesign.mechanisms.sampling import draw

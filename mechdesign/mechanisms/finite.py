@@ -17,9 +17,9 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import shortest_path
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
 from mechdesign.graphs.check import check_graph
 from mechdesign.mechanisms.certified import certified_numerators

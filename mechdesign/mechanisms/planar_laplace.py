@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from scipy.spatial import Voronoi
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.finite import falling
 from mechdesign.model.distances import euclidean

@@ -19,9 +19,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.exact import is_flushing
-from mechdesign.certify.exact import nearest
-from mechdesign.certify.exact import printed
+from mechdesign.certify._exact import is_flushing
+from mechdesign.certify._exact import nearest
+from mechdesign.certify._exact import printed
 from mechdesign.model import _expansions as expansions
 from mechdesign.model.domain import Domain
 from mechdesign.base._arrays import Flags

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.certify import bundle
+from mechdesign.certify import _bundle as bundle
 from mechdesign.base._values import cached_property
 from mechdesign.base._display import card
 from mechdesign.base._display import data_frame
@@ -184,7 +184,7 @@ class Channel:
     def load(cls, path: str | os.PathLike[str], memory: float | None = None) -> Channel:
         """Read the channel of an exported directory, whose digests are checked, or of a lone ``channel.npz``.
 
-        `mechdesign.certify.verify.verify` proves what the directory claims; this only reads it. Raises CertificateError for a set
+        `mechdesign.certify._verify.verify` proves what the directory claims; this only reads it. Raises CertificateError for a set
         that is incomplete, damaged or malformed, or would take more than `memory` GiB: without it more than 2, or than
         16 times what its files take on the disk; and `InputError` for a file of another kind.
         """

@@ -29,9 +29,9 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import nearest
-from mechdesign.certify.exact import printed
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import nearest
+from mechdesign.certify._exact import printed
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MetricWarning
 from mechdesign.base._errors import Shown

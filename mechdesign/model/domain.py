@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import nearest
-from mechdesign.certify.exact import printed
+from mechdesign.certify._exact import nearest
+from mechdesign.certify._exact import printed
 from mechdesign.base._display import card
 from mechdesign.base._display import data_frame
 from mechdesign.base._display import points_plot

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mechdesign.certify.claims import Claim
-from mechdesign.certify.claims import PairBound
+from mechdesign.certify._claims import Claim
+from mechdesign.certify._claims import PairBound
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.model.connectivity import connected
 from mechdesign.base._arrays import Flags

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.certify.exact import exact
+from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.model.places import turned
 from mechdesign.base._arrays import Floats

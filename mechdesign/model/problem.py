@@ -10,11 +10,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.claims import Claim
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.costs import distortion
-from mechdesign.certify.exact import nearest
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._claims import Claim
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._costs import distortion
+from mechdesign.certify._exact import nearest
+from mechdesign.certify._stated import Stated
 from mechdesign.base._values import cached_property
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError

@@ -8,8 +8,8 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
-from mechdesign.certify.claims import Claim
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._claims import Claim
+from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import InputError
 from mechdesign.model.domain import Domain
 from mechdesign.base._arrays import Floats

@@ -7,10 +7,10 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mechdesign.certify.claims import Claim
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.dithering import Dithered
+from mechdesign.certify._claims import Claim
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._dithering import Dithered
 from mechdesign.model.channel import EXPONENT
 from mechdesign.base._arrays import Integers
 

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mechdesign.base._atomic import write_file
-from mechdesign.certify.texts import csv_text
+from mechdesign.certify._texts import csv_text
 from mechdesign.graphs.check import edge_array
 
 if TYPE_CHECKING:

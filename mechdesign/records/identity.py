@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
 
 __all__ = ["canonical", "identity"]

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.base._atomic import write_file
-from mechdesign.certify.texts import csv_text
-from mechdesign.certify.texts import from_cell
+from mechdesign.certify._texts import csv_text
+from mechdesign.certify._texts import from_cell
 from mechdesign.records.row import Row
 from mechdesign.records.row import Value
 

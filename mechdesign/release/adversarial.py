@@ -15,8 +15,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify.exact import float_up
-from mechdesign.certify.exponential import ln_upper
+from mechdesign.certify._exact import float_up
+from mechdesign.certify._exponential import ln_upper
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.knorm import KNormMechanism
 from mechdesign.model.channel import Channel

@@ -19,10 +19,10 @@ from fractions import Fraction
 
 import networkx as nx
 
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.exact import float_up
-from mechdesign.certify.exact import printed
-from mechdesign.certify.exact import text_up
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._exact import float_up
+from mechdesign.certify._exact import printed
+from mechdesign.certify._exact import text_up
 from mechdesign.base._errors import InputError
 from mechdesign.graphs.check import check_graph
 from mechdesign.graphs.hulls import hull_level

@@ -5,7 +5,7 @@ outputs; else the manifest says under ``depends_on`` what they depend on. ``rele
 ``step`` (from 0), ``state`` and ``label`` where outputs are states, and where they lie: ``x``, ``y``, … in the unit of
 the domain, ``latitude`` and ``longitude`` of states that have them. ``steps.json`` says for each step what was kept,
 and holds the proof: ε, what was possible, the edges of the policy graph, degrees of protection, and the certificate of
-the channel. With the channels themselves there is an exported set for each step, for `mechdesign.certify.verify.verify`.
+the channel. With the channels themselves there is an exported set for each step, for `mechdesign.certify._verify.verify`.
 ``release.json``, the manifest, says what all steps guarantee together and holds the SHA-256 of the other files. It is
 removed first and written last: where it stands, the files that it names are whole and of one run.
 """
@@ -20,8 +20,8 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.base._atomic import write_file
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.texts import csv_text
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._texts import csv_text
 from mechdesign.base._errors import ExportError
 from mechdesign.export.files import SET
 from mechdesign.export.files import check_folder

@@ -7,7 +7,7 @@ from fractions import Fraction
 
 import networkx as nx
 
-from mechdesign.certify.certificate import Certificate
+from mechdesign.certify._certificate import Certificate
 from mechdesign.geometry.hull import SensitivityHull
 from mechdesign.graphs.repairs import Repair
 from mechdesign.release.stage import Stage

@@ -6,9 +6,9 @@ import math
 from collections.abc import Iterator
 from typing import Protocol
 
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.exact import printed
-from mechdesign.certify.exact import text_up
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._exact import printed
+from mechdesign.certify._exact import text_up
 from mechdesign.release.accuracy import accuracy
 from mechdesign.release.history import History
 from mechdesign.release.pictures import Drawable

@@ -9,8 +9,8 @@ import numpy as np
 from matplotlib.figure import Figure
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.texts import csv_text
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._texts import csv_text
 from mechdesign.model.domain import Domain
 from mechdesign.release.accuracy import Measurable
 from mechdesign.release.adversary import degrees_of

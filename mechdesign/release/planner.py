@@ -17,8 +17,8 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact
-from mechdesign.certify.texts import require_plain_texts
+from mechdesign.certify._exact import exact
+from mechdesign.certify._texts import require_plain_texts
 from mechdesign.base._values import cached_property
 from mechdesign.base._errors import InputError
 from mechdesign.geometry.diagrams import nearest

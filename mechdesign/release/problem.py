@@ -7,8 +7,8 @@ from fractions import Fraction
 import networkx as nx
 import numpy as np
 
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.evidence import Evidence
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._evidence import Evidence
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.domain import Domain
 from mechdesign.model.origin import STANDS_IN

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._values import cached_property
 from mechdesign.base._errors import ReportError
 from mechdesign.export.files import NO_FILES
@@ -181,7 +181,7 @@ class ReleasedTrace:
             folder: A folder.
             files: Further files that may be published, by name, or a function that returns them for this trace. It is
                 called when the outputs and the proofs are written, and the manifest holds the digests of all.
-            channels: Write the channel of each step, too, for `mechdesign.certify.verify.verify`. Unless `history` lets them tell the
+            channels: Write the channel of each step, too, for `mechdesign.certify._verify.verify`. Unless `history` lets them tell the
                 prior, a uniform one stands in its place, and nothing is claimed of costs.
             force: Write into a folder that holds other files, beside them.
             overwrite: Replace a release that stands there; a rehearsal is always replaced.

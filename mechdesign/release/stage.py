@@ -23,11 +23,11 @@ from numpy.typing import ArrayLike
 from mechdesign.base import _interrupts as interrupts
 from mechdesign.accounting.ledger_file import Entry
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.privacy import realised
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._privacy import realised
 from mechdesign.base._values import cached_property
 from mechdesign.base._errors import InputError
 from mechdesign.geometry.hull import SensitivityHull

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.attacks import attack
-from mechdesign.certify.claims import Floor
+from mechdesign.certify._claims import Floor
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
 from mechdesign.report.document import section

@@ -12,10 +12,10 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.attacks import attack
-from mechdesign.certify import privacy
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.dithering import Dithered
+from mechdesign.certify import _privacy as privacy
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._dithering import Dithered
 from mechdesign.mechanisms.planar_laplace import planar_laplace
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.channel import Channel

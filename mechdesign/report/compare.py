@@ -10,9 +10,9 @@ from html import escape
 import numpy as np
 
 from mechdesign.attacks import attack
-from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.certificate import Checked
-from mechdesign.certify.revealed import revealed
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._certificate import Checked
+from mechdesign.certify._revealed import revealed
 from mechdesign.model.channel import Channel
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem

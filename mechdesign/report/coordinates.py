@@ -5,10 +5,10 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 
-from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.claims import RatioBound
-from mechdesign.certify.dithering import EUCLIDEAN
-from mechdesign.certify.dithering import Dithered
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._claims import RatioBound
+from mechdesign.certify._dithering import EUCLIDEAN
+from mechdesign.certify._dithering import Dithered
 from mechdesign.model.problem import Problem
 from mechdesign.report.document import section
 from mechdesign.report.document import table

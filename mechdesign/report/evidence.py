@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from html import escape
 
-from mechdesign.certify.certificate import Certificate
+from mechdesign.certify._certificate import Certificate
 from mechdesign.model.origin import Origin
 from mechdesign.model.problem import Problem
 from mechdesign.report.document import section

@@ -40,7 +40,7 @@ from mechdesign.base._check import require_kind
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from mechdesign.certify.certificate import Certificate
+    from mechdesign.certify._certificate import Certificate
     from mechdesign.model.channel import Channel
     from mechdesign.model.problem import Problem
 

@@ -12,8 +12,8 @@ from html import escape
 import numpy as np
 
 from mechdesign.attacks import attack
-from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.revealed import revealed
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._revealed import revealed
 from mechdesign.data.outline import Outline
 from mechdesign.base._errors import InputError
 from mechdesign.model.channel import Channel

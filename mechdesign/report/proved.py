@@ -7,15 +7,15 @@ from collections.abc import Iterator
 
 import numpy as np
 
-from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.claims import Claim
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.dithering import CHEBYSHEV
-from mechdesign.certify.dithering import EUCLIDEAN
-from mechdesign.certify.dithering import MANHATTAN
-from mechdesign.certify.dithering import Dithered
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._claims import Claim
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._dithering import CHEBYSHEV
+from mechdesign.certify._dithering import EUCLIDEAN
+from mechdesign.certify._dithering import MANHATTAN
+from mechdesign.certify._dithering import Dithered
 from mechdesign.model import distances
 from mechdesign.model.disclosure import disclosed
 from mechdesign.model.origin import Origin

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.sparse.csgraph import csgraph_from_masked, shortest_path
 
-from mechdesign.certify.claims import PairBound
+from mechdesign.certify._claims import PairBound
 from mechdesign.model.problem import Problem
 from mechdesign.base._arrays import Floats
 

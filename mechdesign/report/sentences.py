@@ -6,9 +6,9 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
 from mechdesign.model.problem import Problem
 from mechdesign.report.dots import Met
 from mechdesign.report.names import InWords

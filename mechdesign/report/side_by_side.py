@@ -8,8 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from mechdesign.attacks import attack
-from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.claims import RatioBound
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._claims import RatioBound
 from mechdesign.model.channel import Channel
 from mechdesign.model.problem import Problem
 from mechdesign.report.baselines import Baseline

@@ -10,7 +10,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.certify.claims import Floor
+from mechdesign.certify._claims import Floor
 from mechdesign.model import distances
 from mechdesign.model.domain import Domain
 from mechdesign.model.problem import Problem

@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechdesign.certify.claims import Claim
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.dithering import Dithered
-from mechdesign.certify.exact import nearest
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._claims import Claim
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._exact import nearest
+from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import InputError
 from mechdesign.model.requirement import Requirement
 from mechdesign.model.requirement import Words

@@ -10,14 +10,14 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from mechdesign.certify.dithering import CHEBYSHEV
-from mechdesign.certify.dithering import EUCLIDEAN
-from mechdesign.certify.dithering import MANHATTAN
-from mechdesign.certify.dithering import Dithered
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.exact import nearest
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._dithering import CHEBYSHEV
+from mechdesign.certify._dithering import EUCLIDEAN
+from mechdesign.certify._dithering import MANHATTAN
+from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._exact import nearest
+from mechdesign.certify._stated import Stated
 from mechdesign.data.tables import Table
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpacingWarning

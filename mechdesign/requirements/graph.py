@@ -10,8 +10,8 @@ from typing import Annotated, ClassVar, Literal, Self
 import networkx as nx
 import numpy as np
 
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._stated import Stated
 from mechdesign.data.tables import CategoriesFile
 from mechdesign.data.tables import ChainTable
 from mechdesign.data.tables import Distance

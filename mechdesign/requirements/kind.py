@@ -18,7 +18,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._stated import Stated
 from mechdesign.data.tables import BudgetsFile
 from mechdesign.data.tables import Distance
 from mechdesign.data.tables import Raw

@@ -14,7 +14,7 @@ from itertools import groupby
 from types import ModuleType
 from typing import TypeVar
 
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import ExtensionWarning
 from mechdesign.base._errors import InputError
 from mechdesign.model.requirement import Requirement

@@ -11,8 +11,8 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._stated import Stated
 from mechdesign.data.tables import Distance
 from mechdesign.data.tables import GraphTable
 from mechdesign.data.tables import MatrixFile

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from mechdesign.certify.texts import require_plain
+from mechdesign.certify._texts import require_plain
 from mechdesign.data.degrees import say_beyond
 from mechdesign.data.forms import cell
 from mechdesign.data.names import Names

@@ -6,7 +6,7 @@ from fractions import Fraction
 from pathlib import Path
 
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import SpecificationError
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._locks import file_of

@@ -13,7 +13,7 @@ from typing import Annotated, ClassVar, Literal, cast
 import networkx as nx
 import numpy as np
 
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._values import cached_property
 from mechdesign.data.forms import withholding
 from mechdesign.data.matrices import read_matrix

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 
-from mechdesign.certify.texts import csv_text
+from mechdesign.certify._texts import csv_text
 from mechdesign.data.chain_counts import CHAIN_COUNTS
 from mechdesign.data.chain_counts import counts_file
 from mechdesign.data.tables import Raw

@@ -9,7 +9,7 @@ from typing import Annotated, Literal
 
 import networkx as nx
 
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 from mechdesign.data.resampling import Sampling
 from mechdesign.data.tables import ChainTable
 from mechdesign.data.tables import Raw

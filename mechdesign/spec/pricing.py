@@ -12,7 +12,7 @@ import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import SpecificationError
 from mechdesign.leakage.correlation import Correlation
 from mechdesign.leakage.least_cost import BestBudgets

@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 from mechdesign.data import layout
 from mechdesign.data.inspection import Found
 from mechdesign.data.joining import Joined

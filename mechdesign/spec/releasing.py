@@ -11,7 +11,7 @@ from typing import Protocol
 
 from mechdesign.base import _interrupts as interrupts
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 from mechdesign.data.forms import cell
 from mechdesign.data.schedule import Schedule
 from mechdesign.data.states import States

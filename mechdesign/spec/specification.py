@@ -26,9 +26,9 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from mechdesign.accounting.ledger import Ledger
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.texts import require_plain
-from mechdesign.certify.texts import require_plain_texts
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._texts import require_plain
+from mechdesign.certify._texts import require_plain_texts
 from mechdesign.base._values import cached_property
 from mechdesign.data.forms import withholding
 from mechdesign.data.left_out import MOST_LEFT_OUT

@@ -19,9 +19,9 @@ from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.exact import nearest
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._exact import nearest
 from mechdesign.data.forms import withheld
 from mechdesign.data.layout import reading_as
 from mechdesign.data.tables import Table

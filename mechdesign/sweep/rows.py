@@ -13,8 +13,8 @@ from importlib.metadata import PackageNotFoundError, packages_distributions, ver
 from pathlib import Path
 from typing import Any
 
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
 from mechdesign.data.digest import file_digest
 from mechdesign.data.tables import Raw
 from mechdesign.base._errors import InfeasibleError

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify.certificate import Certificate
+from mechdesign.certify._certificate import Certificate
 from mechdesign.data.digest import file_digest
 from mechdesign.base._errors import BracketWarning
 from mechdesign.base._errors import InputError

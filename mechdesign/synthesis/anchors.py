@@ -8,7 +8,7 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.exact import nearest
+from mechdesign.certify._exact import nearest
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import OutsideWarning
 from mechdesign.base._errors import SpacingWarning

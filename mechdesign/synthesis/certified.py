@@ -10,12 +10,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify import bundle
-from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.evidence import Multipliers
-from mechdesign.certify.exact import exact
+from mechdesign.certify import _bundle as bundle
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._evidence import Multipliers
+from mechdesign.certify._exact import exact
 from mechdesign.data.bounds import allowed_gib
 from mechdesign.base._display import card
 from mechdesign.base._display import heat_map
@@ -124,7 +124,7 @@ class Design:
     ) -> None:
         """Write ``channel.npz``, ``channel.csv``, ``dual.npz``, the further `files` and, last, ``certificate.json``.
 
-        `mechdesign.certify.verify.verify` never accepts a mixture of an older set and this one. The files hold the prior: one that was
+        `mechdesign.certify._verify.verify` never accepts a mixture of an older set and this one. The files hold the prior: one that was
         counted in data can be read from them, count by count. A page goes with them by `md.report.save`.
 
         Args:
@@ -174,7 +174,7 @@ class Design:
     def load(cls, folder: str | os.PathLike[str]) -> Design:
         """Return the design that stands in a folder, as `save` wrote it.
 
-        The digests of the files are checked, and nothing else: `mechdesign.certify.verify.verify` proves what the certificate claims.
+        The digests of the files are checked, and nothing else: `mechdesign.certify._verify.verify` proves what the certificate claims.
         The summary holds what the provenance of the certificate tells, which nobody proves.
 
         Raises:

@@ -12,13 +12,13 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.costs import distortion
-from mechdesign.certify.evidence import FloorMultipliers
-from mechdesign.certify.evidence import Multipliers
-from mechdesign.certify.evidence import PairMultipliers
-from mechdesign.certify.privacy import check
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._costs import distortion
+from mechdesign.certify._evidence import FloorMultipliers
+from mechdesign.certify._evidence import Multipliers
+from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._privacy import check
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SolverError
 from mechdesign.model.channel import EXPONENT

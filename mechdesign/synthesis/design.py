@@ -11,7 +11,7 @@ import numpy as np
 
 from mechdesign.base import _interrupts as interrupts
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify.exact import exact
+from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SolverError
 from mechdesign.export.description import require_plain_names

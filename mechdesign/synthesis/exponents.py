@@ -10,7 +10,7 @@ of these units. All limits on ln g follow:
   `LARGEST_ROW_EXPONENT` = 40. Their coefficients √g and 1/√g stay within 5·10^8 of 1, and meeting afterwards a bound
   that got no row moves at most 1/g, about 16 units, of probability.
 
-The verifier knows none of these: it compares the integers themselves (`mechdesign.certify.privacy`).
+The verifier knows none of these: it compares the integers themselves (`mechdesign.certify._privacy`).
 """
 
 from __future__ import annotations

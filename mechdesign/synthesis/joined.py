@@ -6,10 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.evidence import FloorMultipliers
-from mechdesign.certify.evidence import Multipliers
-from mechdesign.certify.evidence import PairMultipliers
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._evidence import FloorMultipliers
+from mechdesign.certify._evidence import Multipliers
+from mechdesign.certify._evidence import PairMultipliers
 from mechdesign.model.problem import Problem
 from mechdesign.synthesis.multipliers import nothing
 from mechdesign.synthesis.summary import SolveSummary

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mechdesign.certify.claims import Claim
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.evidence import FloorMultipliers
-from mechdesign.certify.evidence import Multipliers
-from mechdesign.certify.evidence import PairMultipliers
+from mechdesign.certify._claims import Claim
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._evidence import FloorMultipliers
+from mechdesign.certify._evidence import Multipliers
+from mechdesign.certify._evidence import PairMultipliers
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.reduction import FormMultipliers
 from mechdesign.base._arrays import Floats

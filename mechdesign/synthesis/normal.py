@@ -8,8 +8,8 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
 from mechdesign.base._values import cached_property
 from mechdesign.model.connectivity import connected
 from mechdesign.model.problem import Problem

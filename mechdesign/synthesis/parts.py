@@ -8,9 +8,9 @@ from typing import Generic, TypeVar
 
 import numpy as np
 
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.dithering import Dithered
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._dithering import Dithered
 from mechdesign.model.forbidden import sharing
 from mechdesign.model.forbidden import tied
 from mechdesign.model.problem import Problem

@@ -1,6 +1,6 @@
 """Polish multipliers: what a solver of rows leaves slightly infeasible is mended before it proves a bound.
 
-With row potentials λ (the multipliers of Σ_o p(o|s) = 1) the bound of `mechdesign.certify.bracket` is Σ_s min_o r[s,o],
+With row potentials λ (the multipliers of Σ_o p(o|s) = 1) the bound of `mechdesign.certify._bracket` is Σ_s min_o r[s,o],
 and at an optimum r[s,o] >= λ_s with Σ_s λ_s the value. A solver meets r >= λ up to an absolute tolerance, or up to the
 rounding of numbers as large as g = e^{ε·d}; the whole row then loses what one entry lacks. Mending costs far less: as
 

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mechdesign import solvers
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.evidence import Multipliers
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._evidence import Multipliers
+from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import SolverError
 from mechdesign.model.problem import Problem
 from mechdesign.model.problem import largest_distortion

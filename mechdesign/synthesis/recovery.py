@@ -8,10 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.costs import distortion
-from mechdesign.certify.exact import exact
-from mechdesign.certify.privacy import check
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._costs import distortion
+from mechdesign.certify._exact import exact
+from mechdesign.certify._privacy import check
 from mechdesign.base._errors import SolverError
 from mechdesign.model.channel import EXPONENT
 from mechdesign.solvers.contract import Status

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.evidence import PairMultipliers
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._evidence import PairMultipliers
 from mechdesign.model.problem import Problem
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.exponents import VACUOUS

@@ -12,7 +12,7 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mechdesign.certify.exact import exact
+from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import ReadOnlyMapping
 from mechdesign.solvers.contract import Options

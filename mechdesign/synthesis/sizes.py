@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 
 from mechdesign.base import _warnings as warned
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
 from mechdesign.base._errors import SizeWarning
 from mechdesign.base._errors import TooLargeError
 from mechdesign.model.domain import Domain

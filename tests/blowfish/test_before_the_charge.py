@@ -14,7 +14,7 @@ import mechdesign as md
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.policy import Policy
 from mechdesign.blowfish.scaling import scaled
-from mechdesign.certify.exact import nearest
+from mechdesign.certify._exact import nearest
 from mechdesign.cli import main
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.discrete import LARGEST_VALUE

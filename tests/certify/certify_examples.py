@@ -8,11 +8,11 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.evidence import FloorMultipliers
-from mechdesign.certify.evidence import Multipliers
-from mechdesign.certify.evidence import PairMultipliers
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._evidence import FloorMultipliers
+from mechdesign.certify._evidence import Multipliers
+from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._stated import Stated
 
 ONE = 2**62
 

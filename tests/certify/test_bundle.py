@@ -22,21 +22,21 @@ import pytest
 from certify_examples import line
 
 from mechdesign.certify import _archive
-from mechdesign.certify import bundle
-from mechdesign.certify.bundle import CERTIFICATE
-from mechdesign.certify.bundle import CHANNEL
-from mechdesign.certify.bundle import DUAL
-from mechdesign.certify.bundle import encode
-from mechdesign.certify.bundle import inspect
-from mechdesign.certify.bundle import read
-from mechdesign.certify.bundle import read_channel
-from mechdesign.certify.bundle import write
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.evidence import FloorMultipliers
-from mechdesign.certify.evidence import PairMultipliers
-from mechdesign.certify.table import exact_lines
-from mechdesign.certify.verify import verify
+from mechdesign.certify import _bundle as bundle
+from mechdesign.certify._bundle import CERTIFICATE
+from mechdesign.certify._bundle import CHANNEL
+from mechdesign.certify._bundle import DUAL
+from mechdesign.certify._bundle import encode
+from mechdesign.certify._bundle import inspect
+from mechdesign.certify._bundle import read
+from mechdesign.certify._bundle import read_channel
+from mechdesign.certify._bundle import write
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._evidence import FloorMultipliers
+from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._table import exact_lines
+from mechdesign.certify._verify import verify
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
@@ -707,7 +707,7 @@ def test_a_kill_at_every_step(tmp_path: Path) -> None:
     script = textwrap.dedent(
         """
         import os, pathlib, sys
-        from mechdesign.certify.bundle import write
+        from mechdesign.certify._bundle import write
         root = pathlib.Path(sys.argv[1])
         old, new = ({p.name: p.read_bytes() for p in (root / "sets" / s).iterdir()} for s in ("old", "new"))
         def die_at(last):
@@ -760,7 +760,7 @@ def test_a_real_kill(tmp_path: Path, seed: int) -> None:
     script = textwrap.dedent(
         """
         import pathlib, sys
-        from mechdesign.certify.bundle import write
+        from mechdesign.certify._bundle import write
         root = pathlib.Path(sys.argv[1])
         sets = [{p.name: p.read_bytes() for p in (root / s).iterdir()} for s in ("old", "new")]
         write(root / "set", sets[0])

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.certify import costs
-from mechdesign.certify.bracket import lower_bound
-from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.evidence import Multipliers
-from mechdesign.certify.evidence import PairMultipliers
-from mechdesign.certify.exact import exact
-from mechdesign.certify.stated import Stated
+from mechdesign.certify import _costs as costs
+from mechdesign.certify._bracket import lower_bound
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._evidence import Multipliers
+from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._exact import exact
+from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import CertificateError
 
 ONE = 2**62

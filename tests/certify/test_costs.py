@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.certify import costs
-from mechdesign.certify.costs import cost_per_secret
-from mechdesign.certify.costs import distortion
-from mechdesign.certify.costs import expected_cost
-from mechdesign.certify.costs import forbidden_answer
-from mechdesign.certify.costs import worst_cost
+from mechdesign.certify import _costs as costs
+from mechdesign.certify._costs import cost_per_secret
+from mechdesign.certify._costs import distortion
+from mechdesign.certify._costs import expected_cost
+from mechdesign.certify._costs import forbidden_answer
+from mechdesign.certify._costs import worst_cost
 
 # Ties, zeros, numbers one step apart, subnormals and the largest floats.
 floats = st.one_of(

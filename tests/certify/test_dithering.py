@@ -9,19 +9,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.dithering import CHEBYSHEV
-from mechdesign.certify.dithering import EUCLIDEAN
-from mechdesign.certify.dithering import MANHATTAN
-from mechdesign.certify.dithering import Dithered
-from mechdesign.certify.dithering import Slope
-from mechdesign.certify.dithering import _rounded_up
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.evidence import FloorMultipliers
-from mechdesign.certify.evidence import Multipliers
-from mechdesign.certify.evidence import PairMultipliers
-from mechdesign.certify.exact import printed
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._dithering import CHEBYSHEV
+from mechdesign.certify._dithering import EUCLIDEAN
+from mechdesign.certify._dithering import MANHATTAN
+from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._dithering import Slope
+from mechdesign.certify._dithering import _rounded_up
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._evidence import FloorMultipliers
+from mechdesign.certify._evidence import Multipliers
+from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._exact import printed
+from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
 

@@ -15,22 +15,22 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_bracket import cases, exact_bound
 
-from mechdesign.certify import bracket
-from mechdesign.certify.bracket import _constant
-from mechdesign.certify.bracket import _floor_terms
-from mechdesign.certify.bracket import _growth
-from mechdesign.certify.bracket import _pair_terms
-from mechdesign.certify.bracket import _sums
-from mechdesign.certify.bracket import lower_bound
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.evidence import FloorMultipliers
-from mechdesign.certify.evidence import Multipliers
-from mechdesign.certify.evidence import PairMultipliers
-from mechdesign.certify.exact import nearest
-from mechdesign.certify.stated import Stated
+from mechdesign.certify import _bracket as bracket
+from mechdesign.certify._bracket import _constant
+from mechdesign.certify._bracket import _floor_terms
+from mechdesign.certify._bracket import _growth
+from mechdesign.certify._bracket import _pair_terms
+from mechdesign.certify._bracket import _sums
+from mechdesign.certify._bracket import lower_bound
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._evidence import FloorMultipliers
+from mechdesign.certify._evidence import Multipliers
+from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._exact import nearest
+from mechdesign.certify._stated import Stated
 
 ONE = 2**62
 

@@ -14,10 +14,10 @@ import pytest
 import mechdesign as md
 from mechdesign.blowfish.numbers import root_up
 from mechdesign.certify import second_verifier
-from mechdesign.certify.exact import float_down
-from mechdesign.certify.exact import float_up
-from mechdesign.certify.exact import is_flushing
-from mechdesign.certify.exact import printed
+from mechdesign.certify._exact import float_down
+from mechdesign.certify._exact import float_up
+from mechdesign.certify._exact import is_flushing
+from mechdesign.certify._exact import printed
 from mechdesign.leakage.numbers import rounded_down
 from mechdesign.leakage.numbers import rounded_up
 from mechdesign.model._written import _floor

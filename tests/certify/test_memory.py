@@ -16,21 +16,21 @@ from click.testing import CliRunner
 from test_second_verifier import put, refused, whole
 
 import mechdesign as md
-from mechdesign.certify import bundle
-from mechdesign.certify import memory
+from mechdesign.certify import _bundle as bundle
+from mechdesign.certify import _memory as memory
 from mechdesign.certify import second_verifier
 from mechdesign.certify.__main__ import main as kernel
 from mechdesign.certify._archive import unpack
-from mechdesign.certify.bundle import CERTIFICATE
-from mechdesign.certify.bundle import CHANNEL
-from mechdesign.certify.bundle import DUAL
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.evidence import Multipliers
-from mechdesign.certify.evidence import PairMultipliers
-from mechdesign.certify.stated import Stated
-from mechdesign.certify.verify import prove
-from mechdesign.certify.verify import verify
+from mechdesign.certify._bundle import CERTIFICATE
+from mechdesign.certify._bundle import CHANNEL
+from mechdesign.certify._bundle import DUAL
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._evidence import Multipliers
+from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._stated import Stated
+from mechdesign.certify._verify import prove
+from mechdesign.certify._verify import verify
 from mechdesign.cli import main as command
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError

@@ -12,21 +12,21 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.certify import bundle
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import RatioBound
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.evidence import FloorMultipliers
-from mechdesign.certify.evidence import Multipliers
-from mechdesign.certify.evidence import PairMultipliers
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exponential import ln_lower
-from mechdesign.certify.privacy import check
-from mechdesign.certify.privacy import realised
-from mechdesign.certify.stated import Stated
-from mechdesign.certify.verify import verify
+from mechdesign.certify import _bundle as bundle
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import RatioBound
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._evidence import FloorMultipliers
+from mechdesign.certify._evidence import Multipliers
+from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exponential import ln_lower
+from mechdesign.certify._privacy import check
+from mechdesign.certify._privacy import realised
+from mechdesign.certify._stated import Stated
+from mechdesign.certify._verify import verify
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
 

@@ -11,15 +11,15 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.certify import privacy
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.claims import RatioBound
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import float_up
-from mechdesign.certify.exponential import ln_upper
-from mechdesign.certify.privacy import check
-from mechdesign.certify.privacy import realised
+from mechdesign.certify import _privacy as privacy
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._claims import RatioBound
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import float_up
+from mechdesign.certify._exponential import ln_upper
+from mechdesign.certify._privacy import check
+from mechdesign.certify._privacy import realised
 from mechdesign.base._errors import InputError
 
 CAREFUL = decimal.Context(prec=150, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)

@@ -12,15 +12,15 @@ import numpy as np
 import pytest
 from certify_examples import line
 
-from mechdesign.certify import bundle
+from mechdesign.certify import _bundle as bundle
 from mechdesign.certify import second_verifier
-from mechdesign.certify.bundle import CERTIFICATE
-from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.revealed import revealed
-from mechdesign.certify.stated import Stated
-from mechdesign.certify.verify import verify
+from mechdesign.certify._bundle import CERTIFICATE
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._revealed import revealed
+from mechdesign.certify._stated import Stated
+from mechdesign.certify._verify import verify
 from mechdesign.base._errors import CertificateError
 
 ONE = 2**62

@@ -10,12 +10,12 @@ import pytest
 from certify_examples import line
 from test_second_verifier import put, refused, repair, whole, with_array
 
-from mechdesign.certify import exact
-from mechdesign.certify import privacy
-from mechdesign.certify.bundle import CHANNEL
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.verify import verify
+from mechdesign.certify import _exact as exact
+from mechdesign.certify import _privacy as privacy
+from mechdesign.certify._bundle import CHANNEL
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._verify import verify
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._arrays import as_floats
 from mechdesign.base._arrays import as_nonnegative

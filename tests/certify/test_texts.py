@@ -13,19 +13,19 @@ from test_second_verifier import line, put, repair, whole
 
 from mechdesign.certify import __main__
 from mechdesign.certify import _archive
-from mechdesign.certify import bundle
+from mechdesign.certify import _bundle as bundle
 from mechdesign.certify import second_verifier
-from mechdesign.certify.bundle import CHANNEL
-from mechdesign.certify.bundle import TABLE
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.table import exact_lines
-from mechdesign.certify.texts import csv_text
-from mechdesign.certify.texts import escape
-from mechdesign.certify.texts import from_cell
-from mechdesign.certify.texts import require_plain
-from mechdesign.certify.texts import require_plain_texts
-from mechdesign.certify.texts import to_cell
-from mechdesign.certify.verify import verify
+from mechdesign.certify._bundle import CHANNEL
+from mechdesign.certify._bundle import TABLE
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._table import exact_lines
+from mechdesign.certify._texts import csv_text
+from mechdesign.certify._texts import escape
+from mechdesign.certify._texts import from_cell
+from mechdesign.certify._texts import require_plain
+from mechdesign.certify._texts import require_plain_texts
+from mechdesign.certify._texts import to_cell
+from mechdesign.certify._verify import verify
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
 

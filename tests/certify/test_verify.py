@@ -15,16 +15,16 @@ from certify_examples import line
 
 import mechdesign.certify
 from mechdesign.certify import _archive
-from mechdesign.certify import bundle
-from mechdesign.certify.bundle import CERTIFICATE
-from mechdesign.certify.bundle import CHANNEL
-from mechdesign.certify.bundle import DUAL
-from mechdesign.certify.bundle import encode
-from mechdesign.certify.bundle import read
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.stated import Stated
-from mechdesign.certify.verify import verify
+from mechdesign.certify import _bundle as bundle
+from mechdesign.certify._bundle import CERTIFICATE
+from mechdesign.certify._bundle import CHANNEL
+from mechdesign.certify._bundle import DUAL
+from mechdesign.certify._bundle import encode
+from mechdesign.certify._bundle import read
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._stated import Stated
+from mechdesign.certify._verify import verify
 from mechdesign.base._errors import CertificateError
 
 WHOLE = {

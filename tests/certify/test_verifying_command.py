@@ -11,11 +11,11 @@ from certify_examples import line
 from test_verify import FILES, OLD, put, repair
 
 from mechdesign.certify.__main__ import main
-from mechdesign.certify.bundle import encode
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.stated import Stated
-from mechdesign.certify.table import exact_lines
+from mechdesign.certify._bundle import encode
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._stated import Stated
+from mechdesign.certify._table import exact_lines
 
 USAGE = "usage: python -m mechdesign.certify DIR [--memory GIB]\n"
 

@@ -134,7 +134,7 @@ def test_exit_code_1_says_that_a_verification_failed_and_nothing_else(monkeypatc
     def fail(*_):
         raise raised
 
-    monkeypatch.setattr("mechdesign.certify.bundle.inspect", fail)
+    monkeypatch.setattr("mechdesign.certify._bundle.inspect", fail)
     monkeypatch.setattr("mechdesign.cli.streams.divert", lambda _: None)
     monkeypatch.setattr("mechdesign.export.folders.require_design", lambda _: None)
     result = run("verify", "anything")

@@ -12,7 +12,7 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign.certify import second_verifier
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._stated import Stated
 
 STREET = """
 title = "A street"

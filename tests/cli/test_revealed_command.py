@@ -13,7 +13,7 @@ import mechdesign as md
 from mechdesign import saving
 from mechdesign import spec
 from mechdesign import sweep
-from mechdesign.certify import bundle
+from mechdesign.certify import _bundle as bundle
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import RevealedWarning
 from mechdesign.base._errors import SpecificationError

@@ -15,7 +15,7 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.certify import bundle
+from mechdesign.certify import _bundle as bundle
 from mechdesign.cli import console
 from mechdesign.data.channels import read_labelled
 from mechdesign.data.states import read_states

@@ -14,9 +14,9 @@ import numpy as np
 import pytest
 from cli_examples import command, run
 
-from mechdesign.certify import evidence
-from mechdesign.certify import bundle
-from mechdesign.certify.certificate import certify
+from mechdesign.certify import _evidence as evidence
+from mechdesign.certify import _bundle as bundle
+from mechdesign.certify._certificate import certify
 
 
 def test_verify_as_json(made):

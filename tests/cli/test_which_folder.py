@@ -179,7 +179,7 @@ def test_what_is_said_is_of_the_files_that_were_proved(monkeypatch):
     assert run("design", "s.toml", "-o", "once", "--no-report").exit_code == 0
     first = run("verify", "once").stdout
     Path("other.toml").write_text(SPECIFICATION.replace("epsilon = 0.7", "epsilon = 0.001"))
-    from mechdesign.certify import verify
+    from mechdesign.certify import _verify as verify
 
     before = verify.prove
 
@@ -187,5 +187,5 @@ def test_what_is_said_is_of_the_files_that_were_proved(monkeypatch):
         assert run("design", "other.toml", "-o", "once", "--no-report", "--overwrite").exit_code == 0
         return before(found, memory)
 
-    monkeypatch.setattr("mechdesign.certify.verify.prove", replaced)
+    monkeypatch.setattr("mechdesign.certify._verify.prove", replaced)
     assert run("verify", "once").stdout == first

@@ -13,7 +13,7 @@ import pytest
 import mechdesign as md
 from mechdesign import saving
 from mechdesign.base._atomic import write_file
-from mechdesign.certify import bundle
+from mechdesign.certify import _bundle as bundle
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError

@@ -16,13 +16,13 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.certify import privacy
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exponential import exp_lower
-from mechdesign.certify.stated import Stated
+from mechdesign.certify import _privacy as privacy
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exponential import exp_lower
+from mechdesign.certify._stated import Stated
 from mechdesign.formats import FORMATS
 from mechdesign.formats.format import Exported
 from mechdesign.model.channel import EXPONENT

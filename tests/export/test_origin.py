@@ -12,8 +12,8 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.certify import evidence
-from mechdesign.certify import bundle
+from mechdesign.certify import _evidence as evidence
+from mechdesign.certify import _bundle as bundle
 from mechdesign.data.digest import file_digest
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError

@@ -17,8 +17,8 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign import spec
-from mechdesign.certify import bundle
-from mechdesign.certify.stated import Stated
+from mechdesign.certify import _bundle as bundle
+from mechdesign.certify._stated import Stated
 from mechdesign.cli import main
 from mechdesign.data.tables import Distance
 from mechdesign.data.tables import GraphTable

@@ -12,8 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.certify.privacy import check
-from mechdesign.certify.privacy import realised
+from mechdesign.certify._privacy import check
+from mechdesign.certify._privacy import realised
 from mechdesign.base._errors import InputError
 from mechdesign.policy import metrics
 

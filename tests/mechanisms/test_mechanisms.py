@@ -14,9 +14,9 @@ from policy_examples import ANSWERS, states, under
 from scipy import integrate, stats
 
 import mechdesign as md
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.privacy import check
-from mechdesign.certify.privacy import realised
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._privacy import check
+from mechdesign.certify._privacy import realised
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
 from mechdesign.geometry.diagrams import nearest

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.certify.bundle import read
+from mechdesign.certify._bundle import read
 from mechdesign.base._errors import InputError
 from mechdesign.export.description import domain_of
 from mechdesign.formats import FORMATS

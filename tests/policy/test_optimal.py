@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.certify.certificate import certify
+from mechdesign.certify._certificate import certify
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from trace_examples import ANSWERS, FIGURE_3B, ring, strip
 
 import mechdesign as md
-from mechdesign.certify.exact import printed
+from mechdesign.certify._exact import printed
 from mechdesign.base._errors import InputError
 from mechdesign.release.trace import Trace
 from mechdesign.release.adversarial import adversarial_level

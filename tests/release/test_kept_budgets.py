@@ -22,7 +22,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._errors import LedgerError
 from mechdesign.base._errors import TraceError
 from mechdesign.release.trace import Trace
-from mechdesign.certify import certificate
+from mechdesign.certify import _certificate as certificate
 from mechdesign.release import stage as stages
 
 # Libraries have threads of their own, which take no part here.

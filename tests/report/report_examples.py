@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.evidence import Evidence
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._evidence import Evidence
 from mechdesign.model import distances
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.channel import Channel

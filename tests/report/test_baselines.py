@@ -8,7 +8,7 @@ import pytest
 from report_examples import city
 
 import mechdesign as md
-from mechdesign.certify import privacy
+from mechdesign.certify import _privacy as privacy
 from mechdesign.report.baselines import baselines
 from mechdesign.report.baselines import exponential
 from mechdesign.report.baselines import reference_costs

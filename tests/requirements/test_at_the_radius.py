@@ -17,7 +17,7 @@ import pytest
 import mechdesign as md
 from mechdesign import graphs
 from mechdesign import spec
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import GraphWarning
 from mechdesign.base._errors import InputError
 

@@ -17,12 +17,12 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.certify import bundle
-from mechdesign.certify.certificate import certify
-from mechdesign.certify.dithering import Dithered
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.exact import exact
-from mechdesign.certify.stated import Stated
+from mechdesign.certify import _bundle as bundle
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._exact import exact
+from mechdesign.certify._stated import Stated
 from mechdesign.cli import main
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError

@@ -13,7 +13,7 @@ from scipy.optimize import linprog
 import mechdesign as md
 from mechdesign import saving
 from mechdesign import spec
-from mechdesign.certify import bundle
+from mechdesign.certify import _bundle as bundle
 from mechdesign.cli import main
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InfeasibleError

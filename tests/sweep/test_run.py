@@ -11,7 +11,7 @@ from sweep_examples import LISTS, TABLES, sweep, values
 
 import mechdesign as md
 import mechdesign.base._atomic
-from mechdesign.certify import bundle
+from mechdesign.certify import _bundle as bundle
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import RecordsError
 from mechdesign.records.row import State

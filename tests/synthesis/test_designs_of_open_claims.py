@@ -13,9 +13,9 @@ from scipy.optimize import linprog
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import PriorWarning

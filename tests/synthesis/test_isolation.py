@@ -15,10 +15,10 @@ import pytest
 
 import mechdesign as md
 from mechdesign.certify import second_verifier
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import RatioBound
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import RatioBound
+from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import RevealedWarning
 from mechdesign.model.disclosure import disclosed
@@ -270,5 +270,5 @@ def test_the_checks_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("mechdesign.model.ties.untied", nobody)
     with pytest.warns(RevealedWarning, match="6 of 6"):
         md.design(problem())
-    monkeypatch.setattr("mechdesign.certify.revealed.revealed", lambda _: ())
+    monkeypatch.setattr("mechdesign.certify._revealed.revealed", lambda _: ())
     assert md.design(problem()).certificate.revealed == ()

@@ -12,7 +12,7 @@ from oracle import least_cost
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.certify.certificate import certify
+from mechdesign.certify._certificate import certify
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError

@@ -15,7 +15,7 @@ from oracle import least_cost
 import mechdesign as md
 from mechdesign import saving
 from mechdesign.certify import second_verifier
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MetricWarning

@@ -7,8 +7,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign import solvers
-from mechdesign.certify.bracket import lower_bound
-from mechdesign.certify.evidence import Evidence
+from mechdesign.certify._bracket import lower_bound
+from mechdesign.certify._evidence import Evidence
 from mechdesign.model.channel import EXPONENT
 from mechdesign.solvers.contract import Answer
 from mechdesign.solvers.contract import Options

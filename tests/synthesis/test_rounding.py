@@ -6,10 +6,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.costs import distortion
-from mechdesign.certify.privacy import check
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._costs import distortion
+from mechdesign.certify._privacy import check
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.rounding import _apportion
 from mechdesign.synthesis.rounding import round_channel

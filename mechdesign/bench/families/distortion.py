@@ -7,7 +7,7 @@ from decimal import Decimal
 from mechdesign.bench.families.family import Family
 from mechdesign.bench.families.family import prior_on
 from mechdesign.bench.families.family import square
-from mechdesign.certify.exact import float_down
+from mechdesign.certify._exact import float_down
 from mechdesign.model import distances
 from mechdesign.model.problem import Problem
 from mechdesign.model.problem import largest_distortion

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mechdesign.bench.families.family import Family
 from mechdesign.bench.families.family import prior_on
 from mechdesign.bench.families.family import square
-from mechdesign.certify.exact import float_down
+from mechdesign.certify._exact import float_down
 from mechdesign.model import distances
 from mechdesign.model.problem import Problem
 from mechdesign.model.problem import largest_distortion

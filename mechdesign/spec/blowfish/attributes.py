@@ -16,9 +16,9 @@ import numpy as np
 
 from mechdesign.blowfish.domain import Attribute
 from mechdesign.blowfish.domain import Domain
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.exact import nearest
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._exact import nearest
 from mechdesign.data.forms import cell
 from mechdesign.data.layout import composed
 from mechdesign.data.tables import Raw

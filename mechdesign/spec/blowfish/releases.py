@@ -12,7 +12,7 @@ from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.workload import Workload
 from mechdesign.blowfish.workload import as_workload
 from mechdesign.blowfish.workload import marginals
-from mechdesign.certify.exact import exact_text
+from mechdesign.certify._exact import exact_text
 from mechdesign.data.matrices import read_matrix
 from mechdesign.data.tables import MatrixFile
 from mechdesign.data.tables import Raw

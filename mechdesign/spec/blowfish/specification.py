@@ -58,8 +58,8 @@ from mechdesign.blowfish.publication import Publication
 from mechdesign.blowfish.publication import named_quantiles
 from mechdesign.blowfish.publication import named_ranges
 from mechdesign.blowfish.workload import as_workload
-from mechdesign.certify.texts import require_plain
-from mechdesign.certify.texts import require_plain_texts
+from mechdesign.certify._texts import require_plain
+from mechdesign.certify._texts import require_plain_texts
 from mechdesign.base._values import cached_property
 from mechdesign.data.tables import Raw
 from mechdesign.data.tables import Table

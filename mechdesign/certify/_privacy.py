@@ -28,12 +28,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.claims import RatioBound
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import float_up
-from mechdesign.certify.exponential import ln_upper
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._claims import RatioBound
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import float_up
+from mechdesign.certify._exponential import ln_upper
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
 from mechdesign.base._machine import count_processors

@@ -14,10 +14,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.evidence import Evidence
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._evidence import Evidence
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import VerifierMemoryError
 from mechdesign.base._machine import limited_memory
@@ -70,7 +70,7 @@ def require_room(needed: int, allowed: int, what: str) -> None:
     if needed > allowed:
         raise VerifierMemoryError(
             f"{what} would take about {needed / _GIB:.3g} GiB of memory, and {allowed / _GIB:.3g} are allowed; nothing "
-            "was computed. If you trust where the files come from, allow more: memory= of mechdesign.certify.verify.verify, or "
+            "was computed. If you trust where the files come from, allow more: memory= of mechdesign.certify._verify.verify, or "
             "--memory of the command, in GiB"
         )
 

@@ -27,14 +27,14 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.certify.claims import Claim
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.dithering import Dithered
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.evidence import FloorMultipliers
-from mechdesign.certify.evidence import PairMultipliers
-from mechdesign.certify.exact import nearest
+from mechdesign.certify._claims import Claim
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._evidence import FloorMultipliers
+from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._exact import nearest
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

@@ -12,21 +12,21 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.certify import bracket
-from mechdesign.certify import costs
-from mechdesign.certify import privacy
-from mechdesign.certify.claims import Claim
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.dithering import Dithered
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.exact import float_down
-from mechdesign.certify.exact import float_up
-from mechdesign.certify.exact import printed
-from mechdesign.certify.exact import text_up
-from mechdesign.certify.revealed import revealed
-from mechdesign.certify.stated import FORMS
+from mechdesign.certify import _bracket as bracket
+from mechdesign.certify import _costs as costs
+from mechdesign.certify import _privacy as privacy
+from mechdesign.certify._claims import Claim
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._exact import float_down
+from mechdesign.certify._exact import float_up
+from mechdesign.certify._exact import printed
+from mechdesign.certify._exact import text_up
+from mechdesign.certify._revealed import revealed
+from mechdesign.certify._stated import FORMS
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._check import require_kind
 

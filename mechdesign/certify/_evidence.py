@@ -6,11 +6,11 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.certify.claims import Claim
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.dithering import Dithered
-from mechdesign.certify.stated import Stated
+from mechdesign.certify._claims import Claim
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

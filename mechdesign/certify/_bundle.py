@@ -4,21 +4,21 @@ A set is a folder with these files:
 
 - ``channel.npz``: ``numerators`` (n, m) int64, ``exponent`` () int64, ``prior`` (n,) and ``cost`` (n, m) float64,
   infinite where an answer is forbidden, for requirement i the arrays of its statement, such as
-  ``requirement_i_distance`` (see `mechdesign.certify.stated`), and arrays that a caller adds, such as labels.
+  ``requirement_i_distance`` (see `mechdesign.certify._stated`), and arrays that a caller adds, such as labels.
 - ``dual.npz``, where there are multipliers: for requirement i the sparse ``requirement_i_sources``, ``_targets``,
   ``_observables`` (int32) and ``_values`` (float64), or ``_estimates``, ``_observables`` and ``_values``; and
   ``weights`` (n,), where the worst cost has weights.
 - ``certificate.json``: schema, objective, requirements with their exact numbers as texts (and, for claims in the open,
   ``name`` and, above 0, ``part``), the certificate, metadata of the caller, the SHA-256 of every other file and of
   every array, and ``digest``, the SHA-256 of the canonical JSON (sorted keys, no spaces, ASCII) of all the rest.
-- ``channel.csv``, where the caller adds it: the channel as a table of exact decimals, see `mechdesign.certify.table`;
+- ``channel.csv``, where the caller adds it: the channel as a table of exact decimals, see `mechdesign.certify._table`;
   and any further files that the caller lists, such as ``report.html``.
 
 The schema is ``mechdesign-certificate/1`` as long as all requirements are metric, threshold, graph or distortion
 privacy, and ``mechdesign-certificate/2`` where claims stand in the open, which readers of the first cannot prove.
 
 Digests tell an interrupted export or an accident from a whole set. They are no signature: that the numbers are true
-follows only from recomputing them, which `mechdesign.certify.verify` does.
+follows only from recomputing them, which `mechdesign.certify._verify` does.
 """
 
 from __future__ import annotations
@@ -45,23 +45,23 @@ from mechdesign.certify._archive import digest
 from mechdesign.certify._archive import pack
 from mechdesign.certify._archive import plain
 from mechdesign.certify._archive import unpack
-from mechdesign.certify.certificate import Certificate
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.evidence import Evidence
-from mechdesign.certify.evidence import FloorMultipliers
-from mechdesign.certify.evidence import Multipliers
-from mechdesign.certify.evidence import PairMultipliers
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.exact import printed
-from mechdesign.certify.memory import MEMORY_GIB
-from mechdesign.certify.memory import as_bytes
-from mechdesign.certify.memory import reading
-from mechdesign.certify.memory import require_room
-from mechdesign.certify.stated import ARRAYS
-from mechdesign.certify.stated import FORMS
-from mechdesign.certify.stated import Stated
-from mechdesign.certify.texts import require_plain_texts
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._evidence import FloorMultipliers
+from mechdesign.certify._evidence import Multipliers
+from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._exact import printed
+from mechdesign.certify._memory import MEMORY_GIB
+from mechdesign.certify._memory import as_bytes
+from mechdesign.certify._memory import reading
+from mechdesign.certify._memory import require_room
+from mechdesign.certify._stated import ARRAYS
+from mechdesign.certify._stated import FORMS
+from mechdesign.certify._stated import Stated
+from mechdesign.certify._texts import require_plain_texts
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import UnverifiedError
@@ -148,7 +148,7 @@ def encode(
     `metadata` is any JSON object, `arrays` are further arrays of ``channel.npz`` (numbers, truth values or texts), and
     `files` further files of the set. Raises `CertificateError` when the certificate does not hold, and `InputError` for
     names that are taken or malformed, for values that the files cannot hold, and for texts that hide what they are:
-    see `mechdesign.certify.texts.require_plain`. Texts of `metadata`, but no names, may have several lines.
+    see `mechdesign.certify._texts.require_plain`. Texts of `metadata`, but no names, may have several lines.
     """
     certificate.require()
     require_plain_texts(metadata or {}, "metadata", lines=True)

@@ -3,9 +3,9 @@
 A bound on pairs is either an `ExponentBound`, with factors exp(ε·w), or a `RatioBound`, with factors that are rational
 numbers. Both are a `PairBound`: ordered pairs of secrets, and for each of them a factor that can be enclosed from below
 (to decide whether a channel is private) and from above (to prove a lower bound of the cost). A `Floor` bounds the
-expected error of the best attack from below. `Dithered`, in `mechdesign.certify.dithering`, is about all points between
+expected error of the best attack from below. `Dithered`, in `mechdesign.certify._dithering`, is about all points between
 secrets that are the corners of a grid. Proofs need no more than these; how requirements are written down, so that
-they come to one of these, is in `mechdesign.certify.stated`.
+they come to one of these, is in `mechdesign.certify._stated`.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.certify.dithering import Dithered
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.exact import nearest
-from mechdesign.certify.exponential import SHIFT
-from mechdesign.certify.exponential import exp_lower
-from mechdesign.certify.exponential import exp_upper
-from mechdesign.certify.exponential import ln_lower
+from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._exact import nearest
+from mechdesign.certify._exponential import SHIFT
+from mechdesign.certify._exponential import exp_lower
+from mechdesign.certify._exponential import exp_upper
+from mechdesign.certify._exponential import ln_lower
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

@@ -24,11 +24,11 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechdesign.certify.exact import exact
-from mechdesign.certify.exact import exact_text
-from mechdesign.certify.exact import least_float
-from mechdesign.certify.exact import nearest
-from mechdesign.certify.exact import printed
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._exact import least_float
+from mechdesign.certify._exact import nearest
+from mechdesign.certify._exact import printed
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

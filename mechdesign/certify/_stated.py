@@ -29,15 +29,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify.claims import Claim
-from mechdesign.certify.claims import ExponentBound
-from mechdesign.certify.claims import Floor
-from mechdesign.certify.claims import PairBound
-from mechdesign.certify.claims import RatioBound
-from mechdesign.certify.claims import pairs
-from mechdesign.certify.claims import square
-from mechdesign.certify.dithering import Dithered
-from mechdesign.certify.exact import exact
+from mechdesign.certify._claims import Claim
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._claims import RatioBound
+from mechdesign.certify._claims import pairs
+from mechdesign.certify._claims import square
+from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
