@@ -5,7 +5,7 @@
     python record_solves.py list
 
 `record` uses the public interface alone: `mechdesign.synthesis.design.design`, and for the ten runs of column generation also the block
-back end, `mechdesign.solvers.block_back_end`. Each case runs in a process of its own, with one BLAS thread and one
+back end, `mechdesign.solve._solve.block_back_end`. Each case runs in a process of its own, with one BLAS thread and one
 thread of the solver. `compare` without `--loose` asks for equal numbers, to the last bit, and is for two records of one
 machine with the same libraries. `--loose` is for other processors and other BLAS libraries: there, iteration counts may
 differ by `ITERATIONS`, working sets by `WORKING_SET`, and brackets must hold the same optimum.
@@ -397,7 +397,7 @@ def _block_program(make: Callable[[], Any]) -> Any:
     """Return the block program of a problem without ties, zero distances or infinite costs."""
     import numpy as np
 
-    for name in ("mechdesign.programs.block_angular", "mechdesign.solve.programs", "mechdesign.solve"):
+    for name in ("mechdesign.solve._block_angular", "mechdesign.solve.programs", "mechdesign.solve"):
         try:
             module = importlib.import_module(name)
             if hasattr(module, "BlockProgram"):
@@ -420,7 +420,7 @@ def _generated(
     import numpy as np
 
     try:
-        solvers = importlib.import_module("mechdesign.solvers")
+        solvers = importlib.import_module("mechdesign.solve._solve")
     except ImportError:
         solvers = importlib.import_module("mechdesign.solve")
     program, trace = _block_program(make), Trace(stop_at)

@@ -17,9 +17,9 @@ import numpy as np
 import scipy.sparse as sparse
 
 import mechdesign as md
-from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers import solve
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._contract import Options
+from mechdesign.solve._solve import solve
 
 SOLVERS = (
     *("highs", "highs-simplex", "highs-ipx", "highs-pdlp", "scipy", "scipy-ds", "scipy-ipm"),

@@ -9,7 +9,7 @@ import pytest
 import mechdesign
 
 # They import packages that are optional.
-OPTIONAL = ("mechdesign.solvers.ipm.kernels.torch", "mechdesign.solvers.ipm.kernels.accelerator")
+OPTIONAL = ("mechdesign.solve._blocks.kernels.torch", "mechdesign.solve._blocks.kernels.accelerator")
 
 
 def modules():

@@ -15,9 +15,9 @@ import mechdesign as md
 from mechdesign.base import _atomic as atomic
 from mechdesign.base import _interrupts as interrupts
 from mechdesign.model.distances import euclidean
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.ipm.parallel import LateError
-from mechdesign.solvers.ipm.parallel import Workers
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks.parallel import LateError
+from mechdesign.solve._blocks.parallel import Workers
 
 pytestmark = pytest.mark.slow
 

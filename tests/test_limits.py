@@ -13,7 +13,7 @@ from mechdesign.certify import _memory as memory
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._machine import free_memory
 from mechdesign.base._machine import limited_memory
-from mechdesign.solvers.ipm.memory import allowed_memory
+from mechdesign.solve._blocks.memory import allowed_memory
 
 resource = pytest.importorskip("resource")
 GIB, PAGE = 2**30, os.sysconf("SC_PAGE_SIZE")

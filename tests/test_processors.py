@@ -13,8 +13,8 @@ from mechdesign.base import _machine as control_groups
 from mechdesign.base import _machine as processors
 from mechdesign.certify import _privacy as privacy
 from mechdesign.base._errors import SolverError
-from mechdesign.solvers.ipm.parallel import Workers
-from mechdesign.solvers.ipm.parallel import single_threaded
+from mechdesign.solve._blocks.parallel import Workers
+from mechdesign.solve._blocks.parallel import single_threaded
 
 
 def without_threads(monkeypatch, after: int = 0) -> None:

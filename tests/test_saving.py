@@ -16,7 +16,7 @@ from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import ReportError
 from mechdesign.model.origin import Origin
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Status
 from mechdesign.spec.blowfish.specification import parse as parse_table
 from mechdesign.synthesis.summary import SolveSummary
 

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 import mechdesign as md
 from figures.experiments import Experiment, Row
-from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers import solve
-from mechdesign.solvers.contract import Options
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._solve import solve
+from mechdesign.solve._contract import Options
 
 __all__ = ["APPROXIMATION", "EXPERIMENTS", "SCENARIO_1", "SCENARIO_2", "SCENARIO_3", "informed", "town", "users"]
 

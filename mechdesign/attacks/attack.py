@@ -28,10 +28,10 @@ from mechdesign.base._errors import SolverInterruptedError
 from mechdesign.base._errors import TimeLimitError
 from mechdesign.model.channel import Channel
 from mechdesign.model.prior import Prior
-from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers import solve
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
+from mechdesign.solve._solve import solve
 from mechdesign.base._arrays import SUM_TOLERANCE
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

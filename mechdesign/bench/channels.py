@@ -17,11 +17,11 @@ from mechdesign.bench.verdicts import returned
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import SolverError
 from mechdesign.model.problem import Problem
-from mechdesign.solvers.contract import BackEnd
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers import block_back_end
-from mechdesign.solvers.registry import find
-from mechdesign.solvers.measurement import measure
+from mechdesign.solve._contract import BackEnd
+from mechdesign.solve._contract import Status
+from mechdesign.solve._solve import block_back_end
+from mechdesign.solve._registry import find
+from mechdesign.solve._contract import measure
 from mechdesign.synthesis.block_program import BlockReduction
 from mechdesign.synthesis.design import synthesise
 from mechdesign.synthesis.normal import NormalForm

@@ -13,8 +13,8 @@ from mechdesign.bench.ortools import NAME as ORTOOLS_PDLP
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MissingDependencyError
 from mechdesign.base._process import ignore_warnings
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.registry import find
+from mechdesign.solve._contract import Options
+from mechdesign.solve._registry import find
 
 __all__ = ["CONTESTANTS", "TOLERANCE", "Contestant", "chosen", "names"]
 
@@ -31,7 +31,7 @@ class Contestant:
     Attributes:
         solver: Its name in tables and on the command line.
         settings: What sets it apart from others of the same solver.
-        back_end: Its name in `mechdesign.solvers`, or "auto" for all that `mechdesign.synthesis.design.design` does.
+        back_end: Its name in `mechdesign.solve._solve`, or "auto" for all that `mechdesign.synthesis.design.design` does.
         route: "design" (the whole road), "blocks" (the raw block program), or "rows" (the raw linear program).
         extra: Options under the solver's own names.
         vertex: Whether an interior-point method is to end in a vertex.

@@ -16,11 +16,11 @@ from mechdesign.bench.verdicts import SLACK
 from mechdesign.bench.verdicts import Verdict
 from mechdesign.bench.verdicts import claimed
 from mechdesign.leakage.row_pair import row_pair_program
-from mechdesign.programs.fractional import CharnesCooper
-from mechdesign.programs.fractional import charnes_cooper
-from mechdesign.solvers.contract import Answer
-from mechdesign.solvers.contract import BackEnd
-from mechdesign.solvers.registry import find
+from mechdesign.solve._fractional import CharnesCooper
+from mechdesign.solve._fractional import charnes_cooper
+from mechdesign.solve._contract import Answer
+from mechdesign.solve._contract import BackEnd
+from mechdesign.solve._registry import find
 from mechdesign.base._arrays import Floats
 
 __all__ = ["largest_leakage", "phases", "reduced"]

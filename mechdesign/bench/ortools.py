@@ -7,18 +7,18 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers.contract import Answer
-from mechdesign.solvers.contract import BackEnd
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.registry import Solver
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.registry import register
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._contract import Answer
+from mechdesign.solve._contract import BackEnd
+from mechdesign.solve._contract import Options
+from mechdesign.solve._registry import Solver
+from mechdesign.solve._contract import Status
+from mechdesign.solve._registry import register
 
 __all__ = ["NAME"]
 
 NAME = "ortools-pdlp"
-"""What the back end is called in `mechdesign.solvers`, from when this module is imported."""
+"""What the back end is called in `mechdesign.solve._solve`, from when this module is imported."""
 
 
 def _back_end() -> BackEnd:

@@ -24,8 +24,8 @@ from mechdesign.base._errors import TimeLimitError
 from mechdesign.export.folders import require_design
 from mechdesign.model.problem import Problem
 from mechdesign.report.words import attack_measure
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import ProgressCallback
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import ProgressCallback
 from mechdesign.synthesis.certified import Design
 from mechdesign.base._arrays import Floats
 

@@ -31,8 +31,8 @@ if TYPE_CHECKING:
 
     from mechdesign.certify._certificate import Certificate
     from mechdesign.report.words import Measure
-    from mechdesign.solvers.contract import Progress
-    from mechdesign.solvers.contract import ProgressCallback
+    from mechdesign.solve._contract import Progress
+    from mechdesign.solve._contract import ProgressCallback
     from mechdesign.synthesis.certified import Design
 
 __all__ = [

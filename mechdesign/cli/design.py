@@ -33,7 +33,7 @@ from mechdesign.export.files import check_target
 from mechdesign.model.origin import Origin
 from mechdesign.model.places import DEGREES
 from mechdesign.model.places import PLANE
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Status
 from mechdesign.spec.designing import check_solver
 from mechdesign.spec.tables import named
 from mechdesign.synthesis.settings import Rows

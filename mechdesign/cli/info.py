@@ -8,7 +8,7 @@ from importlib.metadata import PackageNotFoundError, version
 
 import click
 
-from mechdesign import solvers
+from mechdesign.solve import _registry as registry
 from mechdesign.cli.console import output
 from mechdesign.cli.console import say_json
 from mechdesign.cli.console import table
@@ -33,9 +33,9 @@ def info(as_json: bool, schema: bool) -> None:
         return
     versions = {"mechdesign": __version__, "Python": platform.python_version()}
     versions |= {name: _version(name) for name in _PACKAGES}
-    found = {solver.name: _version(solver.package) if solver.installed else "" for solver in solvers.available()}
+    found = {solver.name: _version(solver.package) if solver.installed else "" for solver in registry.available()}
     # What cvxpy has installed is known to cvxpy only.
-    if any(solver.package == "cvxpy" and solver.installed for solver in solvers.available()):
+    if any(solver.package == "cvxpy" and solver.installed for solver in registry.available()):
         import cvxpy
 
         installed: list[str] = cvxpy.installed_solvers()  # type: ignore[no-untyped-call]
@@ -50,7 +50,7 @@ def info(as_json: bool, schema: bool) -> None:
         shown.add_row(name, number or "not installed")
     console.print(shown)
     console.print()
-    packages = {solver.name: solver.package for solver in solvers.available()}
+    packages = {solver.name: solver.package for solver in registry.available()}
     shown = table("solver", "by", "version")
     for name, number in found.items():
         shown.add_row(name, packages.get(name, "cvxpy"), number or "not installed")

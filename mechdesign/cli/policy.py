@@ -27,7 +27,7 @@ from mechdesign.export.files import check_writable
 from mechdesign.policy.files import EDGES
 from mechdesign.policy.files import FACTS
 from mechdesign.policy.files import PICTURE
-from mechdesign.solvers.contract import Progress
+from mechdesign.solve._contract import Progress
 
 if TYPE_CHECKING:
     from mechdesign.geometry.hull import SensitivityHull

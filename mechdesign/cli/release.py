@@ -43,7 +43,7 @@ from mechdesign.export.files import ADD_UP
 from mechdesign.export.files import check_no_input_in
 from mechdesign.export.files import check_room
 from mechdesign.export.files import check_writable
-from mechdesign.solvers.contract import Progress
+from mechdesign.solve._contract import Progress
 from mechdesign.spec import examples
 
 if TYPE_CHECKING:

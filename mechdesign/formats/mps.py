@@ -12,8 +12,8 @@ import scipy.sparse as sparse
 from mechdesign.formats.format import Exported
 from mechdesign.formats.format import Format
 from mechdesign.model.problem import Problem
-from mechdesign.programs.linear import LinearProgram
-from mechdesign.programs.mps import to_mps
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._linear import to_mps
 from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.normal import normalise

@@ -9,9 +9,9 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from mechdesign.base._errors import InputError
-from mechdesign.programs.fractional import FractionalProgram
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.fractional import solve_fractional
+from mechdesign.solve._fractional import FractionalProgram
+from mechdesign.solve._contract import Options
+from mechdesign.solve._fractional import solve_fractional
 from mechdesign.base._arrays import SUM_TOLERANCE
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import as_floats

@@ -16,7 +16,7 @@ from mechdesign.model.origin import Origin
 from mechdesign.model.prior import Prior
 from mechdesign.model.problem import Problem
 from mechdesign.requirements.graph import GraphPrivacy
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.summary import SolveSummary
 from mechdesign.base._arrays import Floats

@@ -41,7 +41,7 @@ from mechdesign.model.domain import Domain
 from mechdesign.release.filter import logarithm
 from mechdesign.release.problem import merged
 from mechdesign.release.problem import stated_problem
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.summary import SolveSummary
 from mechdesign.base._arrays import Floats

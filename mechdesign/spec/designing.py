@@ -66,11 +66,11 @@ def solver_keys(given: Collection[str]) -> Mapping[str, str]:
 
 def check_solver(name: str, path: str) -> None:
     """Raise an error for a solver that is not known, or not installed; `path` is where its name stands."""
-    from mechdesign import solvers
+    from mechdesign.solve import _registry as registry
 
     if name != "auto":
         with named({"solver": path}):
-            solvers.find(name)
+            registry.find(name)
 
 
 def _design_policy(problem: Problem, policy: PolicySettings, settings: SolveSettings) -> Design:

@@ -28,9 +28,9 @@ from mechdesign.release.released import ReleasedTrace
 from mechdesign.release.trace import Trace
 from mechdesign.requirements.graph import graph_requirements
 from mechdesign.base._locks import WAIT_S
-from mechdesign.solvers.contract import Progress
-from mechdesign.solvers.contract import ProgressCallback
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Progress
+from mechdesign.solve._contract import ProgressCallback
+from mechdesign.solve._contract import Status
 from mechdesign.spec.document import Document
 from mechdesign.spec.history import compared
 from mechdesign.spec.policy import Policy

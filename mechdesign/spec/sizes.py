@@ -7,9 +7,9 @@ import numpy as np
 from mechdesign.model.domain import Domain
 from mechdesign.model.domain import Grid
 from mechdesign.requirements.kinds import KINDS
-from mechdesign.solvers.ipm.layout import is_sparse
-from mechdesign.solvers.ipm.memory import Sparsity
-from mechdesign.solvers.ipm.memory import measure
+from mechdesign.solve._blocks.layout import is_sparse
+from mechdesign.solve._blocks.memory import Sparsity
+from mechdesign.solve._blocks.memory import measure
 from mechdesign.spec.document import Document
 from mechdesign.synthesis.sizes import Size
 from mechdesign.synthesis.sizes import most_symmetries

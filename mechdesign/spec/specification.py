@@ -51,8 +51,8 @@ from mechdesign.model.problem import Problem
 from mechdesign.model.requirement import Requirement
 from mechdesign.requirements.graph import GraphPrivacy
 from mechdesign.base._locks import WAIT_S
-from mechdesign.solvers.contract import ProgressCallback
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import ProgressCallback
+from mechdesign.solve._contract import Status
 from mechdesign.spec.designing import check_solver
 from mechdesign.spec.designing import design_problem
 from mechdesign.spec.document import VERSION

@@ -26,7 +26,7 @@ from mechdesign.records.identity import identity
 from mechdesign.records.row import Value
 from mechdesign.requirements.kind import RequirementKind
 from mechdesign.requirements.kinds import KINDS
-from mechdesign.solvers import registry
+from mechdesign.solve import _registry as registry
 from mechdesign.spec.designing import check_solver
 from mechdesign.spec.keys import files
 from mechdesign.spec.specification import Specification

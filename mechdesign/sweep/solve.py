@@ -24,8 +24,8 @@ from mechdesign.records.row import Value
 from mechdesign.report.words import cost_measure
 from mechdesign.requirements.kinds import KINDS
 from mechdesign.requirements.kinds import register
-from mechdesign.solvers.blas import blas_threads
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._blas import blas_threads
+from mechdesign.solve._contract import Status
 from mechdesign.spec.specification import from_tables
 from mechdesign.sweep.rows import Task
 from mechdesign.sweep.rows import numbered

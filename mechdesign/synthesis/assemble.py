@@ -8,7 +8,7 @@ import numpy as np
 
 from mechdesign.model.channel import EXPONENT
 from mechdesign.model.problem import Problem
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.joined import Assembled
 from mechdesign.synthesis.joined import Gathered

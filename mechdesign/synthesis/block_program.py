@@ -8,18 +8,18 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign import solvers
+from mechdesign.solve import _solve as solvers
 from mechdesign.base._errors import InputError
-from mechdesign.programs.block_angular import BlockProgram
-from mechdesign.programs.block_angular import FloorBlock
-from mechdesign.programs.block_angular import WorstBlock
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.ipm.solution import BlockSolution
-from mechdesign.solvers.ipm.symmetry import Symmetry
-from mechdesign.solvers.ipm.automorphisms import find_symmetry
-from mechdesign.solvers.ipm.automorphisms import generated
-from mechdesign.solvers.ipm.automorphisms import invariant
-from mechdesign.solvers.ipm.automorphisms import symmetry_of
+from mechdesign.solve._block_angular import BlockProgram
+from mechdesign.solve._block_angular import FloorBlock
+from mechdesign.solve._block_angular import WorstBlock
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks.solution import BlockSolution
+from mechdesign.solve._blocks.symmetry import Symmetry
+from mechdesign.solve._blocks.automorphisms import find_symmetry
+from mechdesign.solve._blocks.automorphisms import generated
+from mechdesign.solve._blocks.automorphisms import invariant
+from mechdesign.solve._blocks.automorphisms import symmetry_of
 from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.plan import Plan

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from mechdesign.base._errors import BracketWarning
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.base._warnings import warn

@@ -36,7 +36,7 @@ from mechdesign.model.channel import Channel
 from mechdesign.model.origin import Origin
 from mechdesign.model.places import Outside
 from mechdesign.model.problem import Problem
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis.summary import SolveSummary
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_path

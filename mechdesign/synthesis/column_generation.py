@@ -17,12 +17,12 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sparse
 
-from mechdesign import solvers
+from mechdesign.solve import _solve as solvers
 from mechdesign.base._errors import SolverError
-from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Progress
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Progress
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis.plan import EXACT
 from mechdesign.synthesis.pricing import Answer
 from mechdesign.synthesis.pricing import Kind

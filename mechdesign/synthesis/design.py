@@ -16,8 +16,8 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SolverError
 from mechdesign.export.description import require_plain_names
 from mechdesign.model.problem import Problem
-from mechdesign.solvers.contract import ProgressCallback
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import ProgressCallback
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis.assemble import assemble
 from mechdesign.synthesis.bracket import warn_if_stalled
 from mechdesign.synthesis.certified import Design

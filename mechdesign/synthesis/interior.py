@@ -11,13 +11,13 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sparse
 
-from mechdesign import solvers
+from mechdesign.solve import _solve as solvers
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import SolverError
 from mechdesign.base._errors import TimeLimitError
-from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.plan import EXACT
 from mechdesign.synthesis.plan import LAZY

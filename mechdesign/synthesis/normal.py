@@ -13,7 +13,7 @@ from mechdesign.certify._claims import PairBound
 from mechdesign.base._values import cached_property
 from mechdesign.model.connectivity import connected
 from mechdesign.model.problem import Problem
-from mechdesign.programs.chains import implied_exponents
+from mechdesign.solve._block_angular import implied_exponents
 from mechdesign.base._arrays import Flags
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

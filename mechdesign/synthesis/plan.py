@@ -8,9 +8,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign import solvers
+from mechdesign.solve import _registry as registry
 from mechdesign.base._errors import InputError
-from mechdesign.solvers.ipm.parallel import LateError
+from mechdesign.solve._blocks.parallel import LateError
 from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.settings import Rows
@@ -18,7 +18,7 @@ from mechdesign.synthesis.spanner import bounded_pairs
 
 __all__ = ["EXACT", "LARGE", "LAZY", "RAYS", "SMALL", "Plan", "check_choice", "plan", "takes_blocks"]
 
-# What "auto" means, each with the features that the plans below rely on (`mechdesign.solvers.registry`).
+# What "auto" means, each with the features that the plans below rely on (`mechdesign.solve._registry`).
 EXACT = "highs-simplex"
 """For small programs, and where one program is solved again and again: exact, with a warm start."""
 LARGE = "block"
@@ -116,4 +116,4 @@ def check_choice(solver: str, rows: Rows) -> None:
 
 def takes_blocks(solver: str) -> bool:
     """Tell whether a solver takes block programs, with all pairs, and not programs of rows."""
-    return solvers.find(solver).takes == "blocks"
+    return registry.find(solver).takes == "blocks"

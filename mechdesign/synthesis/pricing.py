@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mechdesign import solvers
+from mechdesign.solve import _solve as solvers
 from mechdesign.certify._claims import Floor
 from mechdesign.certify._evidence import Multipliers
 from mechdesign.certify._stated import Stated
@@ -15,8 +15,8 @@ from mechdesign.base._errors import SolverError
 from mechdesign.model.problem import Problem
 from mechdesign.model.problem import largest_distortion
 from mechdesign.requirements.claimed import ClaimedPrivacy
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis.multipliers import carried
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.parts import Part

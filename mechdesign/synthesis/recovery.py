@@ -14,8 +14,8 @@ from mechdesign.certify._exact import exact
 from mechdesign.certify._privacy import check
 from mechdesign.base._errors import SolverError
 from mechdesign.model.channel import EXPONENT
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.measurement import GROSS
+from mechdesign.solve._contract import Status
+from mechdesign.solve._contract import GROSS
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.certified import certified
 from mechdesign.synthesis.multipliers import carried

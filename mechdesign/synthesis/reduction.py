@@ -11,7 +11,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Protocol, TypeVar
 
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis.summary import SolveSummary
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

@@ -9,7 +9,7 @@ from fractions import Fraction
 import numpy as np
 
 from mechdesign.model.channel import EXPONENT
-from mechdesign.solvers.ipm.layout import is_sparse
+from mechdesign.solve._blocks.layout import is_sparse
 from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.base._arrays import Flags

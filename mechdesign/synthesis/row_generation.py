@@ -12,13 +12,13 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechdesign import solvers
+from mechdesign.solve import _solve as solvers
 from mechdesign.base._errors import InputError
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Progress
-from mechdesign.solvers.contract import Solution
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.ipm.parallel import LateError
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Progress
+from mechdesign.solve._contract import Solution
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks.parallel import LateError
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.plan import Plan
 from mechdesign.synthesis.reduction import Candidate

@@ -10,9 +10,9 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.sparse as sparse
 
-from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers.contract import Solution
-from mechdesign.solvers.ipm.parallel import LateError
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._contract import Solution
+from mechdesign.solve._blocks.parallel import LateError
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.reduction import Candidate
 from mechdesign.synthesis.reduction import FormMultipliers

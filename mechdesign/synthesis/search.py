@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign import solvers
-from mechdesign.solvers.contract import Status
+from mechdesign.solve import _registry as registry
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis.block_program import solve_blocks
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.normal import normalise
@@ -44,7 +44,7 @@ _STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)
 Strategy = Callable[[NormalForm, Plan, SolveSettings, object], Candidate]
 
 _STRATEGIES: dict[str, Strategy] = {"rows": solve_rows, "blocks": solve_blocks, RAYS: solve_rays}
-"""How to solve a normal form: by rays, or by what the solver takes (`mechdesign.solvers.registry.Solver.takes`)."""
+"""How to solve a normal form: by rays, or by what the solver takes (`mechdesign.solve._registry.Solver.takes`)."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,7 +92,7 @@ def search(form: NormalForm, chosen: Plan, settings: SolveSettings) -> Iterator[
 
 
 def _solve(form: NormalForm, chosen: Plan, settings: SolveSettings, start: object = None) -> Candidate:
-    taken = RAYS if chosen.rows == RAYS else solvers.find(chosen.solver).takes
+    taken = RAYS if chosen.rows == RAYS else registry.find(chosen.solver).takes
     return _STRATEGIES[taken](form, chosen, settings, start)
 
 
@@ -110,7 +110,7 @@ def _others(form: NormalForm, chosen: Plan, first: Candidate) -> Iterator[tuple[
     # Secrets with different permitted answers cannot be made alike.
     near_alike = bool((form.exponents < _ALIKE).any()) and not forbidden
     blocks = takes_blocks(chosen.solver)
-    if solvers.find(chosen.solver).exact and chosen.rows in ("all", "reduced") and not near_alike:
+    if registry.find(chosen.solver).exact and chosen.rows in ("all", "reduced") and not near_alike:
         yield form, replace(chosen, magnification=_MAGNIFICATION)
         everything = plan(form, chosen.solver, "all")
         # Chains of many steep bounds imply a bound only up to the rounding of each.

@@ -15,9 +15,9 @@ import numpy as np
 from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import ReadOnlyMapping
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Progress
-from mechdesign.solvers.contract import ProgressCallback
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Progress
+from mechdesign.solve._contract import ProgressCallback
 
 __all__ = ["TOLERANCE", "Rows", "SolveSettings", "renamed_progress"]
 

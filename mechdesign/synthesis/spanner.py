@@ -15,8 +15,8 @@ import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.solvers.ipm.layout import is_sparse
-from mechdesign.solvers.ipm.parallel import LateError
+from mechdesign.solve._blocks.layout import is_sparse
+from mechdesign.solve._blocks.parallel import LateError
 from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
 from mechdesign.synthesis.normal import NormalForm
 from mechdesign.synthesis.settings import Rows

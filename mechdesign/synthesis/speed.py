@@ -12,7 +12,7 @@ import numpy as np
 import scipy.sparse
 import scipy.sparse.linalg
 
-from mechdesign.solvers.ipm.parallel import single_threaded
+from mechdesign.solve._blocks.parallel import single_threaded
 
 __all__ = ["Speed", "measure_speed", "slowness"]
 

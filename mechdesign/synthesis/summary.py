@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, fields
 from typing import Any
 
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Status
 
 __all__ = ["SolveSummary"]
 

@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign
-from mechdesign import solvers
+from mechdesign.solve import _contract as contract
+from mechdesign.solve import _solve as solvers
 from mechdesign.attacks import attack
 from mechdesign.attacks.attack import Attack
 from mechdesign.attacks.attack import bayes
@@ -25,8 +26,8 @@ from mechdesign.base._errors import SolverInterruptedError
 from mechdesign.base._errors import TimeLimitError
 from mechdesign.model.channel import Channel
 from mechdesign.model.prior import Prior
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
 
 ATTACKS: tuple[Callable[..., Attack], ...] = (optimal, bayes, prior_free, minimax, pairwise_minimax)
 LINE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
@@ -369,7 +370,7 @@ def test_a_hundred_secrets() -> None:
 def test_a_wrong_answer_is_an_error(
     function: Callable[..., Attack], part: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    def spoiled(*arguments: object) -> solvers.Solution:
+    def spoiled(*arguments: object) -> contract.Solution:
         solution = solvers.solve(*arguments)  # type: ignore[arg-type]
         return replace(solution, **{part: np.roll(getattr(solution, part), 1)})
 

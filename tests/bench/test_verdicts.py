@@ -16,7 +16,7 @@ from mechdesign.bench.verdicts import claimed
 from mechdesign.bench.verdicts import returned
 from mechdesign.bench.verdicts import tight_epsilon
 from mechdesign.certify._claims import PairBound
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Status
 
 LINE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
 

@@ -271,7 +271,7 @@ def test_a_disk_that_fills_up(spec, monkeypatch):
 
 
 def test_a_stopped_design_does_not_replace_a_finished_one(made, monkeypatch):
-    from mechdesign.solvers.contract import Status
+    from mechdesign.solve._contract import Status
     from mechdesign.synthesis import search
     from mechdesign.synthesis import design as module
 

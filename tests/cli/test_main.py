@@ -16,7 +16,7 @@ import mechdesign as md
 from mechdesign.base import _errors as errors
 from mechdesign.cli import exit_code
 from mechdesign.cli.console import progress
-from mechdesign.solvers.contract import Progress
+from mechdesign.solve._contract import Progress
 
 
 def test_info():

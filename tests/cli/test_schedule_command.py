@@ -16,8 +16,8 @@ from mechdesign.cli.console import progress
 from mechdesign.cli.schedule import _ranges
 from mechdesign.base._errors import SolverInterruptedError
 from mechdesign.leakage.recursion import temporal
-from mechdesign.solvers.contract import Progress
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Progress
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis.settings import SolveSettings
 
 SPECIFICATION = """

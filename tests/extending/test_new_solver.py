@@ -19,13 +19,13 @@ import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SolverError
-from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers.contract import Answer
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.registry import Solver
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.registry import register
-from mechdesign.solvers import registry
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._contract import Answer
+from mechdesign.solve._contract import Options
+from mechdesign.solve._registry import Solver
+from mechdesign.solve._contract import Status
+from mechdesign.solve._registry import register
+from mechdesign.solve import _registry as registry
 
 
 # [solver]

@@ -7,11 +7,11 @@ import scipy.sparse as sparse
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import UnboundedError
-from mechdesign.programs.fractional import FractionalProgram
-from mechdesign.programs.fractional import charnes_cooper
-from mechdesign.programs.fractional import dinkelbach
-from mechdesign.solvers import solve
-from mechdesign.solvers.fractional import solve_fractional
+from mechdesign.solve._fractional import FractionalProgram
+from mechdesign.solve._fractional import charnes_cooper
+from mechdesign.solve._fractional import dinkelbach
+from mechdesign.solve._solve import solve
+from mechdesign.solve._fractional import solve_fractional
 
 METHODS = ["charnes-cooper", "dinkelbach"]
 SOLVERS = ["highs", "highs-simplex", "highs-ipx", "scipy", "cvxpy"]

@@ -8,8 +8,8 @@ import pytest
 import scipy.sparse as sparse
 
 from mechdesign.base._errors import InputError
-from mechdesign.programs.linear import LinearProgram
-from mechdesign.programs.linear import residuals
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._linear import residuals
 
 INF = math.inf
 

@@ -11,8 +11,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from mechdesign.base._errors import InputError
-from mechdesign.programs.linear import LinearProgram
-from mechdesign.programs.mps import to_mps
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._linear import to_mps
 
 INF = math.inf
 

@@ -6,14 +6,14 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.optimize import linprog
 
-from mechdesign.programs.block_angular import BlockProgram
-from mechdesign.programs.block_angular import FloorBlock
-from mechdesign.programs.block_angular import WorstBlock
-from mechdesign.solvers.ipm.iterate import first_iterate
-from mechdesign.solvers.ipm.newton import factor_blocks
-from mechdesign.solvers.ipm.parallel import Workers
-from mechdesign.solvers.ipm.ratios import RatioRows
-from mechdesign.solvers.ipm.step import take_step
+from mechdesign.solve._block_angular import BlockProgram
+from mechdesign.solve._block_angular import FloorBlock
+from mechdesign.solve._block_angular import WorstBlock
+from mechdesign.solve._blocks.iterate import first_iterate
+from mechdesign.solve._blocks.newton import factor_blocks
+from mechdesign.solve._blocks.parallel import Workers
+from mechdesign.solve._blocks.ratios import RatioRows
+from mechdesign.solve._blocks.step import take_step
 
 
 def grid(columns, rows, eps=0.6, cost="euclidean", floor=None, worst=False, masked=None):

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from mechdesign.solvers.ipm import outside
-from mechdesign.solvers.ipm import stages
+from mechdesign.solve._blocks import outside
+from mechdesign.solve._blocks import stages
 
 
 @pytest.fixture

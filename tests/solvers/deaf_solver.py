@@ -11,11 +11,11 @@ from typing import Any
 import numpy as np
 
 from mechdesign.base._errors import InputError
-from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers.contract import Answer
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Progress
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._contract import Answer
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Progress
+from mechdesign.solve._contract import Status
 
 
 def load() -> Any:

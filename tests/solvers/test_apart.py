@@ -18,17 +18,17 @@ import scipy.sparse as sparse
 from test_contract import ALL, HONEST, metric_program
 
 import mechdesign as md
-from mechdesign import solvers
+from mechdesign.solve import _registry as registry
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SolverError
 from mechdesign.base._errors import SpecificationError
-from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Progress
-from mechdesign.solvers.registry import Solver
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers import registry
-from mechdesign.solvers import solve
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Progress
+from mechdesign.solve._registry import Solver
+from mechdesign.solve._contract import Status
+from mechdesign.solve import _registry as registry
+from mechdesign.solve._solve import solve
 
 pytestmark = pytest.mark.slow
 
@@ -90,9 +90,9 @@ def test_a_solver_that_hears_runs_here_unless_there_is_a_limit() -> None:
 
 def test_small_programs_are_solved_here() -> None:
     for name in ("highs", "scipy", "scipy-ipm", "cvxpy"):
-        assert solvers.find(name).apart > 1000
+        assert registry.find(name).apart > 1000
     small, large = metric_program(4), metric_program(24)
-    assert small.matrix.nnz < solvers.find("scipy-ipm").apart < large.matrix.nnz < solvers.find("highs").apart
+    assert small.matrix.nnz < registry.find("scipy-ipm").apart < large.matrix.nnz < registry.find("highs").apart
 
 
 def test_a_process_that_dies_is_a_failure() -> None:
@@ -135,7 +135,7 @@ import sys
 sys.path.insert(0, {folder!r})
 import deaf_solver
 from test_contract import HONEST, Options, solve
-from mechdesign.solvers import Solver, register
+from mechdesign.solve._solve import Solver, register
 register(Solver("deaf", deaf_solver.load, "numpy", apart=0, deaf=True))
 register(Solver("hearing", deaf_solver.load, "numpy", apart=0))
 extra = {{"does": "sleep", "trace": {trace!r}, "hears": True}}
@@ -170,7 +170,7 @@ def test_the_answer_is_the_same_from_another_process(solver: str, monkeypatch: p
     program = metric_program(6)
     here = solve(program, solver)
     monkeypatch.setitem(
-        registry._SOLVERS, solver, Solver(solver, solvers.find(solver).load, "numpy", apart=0, deaf=True)
+        registry._SOLVERS, solver, Solver(solver, registry.find(solver).load, "numpy", apart=0, deaf=True)
     )
     there = solve(program, solver)
     assert there.status is here.status is Status.OPTIMAL

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.ipm.kernels import choose
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks.kernels import choose
 
 ROWS = 1_000_000
 
@@ -28,7 +28,7 @@ def test_a_short_limit_leaves_no_time_to_compile(
     ready: bool, limit: float, name: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     pytest.importorskip("numba")
-    module: Any = importlib.import_module("mechdesign.solvers.ipm.kernels.numba")
+    module: Any = importlib.import_module("mechdesign.solve._blocks.kernels.numba")
     monkeypatch.setattr(module, "compiled", lambda: ready)
     assert choose(None, None, ROWS, time_limit=limit).__module__.endswith(name)
     assert choose(None, None, ROWS, time_limit=60.0).__module__.endswith("numba")

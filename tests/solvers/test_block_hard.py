@@ -20,7 +20,7 @@ import mechdesign as md
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError
 from mechdesign.model.problem import largest_distortion
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Status
 
 # Some of these problems leave secrets alone, or bound no pair.
 pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")]

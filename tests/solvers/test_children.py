@@ -15,12 +15,12 @@ from test_contract import HONEST
 from mechdesign.base import _process as children
 from mechdesign.bench.process import run_apart
 from mechdesign.base._errors import SolverError
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.registry import Solver
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers import apart
-from mechdesign.solvers import registry
-from mechdesign.solvers import solve
+from mechdesign.solve._contract import Options
+from mechdesign.solve._registry import Solver
+from mechdesign.solve._contract import Status
+from mechdesign.solve import _apart as apart
+from mechdesign.solve import _registry as registry
+from mechdesign.solve._solve import solve
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the other programs are shell scripts")
 

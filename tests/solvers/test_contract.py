@@ -22,19 +22,20 @@ import scipy.sparse as sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign import solvers
+from mechdesign.solve import _registry as registry
+from mechdesign.solve import _solve as solvers
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MissingDependencyError
 from mechdesign.base._errors import SolverError
-from mechdesign.programs.linear import LinearProgram
-from mechdesign.solvers.contract import Answer
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Progress
-from mechdesign.solvers.contract import Solution
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.measurement import measure
-from mechdesign.solvers import registry
-from mechdesign.solvers import solve
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._contract import Answer
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Progress
+from mechdesign.solve._contract import Solution
+from mechdesign.solve._contract import Status
+from mechdesign.solve._contract import measure
+from mechdesign.solve import _registry as registry
+from mechdesign.solve._solve import solve
 
 INF = math.inf
 HIGHS = ("highs", "highs-simplex", "highs-ipx", "highs-pdlp")
@@ -324,7 +325,7 @@ def test_a_lying_back_end_is_seen_through(monkeypatch: pytest.MonkeyPatch) -> No
     def lie(program: LinearProgram, options: Options, start: object = None) -> Answer:
         return answer(np.zeros(program.columns), np.zeros(program.rows))
 
-    monkeypatch.setitem(registry._SOLVERS, "fake", solvers.Solver("fake", lambda: lie, "numpy"))
+    monkeypatch.setitem(registry._SOLVERS, "fake", registry.Solver("fake", lambda: lie, "numpy"))
     assert solve(HONEST.program, "fake").status is Status.FAILED
 
 
@@ -332,28 +333,28 @@ def test_a_lying_back_end_is_seen_through(monkeypatch: pytest.MonkeyPatch) -> No
 
 
 def test_every_solver_can_be_found() -> None:
-    for solver in solvers.available():
+    for solver in registry.available():
         if solver.installed:
-            assert solvers.find(solver.name) is solver
+            assert registry.find(solver.name) is solver
         else:  # an optional package's
             with pytest.raises(MissingDependencyError, match=f"pip install {solver.package}"):
-                solvers.find(solver.name)
+                registry.find(solver.name)
 
 
 def test_what_the_package_requires_brings_its_solvers() -> None:
-    assert {"block", "highs", "highs-ipx", "scipy", "cvxpy"} <= {s.name for s in solvers.available() if s.installed}
+    assert {"block", "highs", "highs-ipx", "scipy", "cvxpy"} <= {s.name for s in registry.available() if s.installed}
 
 
 @pytest.mark.parametrize("name", ["", "simplex", "cvxpy-", "HIGHS", "auto"])
 def test_unknown_name(name: str) -> None:
     with pytest.raises(InputError, match="is not known"):
-        solvers.find(name)
+        registry.find(name)
 
 
 @pytest.mark.parametrize("name", ["auto", "highs", "block", "cvxpy-mine", "", "Mine", "my own"])
 def test_names_that_are_taken_or_odd_are_not_registered(name: str) -> None:
     with pytest.raises(InputError, match="name"):
-        solvers.register(solvers.Solver(name, lambda: None, "numpy"))
+        registry.register(registry.Solver(name, lambda: None, "numpy"))
 
 
 def test_a_solver_is_not_given_what_it_does_not_take() -> None:
@@ -370,7 +371,7 @@ def test_unknown_to_cvxpy() -> None:
 
 def test_missing_package(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    assert not any(solver.installed for solver in solvers.available())
+    assert not any(solver.installed for solver in registry.available())
     with pytest.raises(MissingDependencyError, match="pip install highspy"):
         solve(HONEST.program, "highs")
     with pytest.raises(MissingDependencyError, match="pip install cvxpy"):
@@ -438,7 +439,7 @@ def test_inaccurate_is_measured_and_its_message_kept() -> None:
 
 
 def test_a_solver_without_dialect(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(importlib.import_module("mechdesign.solvers.cvxpy")._DIALECTS, "CLARABEL")
+    monkeypatch.delitem(importlib.import_module("mechdesign.solve._cvxpy")._DIALECTS, "CLARABEL")
     assert solve(HONEST.program, "cvxpy").status is Status.OPTIMAL
     for options in (Options(time_limit=1.0), Options(threads=1), Options(extra={"max_iter": 5})):
         with pytest.raises(InputError, match="CLARABEL"):

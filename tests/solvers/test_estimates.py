@@ -8,20 +8,20 @@ import numpy as np
 import pytest
 from block_cases import grid, optimum
 
-from mechdesign.programs.block_angular import lower_bound
-from mechdesign.programs.block_angular import objective
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.ipm import choice
-from mechdesign.solvers.ipm.solve import solve_block
-from mechdesign.solvers.ipm.columns import solve_columns
-from mechdesign.solvers.ipm.choice import Choice
-from mechdesign.solvers.ipm.estimates import close_estimates
-from mechdesign.solvers.ipm.estimates import with_close_estimates
-from mechdesign.solvers.ipm.estimates import with_estimates
-from mechdesign.solvers.ipm.iterate import UNIFORM
-from mechdesign.solvers.ipm.merging import merged
-from mechdesign.solvers.ipm.solve import iterate_blocks
+from mechdesign.solve._block_angular import lower_bound
+from mechdesign.solve._block_angular import objective
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks import choice
+from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks.choice import Choice
+from mechdesign.solve._blocks.estimates import close_estimates
+from mechdesign.solve._blocks.estimates import with_close_estimates
+from mechdesign.solve._blocks.estimates import with_estimates
+from mechdesign.solve._blocks.iterate import UNIFORM
+from mechdesign.solve._blocks.merging import merged
+from mechdesign.solve._blocks.solve import iterate_blocks
 
 pytestmark = pytest.mark.slow
 

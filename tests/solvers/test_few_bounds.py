@@ -8,25 +8,25 @@ from block_cases import grid
 from scipy.optimize import linprog
 
 from mechdesign.base._errors import InputError
-from mechdesign.programs.block_angular import BlockProgram
-from mechdesign.programs.block_angular import FloorBlock
-from mechdesign.programs.block_angular import lower_bound
-from mechdesign.programs.block_angular import reduced_costs
-from mechdesign.programs.chains import implied_exponents
-from mechdesign.programs.chains import near_exponents
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.ipm import generation
-from mechdesign.solvers.ipm.solve import solve_block
-from mechdesign.solvers.ipm.columns import solve_columns
-from mechdesign.solvers.ipm.kernels import choose
-from mechdesign.solvers.ipm.kernels import few_bounds
-from mechdesign.solvers.ipm.kernels.filled import FilledKernel
-from mechdesign.solvers.ipm.kernels.lapack import Lapack
-from mechdesign.solvers.ipm.layout import lay_out
-from mechdesign.solvers.ipm.outside import Outside
-from mechdesign.solvers.ipm.outside import restricted
-from mechdesign.solvers.ipm.pricing import price
+from mechdesign.solve._block_angular import BlockProgram
+from mechdesign.solve._block_angular import FloorBlock
+from mechdesign.solve._block_angular import lower_bound
+from mechdesign.solve._block_angular import reduced_costs
+from mechdesign.solve._block_angular import implied_exponents
+from mechdesign.solve._block_angular import near_exponents
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks import generation
+from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks.kernels import choose
+from mechdesign.solve._blocks.kernels import few_bounds
+from mechdesign.solve._blocks.kernels.filled import FilledKernel
+from mechdesign.solve._blocks.kernels.lapack import Lapack
+from mechdesign.solve._blocks.layout import lay_out
+from mechdesign.solve._blocks.outside import Outside
+from mechdesign.solve._blocks.outside import restricted
+from mechdesign.solve._blocks.pricing import price
 
 pytestmark = pytest.mark.slow
 

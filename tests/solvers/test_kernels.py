@@ -14,17 +14,17 @@ from block_cases import grid, iterates, violation
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MissingDependencyError
 from mechdesign.base._errors import SolverError
-from mechdesign.programs.block_angular import BlockProgram
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.ipm.automorphisms import find_symmetry
-from mechdesign.solvers.ipm.solve import solve_block
-from mechdesign.solvers.ipm.kernels import choose
-from mechdesign.solvers.ipm.kernels import numpy as kernel_numpy
-from mechdesign.solvers.ipm.layout import lay_out
-from mechdesign.solvers.ipm.newton import StallError
-from mechdesign.solvers.ipm.newton import factor_blocks
-from mechdesign.solvers.ipm.step import take_step
+from mechdesign.solve._block_angular import BlockProgram
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks.automorphisms import find_symmetry
+from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.kernels import choose
+from mechdesign.solve._blocks.kernels import numpy as kernel_numpy
+from mechdesign.solve._blocks.layout import lay_out
+from mechdesign.solve._blocks.newton import StallError
+from mechdesign.solve._blocks.newton import factor_blocks
+from mechdesign.solve._blocks.step import take_step
 
 
 def _reason(library, device):
@@ -59,7 +59,7 @@ def _make(name, layout):
     library, device = name
     if device != "products":
         return choose(library, device, 0)(layout, 1, device)
-    return importlib.import_module("mechdesign.solvers.ipm.kernels.accelerator").AcceleratorKernel(layout, 1, "cpu")
+    return importlib.import_module("mechdesign.solve._blocks.kernels.accelerator").AcceleratorKernel(layout, 1, "cpu")
 
 
 def _set_multipliers(kernel, y):
@@ -106,7 +106,7 @@ def name(request, monkeypatch):
     if library == "torch":
         importlib.import_module("torch").set_num_threads(1)
     if device == "products":
-        accelerator = importlib.import_module("mechdesign.solvers.ipm.kernels.accelerator")
+        accelerator = importlib.import_module("mechdesign.solve._blocks.kernels.accelerator")
         monkeypatch.setattr(accelerator, "_free_memory", lambda device: 10**9)
         monkeypatch.setattr(accelerator, "_PART", 8)
     return request.param
@@ -116,7 +116,7 @@ def _options(name, monkeypatch):
     library, device = name
     if device != "products":
         return Options(extra={"arrays": library, "device": device})
-    accelerator = importlib.import_module("mechdesign.solvers.ipm.kernels.accelerator")
+    accelerator = importlib.import_module("mechdesign.solve._blocks.kernels.accelerator")
     monkeypatch.setattr(accelerator, "kernel_on", lambda device: accelerator.AcceleratorKernel)
     return Options(extra={"arrays": "torch", "device": "cpu"})
 
@@ -409,7 +409,7 @@ def test_devices_that_are_not_there_are_refused(device):
 @pytest.mark.torch
 @needs_torch
 def test_a_device_with_too_little_memory_is_refused_with_the_estimate(monkeypatch):
-    accelerator = importlib.import_module("mechdesign.solvers.ipm.kernels.accelerator")
+    accelerator = importlib.import_module("mechdesign.solve._blocks.kernels.accelerator")
     layout = lay_out(grid(5, 4))
     needed = accelerator.TorchKernel.entry_bytes(layout, gap=0.0) * 20**3 + 8 * accelerator._PART * 20**2
     needed += accelerator._WORK_BYTES * 20**2

@@ -10,26 +10,26 @@ from block_cases import grid, iterates, violation
 from test_sparse_blocks import program_on, roads, squares
 
 from mechdesign.base._errors import SolverError
-from mechdesign.programs.block_angular import BlockProgram
-from mechdesign.programs.block_angular import lower_bound
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.ipm import generation
-from mechdesign.solvers.ipm import memory
-from mechdesign.solvers.ipm.solve import solve_block
-from mechdesign.solvers.ipm.columns import solve_columns
-from mechdesign.solvers.ipm import newton
-from mechdesign.solvers.ipm import solve as solve_module
-from mechdesign.solvers.ipm.kernels import choose
-from mechdesign.solvers.ipm.kernels.lapack import Lapack
-from mechdesign.solvers.ipm.kernels.lapack import address
-from mechdesign.solvers.ipm.kernels.tridiagonal import Factors
-from mechdesign.solvers.ipm.layout import lay_out
-from mechdesign.solvers.ipm.newton import SchurComplement
-from mechdesign.solvers.ipm.newton import Targets
-from mechdesign.solvers.ipm.newton import newton_direction
-from mechdesign.solvers.ipm.newton import refined_direction
-from mechdesign.solvers.ipm.step import take_step
+from mechdesign.solve._block_angular import BlockProgram
+from mechdesign.solve._block_angular import lower_bound
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks import generation
+from mechdesign.solve._blocks import memory
+from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks import newton
+from mechdesign.solve._blocks import solve as solve_module
+from mechdesign.solve._blocks.kernels import choose
+from mechdesign.solve._blocks.kernels.lapack import Lapack
+from mechdesign.solve._blocks.kernels.lapack import address
+from mechdesign.solve._blocks.kernels.tridiagonal import Factors
+from mechdesign.solve._blocks.layout import lay_out
+from mechdesign.solve._blocks.newton import SchurComplement
+from mechdesign.solve._blocks.newton import Targets
+from mechdesign.solve._blocks.newton import newton_direction
+from mechdesign.solve._blocks.newton import refined_direction
+from mechdesign.solve._blocks.step import take_step
 
 pytestmark = pytest.mark.slow
 
@@ -212,7 +212,7 @@ def test_blocks_that_single_precision_cannot_factor_are_factored_in_double(array
 @pytest.mark.parametrize("floor", [None, 0.8])
 @pytest.mark.parametrize("arrays", DENSE)
 def test_solutions_with_factors_in_double_are_those_of_double(arrays, floor, monkeypatch):
-    monkeypatch.setattr("mechdesign.solvers.ipm.kernels.numpy._WORTH_SINGLE_WITH_FLOORS", 50)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy._WORTH_SINGLE_WITH_FLOORS", 50)
     layout = lay_out(grid(10, 10, floor=floor))
     kernel = choose(arrays, None, 0)(layout, 1, None)
     factors = Lapack.factors
@@ -236,7 +236,7 @@ def test_a_direction_that_misses_the_linking_rows_is_not_taken(arrays, monkeypat
         rough.append(blocks.ratios.kernel.rough)
         return take_step(blocks, **options)
 
-    monkeypatch.setattr("mechdesign.solvers.ipm.step._MISSED", -1.0)
+    monkeypatch.setattr("mechdesign.solve._blocks.step._MISSED", -1.0)
     monkeypatch.setattr(solve_module, "take_step", noted)
     found = solve_block(grid(10, 10), Options(threads=1, extra={"arrays": arrays}))
     assert found.status is Status.OPTIMAL
@@ -249,7 +249,7 @@ def test_a_direction_that_misses_the_linking_rows_is_not_taken(arrays, monkeypat
 def test_many_rows_with_floors_are_single_for_longer(arrays, monkeypatch):
     program, options = grid(10, 10, floor=0.8), Options(extra={"arrays": arrays})
     expected = solve_block(program, options)
-    monkeypatch.setattr("mechdesign.solvers.ipm.kernels.numpy._WORTH_SINGLE_WITH_FLOORS", 50)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.numpy._WORTH_SINGLE_WITH_FLOORS", 50)
     kernel = choose(arrays, None, 0)(lay_out(program), 1, None)
     found = []
     for gap in (1.0, 6e-3, 2e-3, 3e-5):

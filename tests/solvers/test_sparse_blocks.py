@@ -13,29 +13,29 @@ from hypothesis import strategies as st
 
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SolverError
-from mechdesign.programs.block_angular import BlockProgram
-from mechdesign.programs.block_angular import FloorBlock
-from mechdesign.programs.block_angular import WorstBlock
-from mechdesign.programs.block_angular import lower_bound
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Progress
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.ipm.automorphisms import find_symmetry
-from mechdesign.solvers.ipm.solve import solve_block
-from mechdesign.solvers.ipm.iterate import first_iterate
-from mechdesign.solvers.ipm.kernels import choose
-from mechdesign.solvers.ipm.kernels import tridiagonal
-from mechdesign.solvers.ipm.kernels.numpy import NumpyKernel
-from mechdesign.solvers.ipm.kernels.sparse import SparseKernel
-from mechdesign.solvers.ipm.kernels.tridiagonal import Factors
-from mechdesign.solvers.ipm.kernels.tridiagonal import Shape
-from mechdesign.solvers.ipm.kernels.tridiagonal import find_levels
-from mechdesign.solvers.ipm.layout import lay_out
-from mechdesign.solvers.ipm.memory import measure
-from mechdesign.solvers.ipm.newton import factor_blocks
-from mechdesign.solvers.ipm.parallel import Workers
-from mechdesign.solvers.ipm.ratios import RatioRows
-from mechdesign.solvers.ipm.step import take_step
+from mechdesign.solve._block_angular import BlockProgram
+from mechdesign.solve._block_angular import FloorBlock
+from mechdesign.solve._block_angular import WorstBlock
+from mechdesign.solve._block_angular import lower_bound
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Progress
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks.automorphisms import find_symmetry
+from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.iterate import first_iterate
+from mechdesign.solve._blocks.kernels import choose
+from mechdesign.solve._blocks.kernels import tridiagonal
+from mechdesign.solve._blocks.kernels.numpy import NumpyKernel
+from mechdesign.solve._blocks.kernels.sparse import SparseKernel
+from mechdesign.solve._blocks.kernels.tridiagonal import Factors
+from mechdesign.solve._blocks.kernels.tridiagonal import Shape
+from mechdesign.solve._blocks.kernels.tridiagonal import find_levels
+from mechdesign.solve._blocks.layout import lay_out
+from mechdesign.solve._blocks.memory import measure
+from mechdesign.solve._blocks.newton import factor_blocks
+from mechdesign.solve._blocks.parallel import Workers
+from mechdesign.solve._blocks.ratios import RatioRows
+from mechdesign.solve._blocks.step import take_step
 
 
 def roads(count, seed):
@@ -217,7 +217,7 @@ def test_how_many_inverses_are_added_up_together_does_not_matter(monkeypatch):
     expected = factored(program, SparseKernel, 1)
     assert expected.ratios.kernel.batch > 2
     panel = 2 * int(expected.ratios.kernel.levels.widths.max()) * program.rows
-    monkeypatch.setattr("mechdesign.solvers.ipm.kernels.sparse._PANEL", panel)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.sparse._PANEL", panel)
     found = factored(program, SparseKernel, 1)
     assert np.allclose(found.schur, expected.schur, rtol=1e-12)
 

@@ -12,25 +12,25 @@ from scipy.optimize import linprog
 from scipy.sparse import csgraph
 from test_sparse_blocks import GRAPHS, program_on, roads, squares
 
-from mechdesign.programs.block_angular import BlockProgram
-from mechdesign.programs.block_angular import lower_bound
-from mechdesign.programs.block_angular import reduced_costs
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.ipm import generation
-from mechdesign.solvers.ipm import memory
-from mechdesign.solvers.ipm.solve import solve_block
-from mechdesign.solvers.ipm.columns import solve_columns
-from mechdesign.solvers.ipm.aggregation import aggregated
-from mechdesign.solvers.ipm.kernels.sparse import SparseKernel
-from mechdesign.solvers.ipm.layout import is_sparse
-from mechdesign.solvers.ipm.layout import lay_out
-from mechdesign.solvers.ipm.merging import merged
-from mechdesign.solvers.ipm.neighbours import grouped
-from mechdesign.solvers.ipm.outside import Outside
-from mechdesign.solvers.ipm.outside import restricted
-from mechdesign.solvers.ipm.pricing import price
-from mechdesign.solvers.ipm.solve import iterate_blocks
+from mechdesign.solve._block_angular import BlockProgram
+from mechdesign.solve._block_angular import lower_bound
+from mechdesign.solve._block_angular import reduced_costs
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks import generation
+from mechdesign.solve._blocks import memory
+from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks.aggregation import aggregated
+from mechdesign.solve._blocks.kernels.sparse import SparseKernel
+from mechdesign.solve._blocks.layout import is_sparse
+from mechdesign.solve._blocks.layout import lay_out
+from mechdesign.solve._blocks.merging import merged
+from mechdesign.solve._blocks.neighbours import grouped
+from mechdesign.solve._blocks.outside import Outside
+from mechdesign.solve._blocks.outside import restricted
+from mechdesign.solve._blocks.pricing import price
+from mechdesign.solve._blocks.solve import iterate_blocks
 
 pytestmark = pytest.mark.slow
 
@@ -115,7 +115,7 @@ def _value(program, column, prices):
 @pytest.mark.parametrize("tile", [1, 2_000])
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
-    monkeypatch.setattr("mechdesign.solvers.ipm.kernels.pairs._TILE", tile)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.pairs._TILE", tile)
     program = program_on(GRAPHS["roads"])
     solved = solve_block(program, gap=1e-4)
     prices = reduced_costs(program, solved.multipliers).min(axis=1) * (1 + 0.05 * share)
@@ -152,7 +152,7 @@ def test_columns_of_a_batch_know_nothing_of_each_other(monkeypatch):
     program = program_on(GRAPHS["roads"])
     prices = _prices(program, 1.05)
     together = _priced(program, prices)
-    monkeypatch.setattr("mechdesign.solvers.ipm.kernels.pairs._TILE", 1)
+    monkeypatch.setattr("mechdesign.solve._blocks.kernels.pairs._TILE", 1)
     for one, other in zip(together, _priced(program, prices), strict=True):
         assert one.iterations == other.iterations
         assert one.lower == pytest.approx(other.lower, rel=1e-6, abs=1e-12)

@@ -9,22 +9,22 @@ import numpy as np
 import pytest
 from block_cases import grid
 
-from mechdesign.programs.block_angular import lower_bound
-from mechdesign.programs.block_angular import objective
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.ipm import generation
-from mechdesign.solvers.ipm import memory
-from mechdesign.solvers.ipm import outside
-from mechdesign.solvers.ipm.columns import solve_columns
-from mechdesign.solvers.ipm.iterate import EAGER
-from mechdesign.solvers.ipm.iterate import SPREAD
-from mechdesign.solvers.ipm.iterate import UNIFORM
-from mechdesign.solvers.ipm.iterate import first_iterate
-from mechdesign.solvers.ipm.iterate import primal_residual
-from mechdesign.solvers.ipm.layout import lay_out
-from mechdesign.solvers.ipm.pricing import price
-from mechdesign.solvers.ipm.solve import iterate_blocks
+from mechdesign.solve._block_angular import lower_bound
+from mechdesign.solve._block_angular import objective
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks import generation
+from mechdesign.solve._blocks import memory
+from mechdesign.solve._blocks import outside
+from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks.iterate import EAGER
+from mechdesign.solve._blocks.iterate import SPREAD
+from mechdesign.solve._blocks.iterate import UNIFORM
+from mechdesign.solve._blocks.iterate import first_iterate
+from mechdesign.solve._blocks.iterate import primal_residual
+from mechdesign.solve._blocks.layout import lay_out
+from mechdesign.solve._blocks.pricing import price
+from mechdesign.solve._blocks.solve import iterate_blocks
 
 pytestmark = pytest.mark.slow
 

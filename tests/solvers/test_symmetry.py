@@ -9,17 +9,17 @@ from block_cases import grid, iterates, optimum
 
 import mechdesign as md
 from mechdesign.base._errors import InputError
-from mechdesign.programs.block_angular import BlockProgram
-from mechdesign.programs.block_angular import WorstBlock
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.ipm.automorphisms import find_symmetry
-from mechdesign.solvers.ipm.automorphisms import generated
-from mechdesign.solvers.ipm.solve import solve_block
-from mechdesign.solvers.ipm.automorphisms import symmetry_of
-from mechdesign.solvers.ipm.kernels import choose
-from mechdesign.solvers.ipm.layout import Layout
-from mechdesign.solvers.ipm.layout import lay_out
+from mechdesign.solve._block_angular import BlockProgram
+from mechdesign.solve._block_angular import WorstBlock
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks.automorphisms import find_symmetry
+from mechdesign.solve._blocks.automorphisms import generated
+from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.automorphisms import symmetry_of
+from mechdesign.solve._blocks.kernels import choose
+from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import lay_out
 
 
 @pytest.mark.parametrize(

@@ -11,11 +11,11 @@ from block_cases import grid
 from threadpoolctl import ThreadpoolController
 
 import mechdesign as md
-from mechdesign.solvers import blas
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.ipm.automorphisms import find_symmetry
-from mechdesign.solvers.ipm.solve import solve_block
-from mechdesign.solvers.ipm.parallel import single_threaded
+from mechdesign.solve import _blas as blas
+from mechdesign.solve._contract import Options
+from mechdesign.solve._blocks.automorphisms import find_symmetry
+from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.parallel import single_threaded
 
 
 def blas_threads():

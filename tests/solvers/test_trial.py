@@ -10,14 +10,14 @@ import pytest
 from block_cases import grid
 
 from mechdesign.base._errors import SolverError
-from mechdesign.programs.block_angular import lower_bound
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.ipm import generation
-from mechdesign.solvers.ipm.solve import solve_block
-from mechdesign.solvers.ipm.columns import solve_columns
-from mechdesign.solvers.ipm import stages
-from mechdesign.solvers.ipm.aggregation import aggregated
+from mechdesign.solve._block_angular import lower_bound
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks import generation
+from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks import stages
+from mechdesign.solve._blocks.aggregation import aggregated
 
 pytestmark = pytest.mark.slow
 

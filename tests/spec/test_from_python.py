@@ -16,7 +16,7 @@ from mechdesign import saving
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SolverInterruptedError
 from mechdesign.base._errors import SpecificationError
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Status
 
 METRIC = """
 title = "A line"

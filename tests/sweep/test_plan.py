@@ -106,7 +106,7 @@ def test_wrong_values_are_refused_before_anything_runs(tmp_path, lists, path, sa
 
 
 def test_solvers_that_are_not_installed_are_refused(tmp_path, monkeypatch):
-    from mechdesign.solvers import registry
+    from mechdesign.solve import _registry as registry
 
     monkeypatch.setattr(registry.Solver, "installed", property(lambda self: self.package != "cvxpy"))
     with pytest.raises(MissingDependencyError, match="cvxpy"):

@@ -15,8 +15,8 @@ import mechdesign as md
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MissingDependencyError
 from mechdesign.base._errors import SolverError
-from mechdesign.solvers.contract import Answer
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Answer
+from mechdesign.solve._contract import Status
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "channels.json").read_text())
 LINE = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
@@ -287,7 +287,7 @@ def fake(monkeypatch, answer):
     def back_end(method):
         return lambda program, options, start=None: answer(program)
 
-    monkeypatch.setattr("mechdesign.solvers.highs.back_end", back_end)
+    monkeypatch.setattr("mechdesign.solve._highs.back_end", back_end)
 
 
 def test_a_solver_that_returns_garbage_is_caught(monkeypatch):

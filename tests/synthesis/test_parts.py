@@ -20,7 +20,7 @@ from mechdesign.formats.mps import mps
 from mechdesign.graphs.builders import blocks
 from mechdesign.graphs.builders import from_edges
 from mechdesign.model.problem import largest_distortion
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis import design as road
 from mechdesign.synthesis import restriction
 from mechdesign.synthesis.parts import split

@@ -21,13 +21,13 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MetricWarning
 from mechdesign.base._errors import TimeLimitError
 from mechdesign.model.problem import largest_distortion
-from mechdesign.programs.linear import LinearProgram
+from mechdesign.solve._linear import LinearProgram
 from mechdesign.requirements.claimed import ClaimedPrivacy
-from mechdesign.solvers.contract import Answer
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.contract import Solution
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.measurement import measure
+from mechdesign.solve._contract import Answer
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Solution
+from mechdesign.solve._contract import Status
+from mechdesign.solve._contract import measure
 from mechdesign.synthesis.interior import interior
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.parts import has_floors
@@ -218,7 +218,7 @@ def test_without_a_channel_that_keeps_all_bounds_a_time_limit_is_an_error(monkey
         answer = Answer(Status.TIME_LIMIT, None, None, 0, "time limit", "1")
         return measure(program, answer, solver=solver, seconds=0)
 
-    monkeypatch.setattr("mechdesign.solvers.solve", late)
+    monkeypatch.setattr("mechdesign.solve._solve.solve", late)
     for limit in (0.01, 7.0):
         with pytest.raises(TimeLimitError, match="only permitted answers within"):
             md.design(problem, time_limit=limit)

@@ -6,15 +6,15 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign import solvers
+from mechdesign.solve import _solve as solvers
 from mechdesign.certify._bracket import lower_bound
 from mechdesign.certify._evidence import Evidence
 from mechdesign.model.channel import EXPONENT
-from mechdesign.solvers.contract import Answer
-from mechdesign.solvers.contract import Options
-from mechdesign.solvers.registry import Solver
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers import registry
+from mechdesign.solve._contract import Answer
+from mechdesign.solve._contract import Options
+from mechdesign.solve._registry import Solver
+from mechdesign.solve._contract import Status
+from mechdesign.solve import _registry as registry
 from mechdesign.synthesis.multipliers import carried
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.polish import polished

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 import mechdesign as md
 from mechdesign.base._errors import BracketWarning
 from mechdesign.base._errors import SolverError
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis.bracket import stalled
 from mechdesign.synthesis.normal import normalise
 from mechdesign.synthesis.rays import generation

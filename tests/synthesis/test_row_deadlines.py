@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers import apart
-from mechdesign.solvers.ipm.parallel import LateError
+from mechdesign.solve._contract import Status
+from mechdesign.solve import _apart as apart
+from mechdesign.solve._blocks.parallel import LateError
 from mechdesign.synthesis import plan as plans
 from mechdesign.synthesis import row_generation
 from mechdesign.synthesis.normal import normalise

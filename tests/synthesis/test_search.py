@@ -6,7 +6,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.model.problem import largest_distortion
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis import plan
 from mechdesign.synthesis import block_program
 from mechdesign.synthesis import row_generation

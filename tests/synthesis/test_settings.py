@@ -5,8 +5,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.base._errors import InputError
-from mechdesign.solvers.contract import Progress
-from mechdesign.solvers.contract import Status
+from mechdesign.solve._contract import Progress
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis.design import synthesise
 from mechdesign.synthesis.settings import SolveSettings
 from mechdesign.synthesis.summary import SolveSummary

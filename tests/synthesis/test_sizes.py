@@ -13,7 +13,7 @@ import mechdesign as md
 from mechdesign.base._errors import SizeWarning
 from mechdesign.base._errors import SolverError
 from mechdesign.base._errors import TooLargeError
-from mechdesign.solvers.ipm import memory
+from mechdesign.solve._blocks import memory
 from mechdesign.spec.specification import Specification
 from mechdesign.spec.specification import parse
 from mechdesign.synthesis.block_program import solve_blocks

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.solvers.ipm.memory import Sparsity
+from mechdesign.solve._blocks.memory import Sparsity
 from mechdesign.synthesis import rounding
 from mechdesign.synthesis.block_program import BlockReduction
 from mechdesign.synthesis.normal import normalise
@@ -92,7 +92,7 @@ def test_few_bounds_are_reduced_as_many_are(monkeypatch: pytest.MonkeyPatch) -> 
     exponents = np.where(rng.random((60, 60)) < 0.1, rng.random((60, 60)), np.inf)
     np.fill_diagonal(exponents, np.inf)
     found = irreducible(exponents)
-    monkeypatch.setattr("mechdesign.solvers.ipm.layout.is_sparse", lambda *sizes: False)
+    monkeypatch.setattr("mechdesign.solve._blocks.layout.is_sparse", lambda *sizes: False)
     assert np.array_equal(found, irreducible(exponents))
     assert found.sum() < np.isfinite(exponents).sum()
 

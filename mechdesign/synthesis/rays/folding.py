@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.solvers.ipm.symmetry import Symmetry
+from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.synthesis.rays.pricing import Attack
 from mechdesign.synthesis.rays.pricing import Proof
 from mechdesign.base._arrays import Floats

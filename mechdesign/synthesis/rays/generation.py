@@ -20,10 +20,10 @@ from mechdesign.base import _interrupts as interrupts
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SolverError
 from mechdesign.base._machine import count_processors
-from mechdesign.solvers.contract import Progress
-from mechdesign.solvers.contract import Status
-from mechdesign.solvers.ipm.parallel import Workers
-from mechdesign.solvers.ipm.parallel import single_threaded
+from mechdesign.solve._contract import Progress
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks.parallel import Workers
+from mechdesign.solve._blocks.parallel import single_threaded
 from mechdesign.synthesis.block_program import BlockReduction
 from mechdesign.synthesis.block_program import asked_symmetry
 from mechdesign.synthesis.normal import NormalForm

@@ -1,0 +1,35 @@
+"""The package's own interior-point method for block programs (`mechdesign.solve._blocks`), as a back end."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+from mechdesign.solve._block_angular import BlockProgram
+from mechdesign.solve._contract import Options
+
+if TYPE_CHECKING:
+    from mechdesign.solve._blocks.solution import BlockSolution
+    from mechdesign.solve._blocks.symmetry import Symmetry
+
+__all__ = ["BlockBackEnd", "back_end"]
+
+
+class BlockBackEnd(Protocol):
+    """A solver of block programs, which sees all their ratio bounds: a function, imported when first used."""
+
+    def __call__(
+        self,
+        program: BlockProgram,
+        options: Options | None = None,
+        *,
+        gap: float = ...,
+        symmetry: Symmetry | None = None,
+    ) -> BlockSolution:
+        """Solve `program` to a relative gap, by means of its symmetries where they are given."""
+
+
+def back_end() -> BlockBackEnd:
+    """Return the interior-point method."""
+    from mechdesign.solve._blocks.columns import solve_columns
+
+    return solve_columns

@@ -1,0 +1,111 @@
+"""Multipliers corrected for columns that a restricted program lacks.
+
+A few missing columns hardly change the value of a restricted program, but all of them improve the objective at its
+multipliers λ, and to lower λ everywhere until none does costs the bound far more. Where it has to fall is found by the
+program in which, beside the missing columns J, one column at the prices λ, the rest, stands for all others:
+
+    min  λ·x_0 + Σ_{o∈J} (c_o·x_o − Σ_f v_f w_of)   with  x_0 + Σ_{o∈J} x_o = 1,  ratio bounds,  w_of <= error_f[h]·x_o
+
+Its multipliers λ′ of the row sums keep λ − λ′ − Bᵀy_0 >= 0. So a column with c_o − λ − Bᵀy_o >= 0 has
+c_o − λ′ − Bᵀ(y_o + y_0) >= 0: what proves λ for the others proves λ′ with y_0 added, and none is priced again. The
+bound is the value of this program plus Σ_f v_f minimum_f.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+
+from mechdesign.solve._block_angular import BlockMultipliers
+from mechdesign.solve._block_angular import BlockProgram
+from mechdesign.solve._block_angular import FloorBlock
+from mechdesign.solve._block_angular import RatioMultipliers
+from mechdesign.solve._block_angular import priced_cost
+from mechdesign.solve._block_angular import reduced_costs
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks.estimates import with_all_estimates
+from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+
+__all__ = ["corrected"]
+
+
+def corrected(
+    program: BlockProgram,
+    multipliers: BlockMultipliers,
+    missing: Integers,
+    estimates: Sequence[Integers],
+    options: Options,
+    gap: float,
+) -> BlockMultipliers:
+    """Return multipliers that prove a better bound where some columns are missing.
+
+    Args:
+        program: with all its columns.
+        multipliers: of all columns. Those that are not missing give λ and v.
+        missing: the columns that improve the objective at these (j,).
+        estimates: for each floor those that may matter to them.
+        options: those of `solve_block`.
+        gap: the part of the objective to which the program with the rest is solved.
+
+    Raises:
+        SolverError: There is no memory for the blocks of the missing columns.
+        KeyboardInterrupt: The user stopped it.
+    """
+    others = np.setdiff1d(np.arange(program.columns), missing)
+    reduced = reduced_costs(program, multipliers)[:, others]
+    prices = reduced.min(axis=1)
+    weights = [float(values[:, others].sum(axis=0).min()) for values in multipliers.floors]
+    # The same in each row, so that the value is that of the program.
+    constant = sum(v * floor.minimum for v, floor in zip(weights, program.floors, strict=True)) / program.rows
+    cost = np.column_stack([priced_cost(program, multipliers.weights)[:, missing], prices]) + constant
+    floors = tuple(
+        FloorBlock(0.0, floor.error[some], np.append(np.full(missing.size, v), 0.0))
+        for floor, some, v in zip(program.floors, estimates, weights, strict=True)
+    )
+    small = BlockProgram(cost, program.exponents, floors)
+    solution = solve_block(small, options, gap=gap)
+    if solution.status is Status.INTERRUPTED:
+        raise KeyboardInterrupt
+    found = solution.multipliers
+    if any((values < 0).any() for values in (found.ratios.values, *found.floors)):
+        # They prove nothing.
+        return multipliers
+    fallen = reduced_costs(small, found).min(axis=1) - constant
+    dear = others[(reduced < fallen[:, None]).any(axis=0)]
+    rest = _of_columns(found.ratios, np.array([missing.size]))
+    ratios = _sum(
+        program.rows,
+        _of_columns(multipliers.ratios, others),
+        _moved(_of_columns(found.ratios, np.arange(missing.size)), missing),
+        *(_moved(rest, np.full(missing.size + 1, column)) for column in dear.tolist()),
+    )
+    own = with_all_estimates(program, estimates, found).floors
+    both = [values.copy() for values in multipliers.floors]
+    for values, mine in zip(both, own, strict=True):
+        values[:, missing] = mine[:, : missing.size]
+    return BlockMultipliers(ratios, tuple(both), multipliers.weights)
+
+
+def _of_columns(ratios: RatioMultipliers, columns: Integers) -> RatioMultipliers:
+    """Return the multipliers of some columns."""
+    kept = np.isin(ratios.columns, columns)
+    return RatioMultipliers(ratios.sources[kept], ratios.targets[kept], ratios.columns[kept], ratios.values[kept])
+
+
+def _moved(ratios: RatioMultipliers, columns: Integers) -> RatioMultipliers:
+    """Return the multipliers as those of other columns, the first as of the first, and so on."""
+    return RatioMultipliers(ratios.sources, ratios.targets, columns[ratios.columns], ratios.values)
+
+
+def _sum(rows: int, *parts: RatioMultipliers) -> RatioMultipliers:
+    """Return the sum of multipliers, each entry once."""
+    sources, targets, columns, values = (
+        np.concatenate([getattr(part, name) for part in parts]) for name in ("sources", "targets", "columns", "values")
+    )
+    keys, place = np.unique((columns * rows + sources) * rows + targets, return_inverse=True)
+    total: Floats = np.bincount(place, values, keys.size).astype(np.float64)
+    return RatioMultipliers(keys // rows % rows, keys % rows, keys // rows**2, total)

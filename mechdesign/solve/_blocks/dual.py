@@ -1,0 +1,174 @@
+"""The lower bound that an iterate proves, and sparse multipliers that prove nearly the same one."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+import scipy.sparse as sparse
+
+from mechdesign.solve._block_angular import BlockMultipliers
+from mechdesign.solve._block_angular import RatioMultipliers
+from mechdesign.solve._blocks.iterate import Iterate
+from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.newton import FactoredBlocks
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+
+__all__ = ["Part", "dual_bound", "sparsify", "trimmed"]
+
+
+Part = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Floats]
+"""Rows s, columns t and values of the multipliers of one block."""
+
+_SUM_ROUNDING = 1e-13
+
+
+def dual_bound(blocks: FactoredBlocks) -> float:
+    """Return Σ_s (λ_s + min_o r[s, o]) + Σ_f v_f minimum_f with r = c − E_oᵀΛ − Bᵀy.
+
+    Any y, v, ω >= 0 make it valid once the multipliers of each floor sum to v plus what the block earns for its part
+    (what w_o >= 0 then costs is nothing), and once all is divided by Σ ω for the worst cost. It is better without the
+    multipliers of x >= 0, whose rows have the coefficient g_ss − 1 = 1.
+    """
+    layout, iterate = blocks.layout, blocks.iterate
+    auxiliary, n, width = layout.auxiliary, layout.rows, layout.width
+    multipliers = iterate.multipliers
+    adjoint = blocks.adjoint[:, :n] - blocks.ratios.kernel.diagonals()
+    reduced = layout.cost - layout.adjoint(multipliers)[:, :n] - adjoint
+    for index, (error, scaled) in enumerate(zip(layout.errors, _floor_multipliers(layout, iterate), strict=True)):
+        reduced -= (scaled - auxiliary.floor(iterate.y, index)) @ error
+    least = reduced.min(axis=0)[layout.images[:, :n]].min(axis=0)
+    total = float((multipliers[:n] + least).sum()) + float(multipliers[n:width] @ layout.minima)
+    return total / float(multipliers[width:].sum()) if layout.members else total
+
+
+def _floor_multipliers(layout: Layout, iterate: Iterate) -> list[Floats]:
+    """Return for each floor its multipliers (B, k), scaled in every block to sum to v and what the block earns."""
+    result = []
+    for index in range(layout.floors):
+        mine = layout.auxiliary.floor(iterate.y, index)
+        total = iterate.multipliers[layout.rows + index] + layout.rewards[:, index, None]
+        result.append(mine * (total / mine.sum(axis=1, keepdims=True)))
+    return result
+
+
+def sparsify(
+    layout: Layout, iterate: Iterate, y: Floats, allowance: float, pairs: tuple[Integers, Integers] | None = None
+) -> BlockMultipliers:
+    """Drop the smallest multipliers y, (B, n, n) or those of `pairs` alone; the bound falls by at most `allowance`.
+
+    Dropping y_st of a column raises the reduced cost of t there and lowers that of s by y_st. Only the least reduced
+    cost of a row counts in the bound, so in each row and column the smallest multipliers go as long as their sum is at
+    most the distance of the reduced cost from that least one, plus allowance/n. Blocks that stand for several columns
+    are then unfolded. Multipliers of floors and worst cost are kept whole.
+    """
+    n = layout.rows
+    share = allowance / n
+    if layout.members:
+        share *= float(iterate.multipliers[layout.width :].sum())
+    budget = _reduced(layout, iterate)
+    _subtract_adjoint(layout, y, pairs, budget)
+    budget -= budget.min(axis=0)[layout.images[:, :n]].min(axis=0)
+    budget += share
+    parts = trimmed(layout, y, budget, pairs)
+    scale, weights = 1.0, None
+    if layout.members:
+        weights = iterate.multipliers[layout.width :].copy()
+        scale = float(weights.sum())
+        weights /= scale
+    ratios = _unfolded(layout, parts, scale)
+    return BlockMultipliers(ratios, _floors(layout, iterate), weights)
+
+
+def trimmed(layout: Layout, y: Floats, budget: Floats, pairs: tuple[Integers, Integers] | None) -> list[Part]:
+    """Drop the smallest multipliers of each row s of each block while their sum stays within `budget` (B, n) >= 0.
+
+    The multipliers y are (B, n, n) or, of `pairs` alone, (B, K). Dropping y_st lowers the reduced cost of s by as much
+    and raises that of t.
+    """
+    if pairs is not None:
+        return _trimmed_pairs(pairs, y, budget)
+    n = layout.rows
+    allowed = ~np.eye(n, dtype=bool)
+    if layout.free is not None:
+        allowed &= ~layout.free
+    parts: list[Part] = []
+    for index in range(len(y)):
+        values = np.where(allowed, y[index], 0.0)
+        ordered = np.sort(values, axis=1)
+        dropped = (np.cumsum(ordered, axis=1, dtype=np.float64) <= budget[index, :, None]).sum(axis=1)
+        least = ordered[np.arange(n), np.minimum(dropped, n - 1)]
+        s, t = np.nonzero((values >= least[:, None]) & (values > 0) & (dropped < n)[:, None])
+        parts.append((s.astype(np.int32), t.astype(np.int32), values[s, t]))
+    return parts
+
+
+def _trimmed_pairs(pairs: tuple[Integers, Integers], y: Floats, budget: Floats) -> list[Part]:
+    """Return what `trimmed` does, from the multipliers (B, K) of pairs."""
+    sources, targets = (ends.astype(np.int32) for ends in pairs)
+    parts: list[Part] = []
+    for values, room in zip(y, budget, strict=True):
+        order = np.lexsort((values, sources))
+        rows, ordered = sources[order], values[order]
+        total = np.concatenate([[0.0], np.cumsum(ordered)])
+        before = total[np.searchsorted(rows, rows)]
+        # The difference of sums of the whole block is only as good as the largest of them.
+        sums = total[1:] - before + _SUM_ROUNDING * total[-1]
+        kept = order[(sums > room[rows]) & (ordered > 0)]
+        parts.append((sources[kept], targets[kept], values[kept]))
+    return parts
+
+
+def _unfolded(layout: Layout, parts: list[Part], scale: float) -> RatioMultipliers:
+    """Return the multipliers of all columns, divided by `scale`, from those of the blocks that stand for them."""
+    mover, block = layout.origins
+    sizes = np.array([values.size for _, _, values in parts], dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(sizes[block])])
+    total = int(starts[-1])
+    sources, targets, columns = (np.empty(total, dtype=np.int64) for _ in range(3))
+    multipliers = np.empty(total)
+    for column in range(block.size):
+        mine = slice(starts[column], starts[column + 1])
+        s, t, values = parts[block[column]]
+        rows = layout.symmetry.rows[mover[column]]
+        sources[mine], targets[mine], columns[mine] = rows[s], rows[t], column
+        multipliers[mine] = values / scale
+    return RatioMultipliers(sources, targets, columns, multipliers)
+
+
+def _reduced(layout: Layout, iterate: Iterate) -> Floats:
+    """Return the reduced costs (B, n) before the multipliers of ratio rows are subtracted."""
+    reduced = layout.cost - layout.adjoint(iterate.multipliers)[:, : layout.rows]
+    for error, values in zip(layout.errors, _floor_multipliers(layout, iterate), strict=True):
+        reduced -= values @ error
+    return reduced
+
+
+def _subtract_adjoint(layout: Layout, y: Floats, pairs: tuple[Integers, Integers] | None, reduced: Floats) -> None:
+    """Subtract Bᵀy without the multipliers of x >= 0, which the bound does not need, from `reduced` (B, n)."""
+    if pairs is not None:
+        sources, targets = pairs
+        index = np.arange(sources.size)
+        where = np.concatenate([index, index]), np.concatenate([targets, sources])
+        values = np.concatenate([layout.ratios[sources, targets], -np.ones(index.size)])
+        rows = sparse.coo_array((values, where), shape=(index.size, layout.rows)).tocsr()
+        for block in range(layout.blocks):
+            reduced[block] -= y[block] @ rows
+        return
+    ratios = layout.ratios.copy()
+    np.fill_diagonal(ratios, 1.0)
+    for block in range(layout.blocks):
+        reduced[block] += y[block].sum(axis=1, dtype=np.float64) - (ratios * y[block]).sum(axis=0)
+
+
+def _floors(layout: Layout, iterate: Iterate) -> tuple[Floats, ...]:
+    mover, block = layout.origins
+    scale = float(iterate.multipliers[layout.width :].sum()) if layout.members else 1.0
+    result = []
+    for index, values in enumerate(_floor_multipliers(layout, iterate)):
+        order = layout.symmetry.estimates[index]
+        full = np.empty((values.shape[1], block.size))
+        for column in range(block.size):
+            full[order[mover[column]], column] = values[block[column]] / scale
+        result.append(full)
+    return tuple(result)

@@ -1,0 +1,107 @@
+"""The PyTorch kernel in the memory of an accelerator, and the choice between it and the one on the CPU."""
+
+from __future__ import annotations
+
+import torch
+
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.solve._blocks.kernels.torch import TorchKernel
+from mechdesign.solve._blocks.kernels.torch import largest_area
+from mechdesign.solve._blocks.layout import Layout
+
+__all__ = ["AcceleratorKernel", "kernel_on"]
+
+# Entries of a batch: it is to keep thousands of cores busy.
+_BATCH = 1 << 25
+# Bytes that work on a batch takes for each entry of its largest array.
+_WORK_BYTES = 64
+# Rows of a part of a factor: what substitution does in one product.
+_PART = 64
+
+
+class AcceleratorKernel(TorchKernel):
+    """In the memory of an accelerator, which is good at products of many matrices and poor at substitution.
+
+    So it goes by parts of the factors, each a product with the inverse of a corner on the diagonal, refined once:
+    without that, convergence suffers near the end. `entry_bytes` counts the host's memory, where y arrives at the end.
+    Raises SolverError before anything is done when the device has too little memory.
+    """
+
+    @classmethod
+    def entry_bytes(cls, layout: Layout, gap: float) -> int:
+        return 8
+
+    def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
+        place, blocks, width = torch.device(str(device)), layout.blocks, layout.width
+        free = _free_memory(place)
+        needed = blocks * width * (
+            TorchKernel.entry_bytes(layout, gap=0.0) * width + 8 * _PART
+        ) + _WORK_BYTES * largest_area(layout)
+        if needed > free:
+            raise SolverError(
+                f"the block solver needs about {needed / 1e9:.1f} GB on {place} for {blocks} blocks of {layout.rows}, "
+                f"but {free / 1e9:.1f} GB are free there. Use symmetry, fewer cells or another device"
+            )
+        self._spare = free - needed
+        super().__init__(layout, 1, device)
+        self._corners = torch.empty((blocks, width, min(width, _PART)), dtype=torch.float64, device=self.device)
+        self._parts = [slice(start, min(start + _PART, width)) for start in range(0, width, _PART)]
+
+    def _batch_entries(self) -> int:
+        return min(_BATCH, self._spare // (2 * _WORK_BYTES))
+
+    def _corner(self, blocks: slice, part: slice) -> torch.Tensor:
+        """Return the inverse of a corner of the factors (b, k, k)."""
+        return self._corners[blocks, part, : part.stop - part.start]
+
+    def _keep_factors(self, blocks: slice, factors: torch.Tensor) -> None:
+        super()._keep_factors(blocks, factors)
+        for part in self._parts:
+            corner = factors[:, part, part]
+            identity = torch.eye(corner.shape[1], dtype=corner.dtype, device=self.device)
+            self._corner(blocks, part).copy_(torch.linalg.solve_triangular(corner, identity, upper=False))
+
+    def _inverses(self, blocks: slice) -> torch.Tensor:
+        factors = self._factors[blocks]
+        inverses = torch.zeros_like(factors)
+        for part in self._parts:
+            before, corner = slice(0, part.start), self._corner(blocks, part)
+            inverses[:, part, before] = -corner @ (factors[:, part, before] @ inverses[:, before, before])
+            inverses[:, part, part] = corner
+        return inverses.mT @ inverses
+
+    def _solutions(self, blocks: slice, right: torch.Tensor) -> torch.Tensor:
+        factors = self._factors[blocks]
+        for part in self._parts:
+            rest = right[:, part] - factors[:, part, : part.start] @ right[:, : part.start]
+            right[:, part] = _refined(factors[:, part, part], self._corner(blocks, part), rest)
+        for part in reversed(self._parts):
+            rest = right[:, part] - factors[:, part.stop :, part].mT @ right[:, part.stop :]
+            right[:, part] = _refined(factors[:, part, part].mT, self._corner(blocks, part).mT, rest)
+        return right
+
+
+def _refined(matrices: torch.Tensor, inverses: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Solve by the inverses, with one step of iterative refinement."""
+    solutions = inverses @ right
+    return solutions + inverses @ (right - matrices @ solutions)
+
+
+def _free_memory(device: torch.device) -> int:
+    """Return the bytes of a device that are free, or that PyTorch holds without using them."""
+    free: int = torch.cuda.mem_get_info(device)[0]
+    unused: int = torch.cuda.memory_reserved(device) - torch.cuda.memory_allocated(device)
+    return free + unused
+
+
+def kernel_on(device: object) -> type[TorchKernel]:
+    """Return the kernel for a device, None meaning the CPU. Raises InputError for one that is not there."""
+    accelerators = [f"cuda:{index}" for index in range(torch.cuda.device_count())]
+    name = "cpu" if device is None else str(device)
+    if name == "cpu":
+        return TorchKernel
+    if name not in accelerators and not (name == "cuda" and accelerators):
+        bound = ", ".join(["cpu", *accelerators])
+        raise InputError("options.extra.device", "is not a device that PyTorch finds here", value=device, bound=bound)
+    return AcceleratorKernel

@@ -1,0 +1,165 @@
+"""Dense linear algebra of one block: Cholesky factor, inverse, solve, through LAPACK without the interpreter's lock.
+
+In double precision, or in single precision, which takes half of the time.
+
+SciPy's own wrappers hold the lock; the function pointers that `scipy.linalg.cython_lapack` publishes, called through
+ctypes, do not, so that threads run side by side. Small matrices are an exception: passing the lock from one thread to
+another would take longer than the call. Matrices are symmetric arrays in C order, named by their address; the factor
+lives in the upper triangle of the array, as LAPACK's lower triangle of the transpose. Factors are kept packed, row
+after row of that triangle: half of the memory, which substitution reads from end to end.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import scipy.linalg.cython_blas
+import scipy.linalg.cython_lapack
+
+from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Singles
+
+__all__ = ["Lapack", "address"]
+
+
+_LEAF = 48
+# Up to these sizes a call holds the interpreter's lock.
+_QUICK_SOLVE = 160
+_QUICK_FACTOR = 80
+
+
+def _functions(module: Any, name: str, arguments: int) -> tuple[Any, Any]:
+    """Return the function that releases the interpreter's lock, and the one that holds it."""
+    capsule = module.__pyx_capi__[name]
+    get_name = ctypes.pythonapi.PyCapsule_GetName
+    get_name.restype, get_name.argtypes = ctypes.c_char_p, [ctypes.py_object]
+    get_pointer = ctypes.pythonapi.PyCapsule_GetPointer
+    get_pointer.restype, get_pointer.argtypes = ctypes.c_void_p, [ctypes.py_object, ctypes.c_char_p]
+    types = [ctypes.c_void_p] * arguments
+    place = get_pointer(capsule, get_name(capsule))
+    return ctypes.CFUNCTYPE(None, *types)(place), ctypes.PYFUNCTYPE(None, *types)(place)
+
+
+class _Library:
+    """The functions of LAPACK and BLAS for numbers of one precision."""
+
+    def __init__(self, letter: str, number: type[ctypes.c_float] | type[ctypes.c_double]) -> None:
+        blas, lapack = scipy.linalg.cython_blas, scipy.linalg.cython_lapack
+        self.number = number
+        self.potrf = _functions(lapack, f"{letter}potrf", 5)
+        self.trtri = _functions(lapack, f"{letter}trtri", 6)
+        self.lauum = _functions(lapack, f"{letter}lauum", 5)
+        self.syrk = _functions(blas, f"{letter}syrk", 10)
+        self.trmm = _functions(blas, f"{letter}trmm", 11)
+        self.tpsv = _functions(blas, f"{letter}tpsv", 7)
+        self.trttp = _functions(lapack, f"{letter}trttp", 6)
+
+
+_DOUBLE, _SINGLE = _Library("d", ctypes.c_double), _Library("s", ctypes.c_float)
+
+
+def address(array: Floats | Singles) -> int:
+    """Return where an array starts in memory."""
+    return int(array.ctypes.data)
+
+
+class Lapack:
+    """LAPACK on matrices of one size and precision; one object per thread, because `info` is its own."""
+
+    def __init__(self, size: int, *, single: bool = False) -> None:
+        library = _SINGLE if single else _DOUBLE
+        self._bytes = ctypes.sizeof(library.number)
+        self._single, self._regularisations = single, () if single else REGULARISATIONS
+        self._cells: dict[object, Any] = {name: ctypes.c_char(name.encode()) for name in "LNRT"}
+        self._cells |= {1.0: library.number(1.0), -1.0: library.number(-1.0)}
+        self._info = ctypes.c_int(0)
+        self._info_at = ctypes.addressof(self._info)
+        self._lower, self._plain, self._right, self._transposed = (self._at(name) for name in "LNRT")
+        self._size, self._size_at, self._one_at = size, self._integer(size), self._integer(1)
+        quick = size <= _QUICK_FACTOR
+        self._potrf, self._trtri, self._lauum = library.potrf[quick], library.trtri[quick], library.lauum[quick]
+        self._trmm, self._trttp, self._syrk = library.trmm[quick], library.trttp[quick], library.syrk[quick]
+        self._tpsv = library.tpsv[size <= _QUICK_SOLVE]
+        self._inversion: list[Callable[[int], None]] = []
+        self._plan_inversion(0, size)
+
+    def _at(self, cell: object) -> int:
+        return ctypes.addressof(self._cells[cell])
+
+    def _integer(self, value: int) -> int:
+        return ctypes.addressof(self._cells.setdefault(("integer", value), ctypes.c_int(value)))
+
+    def factor(self, matrix: Floats | Singles) -> float:
+        """Replace the upper triangle of `matrix` (size, size) by its Cholesky factor; return the regularisation δ.
+
+        The lower triangle stays as it is. A matrix that rounding has made indefinite is factored with its diagonal
+        raised by a factor 1 + δ, the least of `REGULARISATIONS` that works; infinity means that none did. In single
+        precision none is tried.
+        """
+        diagonal = matrix.diagonal().copy()
+        for delta in (0.0, *self._regularisations):
+            if delta:
+                np.copyto(matrix, np.tril(matrix, -1) + np.tril(matrix, -1).T)
+                np.fill_diagonal(matrix, diagonal * (1 + delta))
+            if self.factors(matrix):
+                return delta
+        return np.inf
+
+    def factors(self, matrix: Floats | Singles) -> bool:
+        """Replace the upper triangle of `matrix` by its Cholesky factor; return whether there is one.
+
+        What single precision cannot hold makes an entry infinite, which LAPACK does not mind.
+        """
+        self._potrf(self._lower, self._size_at, address(matrix), self._size_at, self._info_at)
+        return self._info.value == 0 and (not self._single or bool(np.isfinite(matrix.diagonal()).all()))
+
+    def add_product(self, rows: Floats | Singles, matrix: int) -> None:
+        """Add rowsᵀ rows, `rows` (k, j) contiguous, to the upper triangle of the first j rows and columns."""
+        count, width = (self._integer(length) for length in rows.shape)
+        one = self._at(1.0)
+        fixed = self._lower, self._plain, width, count, one, address(rows), width
+        self._syrk(*fixed, one, matrix, self._size_at)
+
+    def invert(self, factor: int) -> None:
+        """Replace the factor by the upper triangle of the inverse of the factored matrix."""
+        for step in self._inversion:
+            step(factor)
+        self._lauum(self._lower, self._size_at, factor, self._size_at, self._info_at)
+
+    def _plan_inversion(self, start: int, size: int) -> None:
+        """List the calls that invert the triangle of `size` rows at the offset `start`.
+
+        [[A, 0], [B, C]] has the inverse [[A⁻¹, 0], [−C⁻¹ B A⁻¹, C⁻¹]].
+        """
+        lower, plain, stride, info = self._lower, self._plain, self._size_at, self._info_at
+        if size <= _LEAF:
+            length = self._integer(size)
+            self._inversion.append(lambda at: self._trtri(lower, plain, length, at + start, stride, info))
+            return
+        first = (size // 2 + 7) // 8 * 8
+        corner, second = start + self._bytes * first, start + self._bytes * first * (1 + self._size)
+        self._plan_inversion(start, first)
+        self._plan_inversion(second, size - first)
+        shape = self._integer(size - first), self._integer(first)
+        for side, triangle, factor in ((self._right, start, self._at(-1.0)), (lower, second, self._at(1.0))):
+            self._inversion.append(
+                functools.partial(self._multiply, (side, lower, plain, plain, *shape, factor), triangle, corner)
+            )
+
+    def _multiply(self, fixed: tuple[int, ...], triangle: int, corner: int, at: int) -> None:
+        self._trmm(*fixed, at + triangle, self._size_at, at + corner, self._size_at)
+
+    def pack(self, factor: int, packed: int) -> None:
+        """Copy the factor to the packed one (size (size + 1) / 2,) at `packed`."""
+        self._trttp(self._lower, self._size_at, factor, self._size_at, packed, self._info_at)
+
+    def solve(self, packed: int, right: int) -> None:
+        """Replace the contiguous vector (size,) at `right` by the solution of the system with a packed factor."""
+        size, one = self._size_at, self._one_at
+        self._tpsv(self._lower, self._plain, self._plain, size, packed, right, one)
+        self._tpsv(self._lower, self._transposed, self._plain, size, packed, right, one)

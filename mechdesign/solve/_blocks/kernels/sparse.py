@@ -1,0 +1,213 @@
+"""The kernel for sparse blocks, in which each row has few bounds: lists of pairs, block tridiagonal Hessians.
+
+Rows are in a breadth-first order, in which a Hessian is block tridiagonal; on roads and grids the levels have about √n
+rows. What a block adds to the Schur complement then takes about n² √n operations and not n³, a solve n √n and not n².
+
+Only H_r, the Hessian without row and column r of the root, is sparse and factored; row and column r of M are a border.
+With e = M_·r and f = H_r⁻¹ e the solution of M b' = b is b'_r = (b_r − f·b) / σ, σ = M_rr − e·f, and H_r⁻¹ b − f b'_r.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from mechdesign.base._values import cached_property
+from mechdesign.base._errors import InputError
+from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
+from mechdesign.solve._blocks.kernels.numpy import WORTH_SINGLE
+from mechdesign.solve._blocks.kernels.pairs import Pairs
+from mechdesign.solve._blocks.kernels.pairs import Tile
+from mechdesign.solve._blocks.kernels.tridiagonal import Factors
+from mechdesign.solve._blocks.kernels.tridiagonal import Shape
+from mechdesign.solve._blocks.kernels.tridiagonal import find_levels
+from mechdesign.solve._blocks.layout import Layout
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+
+__all__ = ["SparseKernel"]
+
+
+# fit the cache is read and written (2,500 road places: 14 seconds an iteration, 21 with 750,000 and half the tile).
+_PANEL = 4_000_000
+# Above the first of these relative gaps factors, and so directions, are in single precision; above the second inverses
+# are, sums of terms of one sign that lose nothing. With 1e-3 for the first the iteration stalls (900 road places).
+_SINGLE_FACTORS, _SINGLE_INVERSES = 3e-2, 1e-4
+# Right sides that are missed by more than this part of the largest terms are worth a second solve.
+_UNMET = 1e-12
+
+
+class _Tile(Tile):
+    """The factors of the Hessians besides."""
+
+    def __init__(self, blocks: slice, rows: int, pairs: int, shape: Shape, edges: int) -> None:
+        super().__init__(blocks, rows, pairs, edges)
+        self.levels = shape.levels
+        self.refactor(np.float64)
+        self.roots = np.zeros(self.size, dtype=np.int64)
+        self.along, self.corners = np.empty((self.size, rows)), np.empty(self.size)
+
+    def refactor(self, kind: type[np.floating[Any]]) -> None:
+        """Make room for factors of this precision."""
+        self.factors = Factors(self.levels, self.size, kind)
+
+    def release(self) -> None:
+        super().release()
+        self.factors = Factors(self.levels, 0)
+
+
+class SparseKernel(Pairs):
+    """Rows in the order of the levels, and for each block its factors."""
+
+    def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
+        n = layout.rows
+        if layout.floors:
+            raise InputError("options.extra.arrays", "takes no distortion floors: they fill the blocks", value="sparse")
+        self.levels = find_levels(n, *np.nonzero(layout.weights > 0))
+        super().__init__(layout, threads, self.levels.order)
+        widest = int(self.levels.widths.max())
+        self._matrices = [np.empty((2, self.batch * self._shape.size)) for _ in range(threads)]
+        self._together = min(self.batch, max(1, _PANEL // (widest * n)))
+        panel = (self._together, widest, n)
+        self._panels: list[Any] = [np.empty((2, *panel)) for _ in range(threads)]
+        self.rough = False
+        self._kind: type[np.floating[Any]] = np.float64
+        self._schur = np.zeros((threads, layout.links, layout.links))
+        self._products = np.zeros((layout.blocks, n))
+
+    @cached_property
+    def _shape(self) -> Shape:
+        return Shape(self.levels, self._high, self._low)
+
+    def _new_tile(self, blocks: slice) -> Tile:
+        return _Tile(blocks, self.layout.rows, self._entries, self._shape, self._low.size)
+
+    def tune(self, gap: float) -> bool:
+        before, self.rough = (self.rough, self._kind), gap > _SINGLE_INVERSES
+        single = gap > _SINGLE_FACTORS and self.layout.rows >= WORTH_SINGLE
+        self._kind = np.float32 if single else np.float64
+        if before[0] != self.rough:
+            kind = np.float32 if self.rough else np.float64
+            self._panels = [np.empty(panel.shape, dtype=kind) for panel in self._panels]
+        if before[1] != self._kind:
+            for tile in self._tiles:
+                tile.refactor(self._kind)
+        return before != (self.rough, self._kind)
+
+    def add_floor(self, worker: int, blocks: slice, index: int, points: Floats, ratio: Floats, own: Floats) -> None:
+        raise InputError("floors", "fill the Hessians of blocks: the sparse kernel takes none")
+
+    def factor(self, worker: int, blocks: slice, roots: Integers, edges: Floats, corners: Floats) -> float:
+        tile = self._tile(blocks)
+        each = np.arange(tile.size)
+        mine = self.levels.position[roots[blocks]]
+        tile.roots[:] = mine
+        self._without_roots(tile, mine)
+        sides = edges[blocks][:, self.levels.order]
+        sides[each, mine] = 0.0
+        diagonal = tile.diagonal.copy()
+        buffers = self._matrices[worker].view(self._kind)
+        # What single precision cannot factor is left to double.
+        for delta in (0.0, *(REGULARISATIONS if self._kind is np.float64 else ())):
+            np.multiply(diagonal, 1 + delta, out=tile.diagonal)
+            if not tile.factors.factor(*self._shape.spread(tile.diagonal, tile.entries, *buffers)):
+                continue
+            tile.along[:] = self._solved(tile, sides, refined=True)
+            np.subtract(corners[blocks] * (1 + delta), (sides * tile.along).sum(axis=1), out=tile.corners)
+            if (tile.corners > 0).all():
+                return delta
+        return np.inf
+
+    def _without_roots(self, tile: _Tile, roots: Integers) -> None:
+        """Make row and column r of each block those of the unit matrix."""
+        ends = self._ends
+        for block, root in enumerate(roots.tolist()):
+            tile.entries[ends.indices[ends.indptr[root] : ends.indptr[root + 1]], block] = 0.0
+            tile.diagonal[root, block] = 1.0
+
+    def accumulate(
+        self, worker: int, blocks: slice, roots: Integers, scale: Floats, counts: Floats, columns: Floats
+    ) -> None:
+        tile = self._tile(blocks)
+        each, order = np.arange(tile.size), self.levels.order
+        own = -tile.along / tile.corners[:, None]
+        own[each, tile.roots] = 1 / tile.corners
+        columns[blocks][:, order] = own
+        if self.layout.members:
+            self._accumulate_linked(worker, tile, scale, counts)
+            return
+        scaled = scale[blocks][:, order] * np.sqrt(counts[blocks])[:, None]
+        scaled[each, tile.roots] = 0.0
+        for first in range(0, tile.size, self._together):
+            some = slice(first, min(first + self._together, tile.size))
+            tile.factors.add_inverse(scaled[some], self._schur[worker], self._panels[worker], some)
+        # One rank-one term for each block; `schur` adds them all in a single product.
+        np.multiply(scaled, tile.along / np.sqrt(tile.corners)[:, None], out=self._products[blocks])
+
+    def _accumulate_linked(self, worker: int, tile: _Tile, scale: Floats, counts: Floats) -> None:
+        """Add what `accumulate` does where the linking rows hold variables several times, block by block."""
+        n, position, linked = self.layout.rows, self.levels.position, self.layout.linked
+        some = np.ones((1, n))
+        panels = self._panels[worker][:, :1]
+        for index, block in enumerate(range(tile.blocks.start, tile.blocks.stop)):
+            root = tile.roots[index]
+            some[:] = 1.0
+            some[0, root] = 0.0
+            inverse = np.zeros((n, n))
+            tile.factors.add_inverse(some, inverse, panels, slice(index, index + 1))
+            inverse = np.triu(inverse) + np.triu(inverse, 1).T
+            along = tile.along[index]
+            inverse += along[:, None] * (along / tile.corners[index])
+            where = position[linked]
+            product = inverse[np.ix_(where, where)]
+            product *= (counts[block] * scale[block])[:, None]
+            product *= scale[block]
+            self._schur[worker] += product
+
+    def schur(self) -> Floats:
+        total: Floats = self._schur.sum(axis=0)
+        self._schur[:] = 0.0
+        if self.layout.members:
+            return total
+        total += self._products.T @ self._products
+        position = self.levels.position
+        return (np.triu(total) + np.triu(total, 1).T)[np.ix_(position, position)]
+
+    def solve(self, worker: int, blocks: slice, right: Floats) -> None:
+        tile = self._tile(blocks)
+        each, order = np.arange(tile.size), self.levels.order
+        found = right[blocks][:, order]
+        sums = found[each, tile.roots]
+        found[each, tile.roots] = 0.0
+        shift = (sums - (tile.along * found).sum(axis=1)) / tile.corners
+        # In single precision only the direction that is taken is refined, with the linking rows.
+        found = self._solved(tile, found, refined=self._kind is np.float64)
+        found -= tile.along * shift[:, None]
+        found[each, tile.roots] = shift
+        right[blocks] = found[:, self.levels.position]
+
+    def _solved(self, tile: _Tile, right: Floats, *, refined: bool) -> Floats:
+        """Solve for right sides (b, n) in the order of the levels, with refinement where they are not met.
+
+        Products with explicit inverses lose more digits than substitution would where entries differ widely.
+        """
+        found = self._product(tile, right)
+        if not refined:
+            return found
+        steps = found.T
+        rest = right.T - tile.diagonal * steps
+        rest += self._to_low @ (tile.entries * steps[self._high])
+        rest += self._to_high @ (tile.entries * steps[self._low])
+        if (np.abs(rest) > _UNMET * (np.abs(right.T) + tile.diagonal * np.abs(steps))).any():
+            found += self._product(tile, rest.T)
+        return found
+
+    def _product(self, tile: _Tile, right: Floats) -> Floats:
+        """Return the inverses of the factored matrices times vectors (b, n)."""
+        found = right.astype(tile.factors.kind, order="C")
+        tile.factors.solve(found[:, :, None])
+        return found.astype(np.float64, copy=False)
+
+
+KERNEL = SparseKernel

@@ -1,0 +1,105 @@
+"""Passes over the ratio rows z_st = g_st x_t − x_s of all blocks, shared among the workers.
+
+Their multipliers y (B, n, n) are too large to be copied at every iteration, so they are the one thing that moves in
+place: they belong to the newest iterate, and whoever asks on behalf of another one is refused.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mechdesign.solve._blocks.kernels.contract import Kernel
+from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.parallel import Workers
+from mechdesign.base._arrays import Floats
+
+__all__ = ["RatioRows"]
+
+
+class RatioRows:
+    """The ratio rows and, in a kernel, all arrays of their size.
+
+    `x` and `u` (B, n) are points and relative steps of all blocks, contiguous. `moves` counts how often y has been
+    moved: it is the number of the iterate that y belongs to.
+    """
+
+    def __init__(self, layout: Layout, workers: Workers, kernel: Kernel) -> None:
+        self.layout, self.workers, self.kernel = layout, workers, kernel
+        self.moves = 0
+
+    @property
+    def y(self) -> Floats:
+        """The multipliers of the newest iterate, (B, n, n) or, of pairs alone, (B, K), to read."""
+        return self.kernel.multipliers()
+
+    def require(self, number: int) -> None:
+        """Refuse an iterate that is not the newest one: its multipliers are gone."""
+        if number != self.moves:
+            raise RuntimeError(
+                f"the ratio rows have moved on to iterate {self.moves}; {number} has no multipliers left"
+            )
+
+    def keep(self, *, spare: bool) -> Callable[[], Floats]:
+        """Return a function that reads y as it is now, whatever moves later.
+
+        The copy is an array of its own or, with `spare`, lies in memory that centrality corrections would use, if there
+        is such: none may be made after that.
+        """
+        if spare or self.kernel.SPARSE:
+            return self.kernel.keep()
+        copy = self.y.copy()
+        return lambda: copy
+
+    def start(self, x: Floats, mu: float) -> None:
+        """Set y = μ w / z, as the first iterate has it.
+
+        Whoever stops that has no multipliers.
+        """
+        self.workers.run(lambda worker, blocks: self.kernel.start(worker, blocks, x, mu))
+        self.moves = 0
+
+    def resume(self, y: Floats, mu: float) -> None:
+        """Set y, as a state has it."""
+        self.kernel.load(y, mu)
+        self.moves = 0
+
+    def affine_ratio_test(self, x: Floats, u: Floats) -> tuple[float, float]:
+        """Return max −dz/z = max −q and, for the target 0, max −dy/y = max 1 + q."""
+        parts = self.workers.run(lambda worker, blocks: self.kernel.affine_ratio_test(worker, blocks, x, u))
+        low, high = (np.concatenate([np.atleast_1d(part) for part in some]) for some in zip(*parts, strict=True))
+        return -float(low.min()), 1.0 + float(high.max())
+
+    def mehrotra(self, x: Floats, u: Floats, centre: float) -> Floats:
+        """Write the targets T = t w − dz dy of Mehrotra's corrector to slot 0; return Bᵀ(T/z) (B, n)."""
+        adjoint = np.zeros(x.shape)
+        self.workers.run(lambda worker, blocks: self.kernel.mehrotra(worker, blocks, x, u, centre, adjoint))
+        return adjoint
+
+    def ratio_test(self, x: Floats, u: Floats, slot: int, *, corrected: bool) -> tuple[float, float]:
+        """Return max −dz/z and max −dy/y for the targets in `slot`; `corrected`: `centrality` may follow."""
+        parts = self.workers.run(
+            lambda worker, blocks: self.kernel.ratio_test(worker, blocks, x, u, slot, corrected=corrected)
+        )
+        primal, dual = (np.concatenate([np.atleast_1d(part) for part in some]) for some in zip(*parts, strict=True))
+        return -float(primal.min()), -float(dual.min())
+
+    def centrality(self, x: Floats, u: Floats, slot: int, primal: float, dual: float, centre: float) -> Floats:
+        """Write Gondzio's correction of the targets in `slot`, for steps `primal` and `dual`, to the other slot.
+
+        `u` are the steps that `ratio_test` saw last, for the same slot. Return Bᵀ(T/z) of the new targets (B, n).
+        """
+        adjoint = np.zeros(x.shape)
+        self.workers.run(
+            lambda worker, blocks: self.kernel.centrality(worker, blocks, x, u, slot, primal, dual, centre, adjoint)
+        )
+        return adjoint
+
+    def advance(self, x: Floats, u: Floats, slot: int, dual: float) -> None:
+        """Move y by `dual` times dy, for the targets in `slot`: it belongs to the next iterate from here on.
+
+        That is never stopped halfway: of a y in two states little would be proved.
+        """
+        self.workers.run(lambda worker, blocks: self.kernel.advance(worker, blocks, x, u, slot, dual), whole=True)
+        self.moves += 1

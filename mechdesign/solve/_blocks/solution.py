@@ -1,0 +1,100 @@
+"""What the solver says, and the programs whose answer is known without iterating."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechdesign.solve._block_angular import BlockMultipliers
+from mechdesign.solve._block_angular import BlockProgram
+from mechdesign.solve._block_angular import RatioMultipliers
+from mechdesign.solve._block_angular import lower_bound
+from mechdesign.solve._block_angular import objective
+from mechdesign.solve._block_angular import repaired
+from mechdesign.solve._contract import Status
+from mechdesign.base._arrays import Floats
+
+__all__ = ["BlockSolution", "Iteration", "free_constant", "no_multipliers", "no_time"]
+
+
+@dataclass(frozen=True)
+class Iteration:
+    """One line of the history: bounds, primal residual, μ, the step that led here, regularisation, seconds."""
+
+    iteration: int
+    lower: float
+    upper: float
+    primal_residual: float
+    mu: float
+    primal: float
+    dual: float
+    corrections: int
+    regularisation: float
+    seconds: float
+
+
+@dataclass(frozen=True, eq=False)
+class BlockSolution:
+    """What the solver says: x (n, m) with rows of sum 1, multipliers, and the bracket they give.
+
+    `lower` is recomputed from the sparse `multipliers`, `upper` is the objective of x, which may violate its bounds by
+    rounding: a certificate decides. `status` is OPTIMAL, TIME_LIMIT, INTERRUPTED, ITERATION_LIMIT, or STALLED,
+    and `message` says more. Of the `seconds`, `proving` went into making the multipliers sparse and into their bound.
+    """
+
+    status: Status
+    x: Floats
+    multipliers: BlockMultipliers
+    lower: float
+    upper: float
+    message: str
+    seconds: float
+    memory: int
+    blocks: int
+    history: tuple[Iteration, ...]
+    proving: float = 0.0
+
+    @property
+    def iterations(self) -> int:
+        """Number of iterations."""
+        return len(self.history)
+
+
+def free_constant(program: BlockProgram, clock: float) -> BlockSolution | None:
+    """Return a constant x that costs nothing, which nothing beats, if there is one."""
+    cost = program.cost if program.worst is None else program.worst.cost
+    free = np.flatnonzero(~cost.any(axis=0)) if (cost >= 0).all() else np.zeros(0, dtype=np.int64)
+    rewarded = any(floor.rewards is not None and floor.rewards.any() for floor in program.floors)
+    if not free.size or rewarded or _room(program) < 0:
+        return None
+    x = np.zeros((program.rows, program.columns))
+    x[:, free[0]] = 1.0
+    multipliers = no_multipliers(program)
+    seconds = time.perf_counter() - clock
+    return BlockSolution(Status.OPTIMAL, x, multipliers, 0.0, 0.0, "a constant costs nothing", seconds, 0, 0, ())
+
+
+def no_time(program: BlockProgram, clock: float) -> BlockSolution:
+    """Return what there is where no time is left: a constant x, and the bound that costs alone prove."""
+    x = repaired(program, np.ones((program.rows, program.columns)))
+    multipliers, seconds = no_multipliers(program), time.perf_counter() - clock
+    bracket = lower_bound(program, multipliers), objective(program, x)
+    return BlockSolution(Status.TIME_LIMIT, x, multipliers, *bracket, "no time to begin", seconds, 0, 0, ())
+
+
+def no_multipliers(program: BlockProgram) -> BlockMultipliers:
+    """Return multipliers that are 0, and equal weights of the worst cost."""
+    none = np.zeros(0, dtype=np.int64)
+    floors = tuple(np.zeros((floor.error.shape[0], program.columns)) for floor in program.floors)
+    weights = None if program.worst is None else np.full(program.worst.row.size, 1 / program.worst.row.size)
+    return BlockMultipliers(RatioMultipliers(none, none, none, np.zeros(0)), floors, weights)
+
+
+def _room(program: BlockProgram) -> float:
+    """Return by how much, relative to itself, the tightest floor lies below what a constant x reaches."""
+    reach = (
+        float(floor.error.sum(axis=1).min()) / floor.minimum - 1.0 for floor in program.floors if floor.minimum > 0
+    )
+    return min(reach, default=np.inf)

@@ -1,0 +1,58 @@
+"""Symmetries of a block program: permutations of rows and columns that leave it as it is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechdesign.solve._block_angular import BlockProgram
+from mechdesign.base._arrays import Integers
+
+__all__ = ["Symmetry", "trivial"]
+
+
+@dataclass(frozen=True, eq=False)
+class Symmetry:
+    """A group of G permutations, the identity first, each acting on rows, columns and members of the worst cost.
+
+    `rows` (G, n), `columns` (G, m), `members` (G, q) of the worst cost, and for each floor `estimates` (G, k): element
+    γ maps row s to rows[γ, s], and so on. Invariance means exponents[γs, γt] = exponents[s, t],
+    cost[γs, γo] = cost[s, o], error[γh, γs] = error[h, s], and the same for the worst cost.
+    """
+
+    rows: Integers
+    columns: Integers
+    members: Integers
+    estimates: tuple[Integers, ...]
+
+    @property
+    def order(self) -> int:
+        """Number G of elements."""
+        return int(self.rows.shape[0])
+
+    def representatives(self, columns: int) -> tuple[Integers, Integers]:
+        """Return one column of each orbit and the sizes of the orbits."""
+        least = self.columns.min(axis=0)
+        kept, counts = np.unique(least, return_counts=True)
+        assert int(counts.sum()) == columns
+        return kept.astype(np.int64), counts.astype(np.int64)
+
+    def origins(self, columns: int) -> tuple[Integers, Integers]:
+        """Return for every column an element that brings its orbit's representative there, and the orbit's index."""
+        kept, _ = self.representatives(columns)
+        mover = np.zeros(columns, dtype=np.int64)
+        orbit = np.zeros(columns, dtype=np.int64)
+        for index in range(kept.size - 1, -1, -1):
+            for element in range(self.order - 1, -1, -1):
+                column = self.columns[element, kept[index]]
+                mover[column], orbit[column] = element, index
+        return mover, orbit
+
+
+def trivial(program: BlockProgram) -> Symmetry:
+    """Return the group of the identity alone."""
+    members = program.worst.row.size if program.worst is not None else 0
+    identity = [np.arange(size, dtype=np.int64)[None, :] for size in (program.rows, program.columns, members)]
+    estimates = tuple(np.arange(floor.error.shape[0])[None, :] for floor in program.floors)
+    return Symmetry(identity[0], identity[1], identity[2], estimates)

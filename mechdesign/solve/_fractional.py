@@ -1,0 +1,260 @@
+"""Linear-fractional programs and their solution."""
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import Any
+import numpy as np
+import scipy.sparse as sparse
+from mechdesign.base._errors import InputError
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.base._arrays import Floats
+import math
+import time
+from mechdesign.base._errors import InfeasibleError
+from mechdesign.base._errors import SolverError
+from mechdesign.base._errors import UnboundedError
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Solution
+from mechdesign.solve._contract import Status
+from mechdesign.solve._solve import solve
+
+
+@dataclass(frozen=True, eq=False)
+class FractionalProgram:
+    """Maximise ``(numerator @ x + numerator_constant) / (denominator @ x + denominator_constant)`` over a polyhedron.
+
+    The polyhedron is ``row_lower <= matrix @ x <= row_upper`` and ``lower <= x <= upper``; the denominator must be
+    positive on all of it, which the reductions take for granted and `solvers.fractional` checks at the answer. Shapes:
+    `matrix` (rows, columns), which may have no rows; bounds may be infinite.
+    """
+
+    numerator: Floats
+    denominator: Floats
+    matrix: sparse.csr_array
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    upper: Floats
+    numerator_constant: float = 0.0
+    denominator_constant: float = 0.0
+    name: str = "fractional"
+
+    def __post_init__(self) -> None:
+        # A linear program has the same polyhedron, and checks it.
+        base = LinearProgram(
+            self.numerator, self.matrix, self.row_lower, self.row_upper, self.lower, self.upper, name=self.name
+        )
+        values: dict[str, Any] = {"numerator": base.cost}
+        for attribute in ("matrix", "row_lower", "row_upper", "lower", "upper"):
+            values[attribute] = getattr(base, attribute)
+        denominator = np.array(self.denominator, dtype=np.float64)
+        if denominator.shape != (base.columns,):
+            raise InputError("denominator", "has the wrong shape", value=denominator.shape, bound=f"({base.columns},)")
+        for name in ("numerator_constant", "denominator_constant"):
+            values[name] = float(getattr(self, name))
+        if not (np.isfinite(denominator).all() and np.isfinite(list(values.values())[-2:]).all()):
+            raise InputError("denominator and constants", "must be finite")
+        if not denominator.any() and values["denominator_constant"] == 0:
+            raise InputError("denominator", "is zero everywhere", bound="positive on the polyhedron")
+        denominator.flags.writeable = False
+        values["denominator"] = denominator
+        for name, value in values.items():
+            object.__setattr__(self, name, value)
+
+    @property
+    def columns(self) -> int:
+        """Number of variables."""
+        return len(self.numerator)
+
+    def fraction(self, x: Floats) -> tuple[float, float]:
+        """Return numerator and denominator at x, shape (columns,)."""
+        return (
+            float(self.numerator @ x) + self.numerator_constant,
+            float(self.denominator @ x) + self.denominator_constant,
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class CharnesCooper:
+    """A linear program equivalent to a fractional one, and the way back.
+
+    The variables are y = t·(x − shift) and, last, t·`unit`, with t = 1/(denominator at x); the objective is minus the
+    fraction. `shift`, shape (columns,), holds the finite lower bounds of x and else zeros.
+    """
+
+    program: LinearProgram
+    shift: Floats
+    unit: float
+
+    def invert(self, y: Floats) -> Floats | None:
+        """Return x for a solution y of `program`, or None when t = 0: the best fraction is only approached, far out."""
+        t = y[-1] / self.unit
+        return None if t <= 0 else self.shift + y[:-1] / t
+
+
+def charnes_cooper(fractional: FractionalProgram, heaviest: float = 1e4) -> CharnesCooper:
+    """Reduce to one linear program (Charnes and Cooper, 1962).
+
+    With x = shift + z: ``low t <= matrix @ y <= high t``, ``y <= (upper − lower) t``, t ≥ 0, y ≥ 0 where x has a lower
+    bound, and ``denominator @ y + constant t = 1`` times a weight. Shifting turns lower bounds into signs; the unit of
+    t, the largest bound, and the weight, which makes the largest coefficient of its row at most `heaviest`, keep the
+    coefficients within the range that solvers take seriously.
+    """
+    n = fractional.columns
+    make: Any = sparse.csr_array
+    bounded = np.isfinite(fractional.lower)
+    shift = np.where(bounded, fractional.lower, 0.0)
+    moved = fractional.matrix @ shift
+    parts = (
+        ("rows_lower", fractional.matrix, fractional.row_lower - moved, 1.0),
+        ("rows_upper", fractional.matrix, fractional.row_upper - moved, -1.0),
+        ("upper", sparse.eye_array(n, format="csr"), fractional.upper - shift, -1.0),
+    )
+    finite = [np.flatnonzero(np.isfinite(bound)) for _, _, bound, _ in parts]
+    sizes = [float(np.abs(bound[rows]).max(initial=0.0)) for (_, _, bound, _), rows in zip(parts, finite, strict=True)]
+    unit = max(sizes) or 1.0
+    # Each finite bound b of a row a gives a·y − b t ≥ 0, or ≤ 0.
+    blocks = [
+        sparse.hstack([sign * matrix[rows], make((-sign * bound[rows] / unit).reshape(-1, 1))], format="csr")
+        for (_, matrix, bound, sign), rows in zip(parts, finite, strict=True)
+    ]
+    above, below = fractional.fraction(shift)
+    denominator = np.append(fractional.denominator, below / unit)
+    # Solvers drop coefficients that are small by themselves, not beside others of their row: a heavy row keeps them.
+    weight = float(2.0 ** np.floor(np.log2(heaviest / np.abs(denominator).max())))
+    matrix = make(sparse.vstack([*blocks, make(weight * denominator.reshape(1, -1))], format="csr"))
+    rows = matrix.shape[0]
+    row_lower, row_upper = np.zeros(rows), np.full(rows, np.inf)
+    row_lower[-1] = row_upper[-1] = weight
+    ends = np.cumsum([len(which) for which in finite]).tolist()
+    row_blocks = {
+        name: slice(end - len(which), end) for (name, *_), which, end in zip(parts, finite, ends, strict=True)
+    }
+    program = LinearProgram(
+        cost=-np.append(fractional.numerator, above / unit),
+        matrix=matrix,
+        row_lower=row_lower,
+        row_upper=row_upper,
+        lower=np.append(np.where(bounded, 0.0, -np.inf), 0.0),
+        upper=np.full(n + 1, np.inf),
+        row_blocks=row_blocks | {"denominator": slice(rows - 1, rows)},
+        column_blocks={"y": slice(0, n), "t": slice(n, n + 1)},
+        name=f"{fractional.name} by Charnes and Cooper",
+    )
+    return CharnesCooper(program, shift, unit)
+
+
+def dinkelbach(fractional: FractionalProgram, value: float, heaviest: float = 1e6) -> LinearProgram:
+    """Return the linear program of one step of Dinkelbach's method (1967): maximise numerator − value · denominator.
+
+    Its variables are x itself. Its maximum, constants included, is zero exactly when `value` is the best fraction; else
+    the fraction at its solution is a better value. The objective is scaled to a largest coefficient of about
+    `heaviest`, because solvers take coefficients below an absolute tolerance for zero.
+    """
+    cost = value * fractional.denominator - fractional.numerator
+    largest = float(np.abs(cost).max())
+    return LinearProgram(
+        cost=cost * 2.0 ** np.floor(np.log2(heaviest / largest)) if largest > 0 else cost,
+        matrix=fractional.matrix,
+        row_lower=fractional.row_lower,
+        row_upper=fractional.row_upper,
+        lower=fractional.lower,
+        upper=fractional.upper,
+        name=f"{fractional.name} by Dinkelbach",
+    )
+
+
+_MOST_STEPS = 200
+_SCALES = (1e4, 1e6, 1e2)
+
+
+@dataclass(frozen=True, eq=False)
+class FractionalSolution:
+    """The best fraction found.
+
+    `value` is recomputed at `x`, which is moved onto its bounds where the solver left them by rounding. `violation` is
+    the largest absolute violation of a row. Where the best fraction is only approached far out, `x` is None and `value`
+    is what the solver says. `programs` counts the linear programs solved; `solver` names the back end.
+    """
+
+    value: float
+    x: Floats | None
+    violation: float
+    programs: int
+    solver: str
+
+
+def solve_fractional(
+    fractional: FractionalProgram,
+    method: str = "charnes-cooper",
+    solver: str = "highs",
+    options: Options | None = None,
+) -> FractionalSolution:
+    """Maximise a fraction by one linear program ("charnes-cooper") or by a few ("dinkelbach"), on any back end.
+
+    Raises `InfeasibleError`, `UnboundedError` or `SolverError` when a linear program ends so, and `InputError` when the
+    denominator is not positive at the answer.
+    """
+    if method == "charnes-cooper":
+        return _by_charnes_cooper(fractional, solver, options)
+    if method == "dinkelbach":
+        return _by_dinkelbach(fractional, solver, options)
+    raise InputError("method", "is not known", value=method, bound='"charnes-cooper" or "dinkelbach"')
+
+
+def _by_charnes_cooper(fractional: FractionalProgram, solver: str, options: Options | None) -> FractionalSolution:
+    options, clock = options or Options(), time.perf_counter()
+    # Where coefficients spread over many orders of magnitude, a solver may fail at one scale and succeed at another.
+    for heaviest in _SCALES:
+        reduced = charnes_cooper(fractional, heaviest)
+        solution = solve(reduced.program, solver, options.after(time.perf_counter() - clock))
+        if solution.status is Status.OPTIMAL:
+            break
+    else:
+        reduced = charnes_cooper(fractional)
+        solution = _solved(solve(reduced.program, solver, options.after(time.perf_counter() - clock)), fractional)
+    x = reduced.invert(solution.x)
+    if x is None:
+        return FractionalSolution(-solution.residuals.objective, None, solution.residuals.primal, 1, solution.solver)
+    return _measured(fractional, x, 1, solution.solver)
+
+
+def _by_dinkelbach(fractional: FractionalProgram, solver: str, options: Options | None) -> FractionalSolution:
+    # Any point of the polyhedron gives a first value; the one of largest numerator is a promising one.
+    options, clock = options or Options(), time.perf_counter()
+    best = None
+    value = 0.0
+    for step in range(1, _MOST_STEPS + 1):
+        left = options.after(time.perf_counter() - clock)
+        solution = _solved(solve(dinkelbach(fractional, value), solver, left), fractional)
+        found = _measured(fractional, solution.x, step, solution.solver)
+        # Values rise until they are the best; then rounding may move them either way.
+        if best is not None and found.value <= value * (1 + math.copysign(4e-16, value)):
+            return FractionalSolution(best.value, best.x, best.violation, step, best.solver)
+        best, value = found, found.value
+    raise SolverError(f"Dinkelbach's method did not settle in {_MOST_STEPS} steps; the last value was {value!r}")
+
+
+def _solved(solution: Solution, fractional: FractionalProgram) -> Solution:
+    if solution.status is Status.OPTIMAL:
+        return solution
+    message = f"{fractional.name}: {solution.solver} ended with: {solution.status.value} ({solution.message})"
+    if solution.status is Status.INFEASIBLE:
+        raise InfeasibleError(message)
+    if solution.status is Status.UNBOUNDED:
+        raise UnboundedError(message)
+    raise SolverError(message)
+
+
+def _measured(fractional: FractionalProgram, x: Floats, programs: int, solver: str) -> FractionalSolution:
+    x = np.clip(x, fractional.lower, fractional.upper)
+    above, below = fractional.fraction(x)
+    if not below > 0:
+        raise InputError(
+            "denominator", "is not positive at a point of the polyhedron", value=below, bound="> 0 on all of it"
+        )
+    activity = fractional.matrix @ x
+    violation = max(
+        float(np.max(fractional.row_lower - activity, initial=0.0)),
+        float(np.max(activity - fractional.row_upper, initial=0.0)),
+    )
+    return FractionalSolution(above / below, x, violation, programs, solver)

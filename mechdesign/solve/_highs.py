@@ -1,0 +1,263 @@
+"""HiGHS through highspy: simplex, the interior-point method IPX, and the first-order method PDLP."""
+
+from __future__ import annotations
+
+import math
+import re
+import threading
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+import highspy
+import numpy as np
+import numpy.typing as npt
+
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._contract import Answer
+from mechdesign.solve._contract import BackEnd
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
+from mechdesign.solve._apart import Moment
+from mechdesign.solve._apart import wait
+
+__all__ = ["back_end"]
+
+_STATUS = {
+    highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,
+    highspy.HighsModelStatus.kInfeasible: Status.INFEASIBLE,
+    highspy.HighsModelStatus.kUnbounded: Status.UNBOUNDED,
+    highspy.HighsModelStatus.kTimeLimit: Status.TIME_LIMIT,
+    highspy.HighsModelStatus.kInterrupt: Status.INTERRUPTED,
+    highspy.HighsModelStatus.kIterationLimit: Status.ITERATION_LIMIT,
+    # What an interior point is called that missed one of its tolerances.
+    highspy.HighsModelStatus.kUnknown: Status.STALLED,
+}
+_CONCLUSIVE = (Status.OPTIMAL, Status.INFEASIBLE, Status.UNBOUNDED)
+_SMALLEST_TOLERANCE = 1e-10
+_INTERIOR_TOLERANCE = 1e-12
+_SMALLEST_COEFFICIENT = 1e-12
+_DEVEX = 1
+_PRIMAL = 4
+
+# Iterations after which a method is taken to make no progress any more: of IPX, which takes some hundred at most, of
+# PDLP, and of the simplex method, which takes a few for each row and column.
+_INTERIOR_ITERATIONS, _FIRST_ORDER_ITERATIONS, _PIVOTS, _PIVOTS_EACH = 500, 1_000_000, 100_000, 100
+# What the gap of an interior point is multiplied by where rounding keeps it from the one asked for.
+_LOOSER = (10, 10_000)
+
+_IPX_ROW = re.compile(r"\s*(\d+)\*?(\s+[-+]?\d\.\d+e[-+]\d+){5}")
+
+
+def back_end(method: str) -> BackEnd:
+    """Return HiGHS with `method`: "choose" (HiGHS decides), "simplex", "ipx" or "pdlp".
+
+    It starts from the basis of an earlier answer, also when rows were appended since. After Ctrl-C the answer holds
+    the last iterate, except for PDLP, which does not hear it. HiGHS takes no tolerance below 1e-10. Reports count the
+    iterations of the simplex method and of IPX. Where IPX comes to no end, because rounding keeps it from the gap asked
+    for, it is asked for a vertex, at a larger gap.
+    """
+
+    def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
+        clock = time.perf_counter()
+
+        def left() -> Options:
+            return options.after(time.perf_counter() - clock)
+
+        # Given a basis, HiGHS would run simplex instead of the method that was asked for.
+        start = start if method in ("choose", "simplex") else None
+        settings = _settings(method, program, options, warm=start is not None)
+        highs = _configure(settings, options)
+        if highs.passModel(_model(program)) == highspy.HighsStatus.kError:
+            return _refused(highs, method)
+        if start is not None:
+            highs.setBasis(_extend(start, program))
+        interrupted = _run(highs, left())
+        dual = method in ("choose", "simplex") and "simplex_strategy" not in options.extra
+        others: list[dict[str, object]] = []
+        if dual and highs.getModelStatus() not in _STATUS:
+            # The dual simplex method may fail where costs are huge and the optimum is zero; the primal one does not.
+            others = [settings | {"simplex_strategy": _PRIMAL}]
+        elif method == "ipx" and "ipm_iteration_limit" not in options.extra:
+            looser = [replace(options, gap=factor * options.relative_gap, vertex=True) for factor in _LOOSER]
+            others = [_settings(method, program, one, warm=False) for one in looser]
+        for other in others:
+            if interrupted or (method == "ipx" and highs.getModelStatus() != highspy.HighsModelStatus.kIterationLimit):
+                break
+            highs = _configure(other, options)
+            highs.passModel(_model(program))
+            interrupted = _run(highs, left())
+        return _answer(highs, method, interrupted)
+
+    return solve
+
+
+def _settings(method: str, program: LinearProgram, options: Options, *, warm: bool) -> dict[str, object]:
+    feasibility = max(options.feasibility, _SMALLEST_TOLERANCE)
+    gap = max(options.relative_gap, _SMALLEST_TOLERANCE)
+    settings: dict[str, object] = {
+        "output_flag": False,
+        "solver": method,
+        "threads": options.threads or 0,
+        "primal_feasibility_tolerance": feasibility,
+        "dual_feasibility_tolerance": feasibility,
+        # Without crossover the interior point is the answer; a few more iterations make it as good as a vertex.
+        "ipm_optimality_tolerance": gap if options.vertex else max(gap / 100, _INTERIOR_TOLERANCE),
+        "pdlp_optimality_tolerance": gap,
+        "run_crossover": "on" if options.vertex else "off",
+        # Smaller coefficients are dropped without a word; the default is a thousand times larger.
+        "small_matrix_value": _SMALLEST_COEFFICIENT,
+        "ipm_iteration_limit": _INTERIOR_ITERATIONS,
+        "pdlp_iteration_limit": _FIRST_ORDER_ITERATIONS,
+        "simplex_iteration_limit": _PIVOTS + _PIVOTS_EACH * (program.rows + program.columns),
+    }
+    if warm:
+        # Exact steepest-edge weights for a basis with many rows cost more than the few iterations that follow.
+        settings["simplex_dual_edge_weight_strategy"] = _DEVEX
+    return settings | dict(options.extra)
+
+
+def _configure(settings: Mapping[str, object], options: Options) -> Any:
+    new: Any = highspy.Highs
+    highs = new()
+    # First of all, so that HiGHS does not print what it thinks of the others.
+    highs.setOptionValue("output_flag", False)
+    for name, value in settings.items():
+        try:
+            accepted = highs.setOptionValue(name, value) == highspy.HighsStatus.kOk
+        except TypeError:
+            accepted = False
+        if not accepted:
+            place = "options.extra" if name in options.extra else "options"
+            raise InputError(f"{place}.{name}", "is refused by HiGHS", value=value, remedy="see the HiGHS option list")
+    return highs
+
+
+def _model(program: LinearProgram) -> Any:
+    model = highspy.HighsLp()
+    model.num_col_, model.num_row_ = program.columns, program.rows
+    model.col_cost_ = program.cost
+    model.col_lower_, model.col_upper_ = program.lower, program.upper
+    model.row_lower_, model.row_upper_ = program.row_lower, program.row_upper
+    model.a_matrix_.format_ = highspy.MatrixFormat.kRowwise
+    model.a_matrix_.start_ = program.matrix.indptr
+    model.a_matrix_.index_ = program.matrix.indices
+    model.a_matrix_.value_ = program.matrix.data
+    return model
+
+
+@dataclass(frozen=True, eq=False)
+class _Basis:
+    """The status of every column and every row, as HiGHS numbers them: unlike its own, it can be sent elsewhere."""
+
+    columns: npt.NDArray[np.int8]
+    rows: npt.NDArray[np.int8]
+
+
+def _kept(basis: Any) -> _Basis:
+    columns, rows = (np.array([int(one) for one in part], np.int8) for part in (basis.col_status, basis.row_status))
+    return _Basis(columns, rows)
+
+
+def _extend(start: Any, program: LinearProgram) -> Any:
+    """Give rows that were appended since `start` was made a basic slack."""
+    missing = program.rows - len(start.rows)
+    named = {int(status): status for status in highspy.HighsBasisStatus.__members__.values()}
+    basis = highspy.HighsBasis()
+    basis.col_status = [named[number] for number in start.columns.tolist()]
+    basis.row_status = [named[number] for number in start.rows.tolist()] + [highspy.HighsBasisStatus.kBasic] * missing
+    basis.valid = True
+    return basis
+
+
+def _run(highs: Any, options: Options) -> bool:
+    """Run in a thread, so that Ctrl-C stops the solve and not the program; return whether it came.
+
+    The thread is always a new one: the HiGHS scheduler belongs to a thread, and refuses another number of workers
+    than it was made with.
+    """
+    if options.time_limit is not None and "time_limit" not in options.extra:
+        highs.setOptionValue("time_limit", options.time_limit)
+    moment = Moment("HiGHS")
+    done = threading.Event()
+
+    def listen(event: Any) -> None:
+        if event.data_out.simplex_iteration_count > 0:
+            moment.stage, moment.iteration = "HiGHS simplex", event.data_out.simplex_iteration_count
+        if moment.stop:
+            event.interrupt()
+
+    def read(event: Any) -> None:
+        # IPX gives its interrupt callback no iteration count, but it logs one line per iteration.
+        row = _IPX_ROW.match(event.message)
+        if row is not None:
+            moment.stage, moment.iteration = "HiGHS interior point", int(row[1])
+        elif "crossover" in event.message:
+            moment.stage = "HiGHS crossover"
+
+    def work() -> None:
+        try:
+            highs.run()
+            highs.resetGlobalScheduler(False)
+        finally:
+            done.set()
+
+    highs.cbSimplexInterrupt.subscribe(listen)
+    highs.cbIpmInterrupt.subscribe(listen)
+    if options.progress is not None and "output_flag" not in options.extra:
+        highs.setOptionValue("log_to_console", False)
+        highs.setOptionValue("output_flag", True)
+        highs.cbLogging.subscribe(read)
+    thread = threading.Thread(target=work, daemon=True)
+    try:
+        thread.start()
+    except RuntimeError as error:
+        raise SolverError(f"the system starts no thread for HiGHS ({error}): raise its limit of processes") from error
+
+    def stop() -> None:
+        moment.stop = True
+
+    with interrupts.scope():
+        interrupts.defer()
+        try:
+            return wait(done, moment, options.progress, stop)
+        finally:
+            moment.stop = True
+            thread.join()
+
+
+def _answer(highs: Any, method: str, interrupted: bool) -> Answer:
+    status = _STATUS.get(highs.getModelStatus(), Status.FAILED)
+    if interrupted and status not in _CONCLUSIVE:
+        status = Status.INTERRUPTED
+    solution, info = highs.getSolution(), highs.getInfo()
+    counts = (
+        info.simplex_iteration_count,
+        info.ipm_iteration_count,
+        info.crossover_iteration_count,
+        getattr(info, "pdlp_iteration_count", 0),
+    )
+    start = _kept(highs.getBasis()) if info.basis_validity == highspy.BasisValidity.kBasisValidityValid else None
+    return Answer(
+        status=status,
+        x=np.array(solution.col_value) if solution.value_valid else None,
+        row_dual=np.array(solution.row_dual) if solution.dual_valid else None,
+        iterations=sum(count for count in counts if count > 0 and math.isfinite(count)),
+        message=highs.modelStatusToString(highs.getModelStatus()),
+        version=_version(method),
+        start=start,
+    )
+
+
+def _refused(highs: Any, method: str) -> Answer:
+    message = "HiGHS refuses the program: a coefficient is too large, or the data contradict themselves"
+    return Answer(Status.FAILED, None, None, 0, message, _version(method))
+
+
+def _version(method: str) -> str:
+    new: Any = highspy.Highs
+    return f"HiGHS {new().version()} ({method})"

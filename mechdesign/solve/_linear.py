@@ -1,0 +1,238 @@
+"""Linear programs as values; MPS."""
+from __future__ import annotations
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+from typing import Any
+import numpy as np
+import scipy.sparse as sparse
+from mechdesign.base._errors import InputError
+from mechdesign.base._values import ReadOnlyMapping
+from mechdesign.base._arrays import Floats
+import math
+from collections.abc import Iterator
+from collections.abc import Sequence
+from numpy.typing import NDArray
+
+
+@dataclass(frozen=True, eq=False)
+class LinearProgram:
+    """Minimise ``cost @ x`` subject to ``row_lower <= matrix @ x <= row_upper`` and ``lower <= x <= upper``.
+
+    `matrix` is sparse, of shape (rows, columns); bounds may be infinite. `row_blocks` and `column_blocks` name
+    consecutive slices, which together cover all rows and all columns: ``{"p": slice(0, 9), "x": slice(9, 12)}``.
+    The names are what an MPS file and an error message show.
+    """
+
+    cost: Floats
+    matrix: sparse.csr_array
+    row_lower: Floats
+    row_upper: Floats
+    lower: Floats
+    upper: Floats
+    row_blocks: Mapping[str, slice] = field(default_factory=dict)
+    column_blocks: Mapping[str, slice] = field(default_factory=dict)
+    name: str = "program"
+
+    def __post_init__(self) -> None:
+        given: Any = self.matrix
+        if np.ndim(given) != 2:
+            raise InputError("matrix", "has the wrong number of axes", value=np.ndim(given), bound="2")
+        matrix = sparse.csr_array(given, dtype=np.float64)
+        if not matrix.has_canonical_format:
+            # Solvers refuse entries that are given twice; what the caller holds is not ours to change.
+            matrix = matrix.copy()
+            matrix.sum_duplicates()
+        rows, columns = matrix.shape
+        object.__setattr__(self, "matrix", matrix)
+        sizes = {"cost": columns, "row_lower": rows, "row_upper": rows, "lower": columns, "upper": columns}
+        for attribute, size in sizes.items():
+            values = np.array(getattr(self, attribute), dtype=np.float64)
+            if values.shape != (size,):
+                raise InputError(attribute, "has the wrong shape", value=values.shape, bound=f"({size},)")
+            if np.isnan(values).any():
+                raise InputError(f"{attribute}[{int(np.isnan(values).argmax())}]", "is not a number", value="nan")
+            values.flags.writeable = False
+            object.__setattr__(self, attribute, values)
+        if not np.isfinite(matrix.data).all() or not np.isfinite(self.cost).all():
+            raise InputError("matrix and cost", "must be finite", remedy="drop or rescale rows with huge coefficients")
+        for low, high, what in ((self.row_lower, self.row_upper, "row"), (self.lower, self.upper, "column")):
+            if (low > high).any():
+                index = int((low > high).argmax())
+                raise InputError(
+                    f"{what}[{index}]", "has a lower bound above its upper bound", value=(low[index], high[index])
+                )
+            nowhere = np.isposinf(low) | np.isneginf(high)
+            if nowhere.any():
+                index = int(nowhere.argmax())
+                raise InputError(f"{what}[{index}]", "can only be infinite", value=(low[index], high[index]))
+        for attribute, size in (("row_blocks", rows), ("column_blocks", columns)):
+            blocks = dict(getattr(self, attribute)) or {"all": slice(0, size)}
+            stops = [0, *(block.stop for block in blocks.values())]
+            starts = [block.start for block in blocks.values()]
+            if starts != stops[:-1] or stops[-1] != size or stops != sorted(stops):
+                raise InputError(attribute, f"must cover 0 to {size} in order, without gaps", value=blocks)
+            object.__setattr__(self, attribute, ReadOnlyMapping(blocks))
+
+    @property
+    def rows(self) -> int:
+        """Number of rows."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def columns(self) -> int:
+        """Number of columns."""
+        return int(self.matrix.shape[1])
+
+
+@dataclass(frozen=True)
+class Residuals:
+    """How far a primal-dual pair is from optimality, recomputed from the numbers themselves.
+
+    `primal` and `dual` are the largest absolute violations of a row, of a bound, or of the sign of a multiplier;
+    `objective` is ``cost @ x``; `bound` is the dual objective with infeasible reduced costs left out, and `gap` their
+    relative distance. Not-a-number counts as infinite.
+    """
+
+    primal: float
+    dual: float
+    objective: float
+    bound: float
+    gap: float
+
+
+def residuals(program: LinearProgram, x: Floats, row_dual: Floats) -> Residuals:
+    """Measure the pair (x, row_dual); multipliers are positive on rows that hold at their lower bound.
+
+    The reduced costs are ``cost - matrix.T @ row_dual``: positive ones lean on the lower bound of their column,
+    negative ones on the upper bound; where that bound is infinite they count as dual infeasibility.
+    """
+    if not (np.isfinite(x).all() and np.isfinite(row_dual).all()):
+        return Residuals(np.inf, np.inf, np.inf, -np.inf, np.inf)
+    activity = program.matrix @ x
+    primal = max(
+        float(np.max(violation, initial=0.0))
+        for violation in (
+            program.row_lower - activity,
+            activity - program.row_upper,
+            program.lower - x,
+            x - program.upper,
+        )
+    )
+    reduced = program.cost - program.matrix.T @ row_dual
+    bound = 0.0
+    dual = 0.0
+    for multiplier, low, high in (
+        (row_dual, program.row_lower, program.row_upper),
+        (reduced, program.lower, program.upper),
+    ):
+        leaned = np.where(multiplier > 0, low, high)
+        infeasible = ~np.isfinite(leaned)
+        dual = max(dual, float(np.max(np.abs(multiplier[infeasible]), initial=0.0)))
+        bound += float(multiplier[~infeasible] @ leaned[~infeasible])
+    objective = float(program.cost @ x)
+    gap = abs(objective - bound) / max(1e-300, abs(objective), abs(bound))
+    return Residuals(primal, dual, objective, bound, gap)
+
+
+def to_mps(program: LinearProgram, comments: Sequence[str] = ()) -> Iterator[str]:
+    """Yield the lines of the program, a minimisation, in free MPS format; `comments` come first.
+
+    Rows and columns are called after their blocks: ``privacy_17`` is row 17 of block ``privacy``. Numbers are
+    written with 17 significant digits, so that reading the file gives the same program to the bit. Two kinds of rows
+    come back in another form: readers drop a row without bounds, and the rare row whose two bounds no single range
+    can express exactly is written twice, the second time with the suffix ``_upper``. Sections without entries are left
+    out: some readers stop at them.
+
+    Raises InputError when two blocks have the same name but for their spaces.
+    """
+    row_names = _names(program.row_blocks)
+    column_names = _names(program.column_blocks)
+    equal = program.row_lower == program.row_upper
+    below, above = np.isfinite(program.row_lower), np.isfinite(program.row_upper)
+    kinds = np.select([equal, below, above], ["E", "G", "L"], "N")
+    # A range R means [right, right + R] in a G row and [right - R, right] in an L row.
+    right = np.where(below, program.row_lower, program.row_upper)
+    ranges: dict[int, float] = {}
+    twice: dict[int, str] = {}
+    for row in np.flatnonzero(below & above & ~equal).tolist():
+        kind, ranges[row] = _range(float(program.row_lower[row]), float(program.row_upper[row]))
+        if kind == "L":
+            kinds[row], right[row] = kind, program.row_upper[row]
+        elif not kind:
+            del ranges[row]
+            twice[row] = f"{row_names[row]}_upper"
+    yield from (f"* {line}\n" for line in comments)
+    yield f"NAME {'_'.join(program.name.split()) or 'program'}\n"
+    yield "ROWS\n"
+    yield " N objective\n"
+    for name, kind in zip(row_names, kinds, strict=True):
+        yield f" {kind} {name}\n"
+    for name in twice.values():
+        yield f" L {name}\n"
+    yield "COLUMNS\n"
+    by_column = program.matrix.tocsc()
+    for column, name in enumerate(column_names):
+        entries = slice(by_column.indptr[column], by_column.indptr[column + 1])
+        if program.cost[column] or entries.start == entries.stop:
+            yield f" {name} objective {program.cost[column]:.17g}\n"
+        for row, value in zip(by_column.indices[entries], by_column.data[entries], strict=True):
+            yield f" {name} {row_names[row]} {value:.17g}\n"
+            if row in twice:
+                yield f" {name} {twice[row]} {value:.17g}\n"
+    yield from _section("RHS", _right_sides(program, row_names, kinds, right, twice))
+    yield from _section("RANGES", (f" range {row_names[row]} {width:.17g}\n" for row, width in ranges.items()))
+    yield from _section("BOUNDS", _bounds(program, column_names))
+    yield "ENDATA\n"
+
+
+def _section(name: str, lines: Iterator[str]) -> Iterator[str]:
+    """Yield a section, nothing where it has no lines."""
+    first = next(lines, None)
+    if first is not None:
+        yield f"{name}\n"
+        yield first
+        yield from lines
+
+
+def _right_sides(
+    program: LinearProgram, names: Sequence[str], kinds: NDArray[np.str_], right: Floats, twice: Mapping[int, str]
+) -> Iterator[str]:
+    for row in np.flatnonzero((kinds != "N") & (right != 0)).tolist():
+        yield f" rhs {names[row]} {right[row]:.17g}\n"
+    for row, name in twice.items():
+        yield f" rhs {name} {program.row_upper[row]:.17g}\n"
+
+
+def _bounds(program: LinearProgram, names: Sequence[str]) -> Iterator[str]:
+    for column, name in enumerate(names):
+        low, high = program.lower[column], program.upper[column]
+        if low == high:
+            yield f" FX bound {name} {low:.17g}\n"
+            continue
+        if np.isneginf(low) and np.isposinf(high):
+            yield f" FR bound {name}\n"
+            continue
+        if low != 0:
+            yield f" MI bound {name}\n" if np.isneginf(low) else f" LO bound {name} {low:.17g}\n"
+        if np.isfinite(high):
+            yield f" UP bound {name} {high:.17g}\n"
+
+
+def _range(low: float, high: float) -> tuple[str, float]:
+    """Find the kind of row and the range that give a reader exactly these bounds; no kind if none do."""
+    width = high - low
+    for kind in ("G", "L"):
+        for candidate in (width, math.nextafter(width, math.inf), math.nextafter(width, 0.0)):
+            if (low + candidate == high) if kind == "G" else (high - candidate == low):
+                return kind, candidate
+    return "", 0.0
+
+
+def _names(blocks: Mapping[str, slice]) -> list[str]:
+    names = ["_".join(block.split()) for block in blocks]
+    if len(set(names)) < len(names):
+        raise InputError("blocks", "have names that differ in spaces only", value=list(blocks))
+    return [
+        f"{name}_{i}" for name, part in zip(names, blocks.values(), strict=True) for i in range(part.stop - part.start)
+    ]
