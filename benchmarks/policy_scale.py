@@ -18,7 +18,7 @@ from multiprocessing import get_context
 import numpy as np
 
 import mechdesign as md
-from mechdesign.model.problem import largest_distortion
+from mechdesign.model._problem import largest_distortion
 
 COLUMNS = "{:<6}{:<9}{:<7}{:>6}{:>10}{:>11}{:>9}{:>10}{:>12}{:>10}{:>9}"
 

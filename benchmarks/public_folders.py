@@ -43,7 +43,7 @@ from click.testing import CliRunner
 
 from mechdesign.cli import main as command
 from mechdesign.mechanisms.discrete import DiscreteNoise
-from mechdesign.model.channel import Channel
+from mechdesign.model._channel import Channel
 
 RESULT = Path(__file__).parent / "results" / "public_folders.txt"
 

@@ -44,7 +44,7 @@ from mechdesign.certify import _archive
 from mechdesign.certify import second_verifier
 from mechdesign.certify._stated import Stated
 from mechdesign.certify._verify import examine
-from mechdesign.requirements.claimed import ClaimedPrivacy
+from mechdesign.model._requirements._claimed import ClaimedPrivacy
 
 Files = dict[str, bytes]
 

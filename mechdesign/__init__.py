@@ -28,17 +28,17 @@ if TYPE_CHECKING:
     from mechdesign.certify._verify import verify as verify
     from mechdesign.data import traces
     from mechdesign.model import distances
-    from mechdesign.model.channel import Channel as Channel
-    from mechdesign.model.domain import Domain as Domain
-    from mechdesign.model.markov import MarkovChain as MarkovChain
-    from mechdesign.model.prior import Prior as Prior
-    from mechdesign.model.problem import Problem as Problem
+    from mechdesign.model._channel import Channel as Channel
+    from mechdesign.model._domain import Domain as Domain
+    from mechdesign.model._markov import MarkovChain as MarkovChain
+    from mechdesign.model._prior import Prior as Prior
+    from mechdesign.model._problem import Problem as Problem
     from mechdesign.report import figures
-    from mechdesign.requirements.continuous import ContinuousPrivacy as ContinuousPrivacy
-    from mechdesign.requirements.distortion import DistortionPrivacy as DistortionPrivacy
-    from mechdesign.requirements.graph import GraphPrivacy as GraphPrivacy
-    from mechdesign.requirements.metric import MetricPrivacy as MetricPrivacy
-    from mechdesign.requirements.threshold import ThresholdPrivacy as ThresholdPrivacy
+    from mechdesign.model._requirements._continuous import ContinuousPrivacy as ContinuousPrivacy
+    from mechdesign.model._requirements._distortion import DistortionPrivacy as DistortionPrivacy
+    from mechdesign.model._requirements._graph import GraphPrivacy as GraphPrivacy
+    from mechdesign.model._requirements._metric import MetricPrivacy as MetricPrivacy
+    from mechdesign.model._requirements._threshold import ThresholdPrivacy as ThresholdPrivacy
     from mechdesign.spec.specification import read_spec as read_spec
     from mechdesign.synthesis.anchors import plan_anchors as plan_anchors
     from mechdesign.synthesis.certified import Design as Design

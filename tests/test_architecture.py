@@ -144,7 +144,7 @@ def test_no_module_elsewhere_tests_for_a_kind(kind):
     """No name of a registered kind stands in a comparison outside its own room."""
     from mechdesign.formats import FORMATS
     from mechdesign.mechanisms import registry as mechanisms
-    from mechdesign.requirements.kinds import KINDS as REQUIREMENTS
+    from mechdesign.model._requirements._kinds import KINDS as REQUIREMENTS
 
     names = {
         "requirement": set(REQUIREMENTS),

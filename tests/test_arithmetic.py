@@ -19,7 +19,7 @@ from mechdesign.base._errors import MetricWarning
 from mechdesign.mechanisms.enclosures import exp_minus
 from mechdesign.release.filter import forward
 from mechdesign.release.smoothing import smooth
-from mechdesign.report.numbers import bounded
+from mechdesign.model._words import bounded
 from mechdesign.base._warnings import warn
 
 LINE = md.Domain.grid(20, 1, 200.0, 10.0)

@@ -15,7 +15,7 @@ from mechdesign.blowfish.publication import Publication
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import ReportError
-from mechdesign.model.origin import Origin
+from mechdesign.model._problem import Origin
 from mechdesign.solve._contract import Status
 from mechdesign.spec.blowfish.specification import parse as parse_table
 from mechdesign.synthesis.summary import SolveSummary

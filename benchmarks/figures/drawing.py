@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
-from mechdesign.report.numbers import short
+from mechdesign.model._words import short
 from mechdesign.report.style import headline
 from mechdesign.report.style import new_figure
 

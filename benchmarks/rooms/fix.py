@@ -66,11 +66,11 @@ for path in [
     root / "CHANGELOG.md",
 ]:
     t = path.read_text()
-    n = t.replace('entry-points."mechdesign.model._requirements"', 'entry-points."mechdesign.requirements"').replace(
-        'EXTENSIONS = "mechdesign.model._requirements"', 'EXTENSIONS = "mechdesign.requirements"'
+    n = t.replace('entry-points."mechdesign.model._requirements"', 'entry-points."mechdesign.model._requirements"').replace(
+        'EXTENSIONS = "mechdesign.model._requirements"', 'EXTENSIONS = "mechdesign.model._requirements"'
     )
-    n = n.replace("[mechdesign.model._requirements]", "[mechdesign.requirements]").replace(
-        "`mechdesign.model._requirements`", "`mechdesign.requirements`"
+    n = n.replace("[mechdesign.model._requirements]", "[mechdesign.model._requirements]").replace(
+        "`mechdesign.model._requirements`", "`mechdesign.model._requirements`"
     )
     if n != t:
         path.write_text(n)

@@ -26,8 +26,8 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SolverError
 from mechdesign.base._errors import SolverInterruptedError
 from mechdesign.base._errors import TimeLimitError
-from mechdesign.model.channel import Channel
-from mechdesign.model.prior import Prior
+from mechdesign.model._channel import Channel
+from mechdesign.model._prior import Prior
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._contract import Options
 from mechdesign.solve._contract import Status

@@ -11,7 +11,7 @@ from matplotlib.figure import Figure
 from mechdesign.auditing.audit import Audit
 from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
-from mechdesign.model.disclosure import listed
+from mechdesign.model._disclosure import listed
 from mechdesign.report import maps
 from mechdesign.report.document import document
 from mechdesign.report.document import figure
@@ -19,11 +19,11 @@ from mechdesign.report.document import section
 from mechdesign.report.document import table
 from mechdesign.report.document import text
 from mechdesign.report.scales import error_scale
-from mechdesign.report.numbers import short
+from mechdesign.model._words import short
 from mechdesign.report.style import drawn
 from mechdesign.report.style import headline
 from mechdesign.report.style import new_figure
-from mechdesign.report.words import decimal
+from mechdesign.model._words import decimal
 
 __all__ = ["page", "pairs_picture", "sentences"]
 

@@ -14,7 +14,7 @@ from mechdesign.certify._exact import nearest
 from mechdesign.base._values import cached_property
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import Shown
-from mechdesign.model.channel import Channel
+from mechdesign.model._channel import Channel
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import read_only

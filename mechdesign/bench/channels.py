@@ -16,7 +16,7 @@ from mechdesign.bench.verdicts import claimed
 from mechdesign.bench.verdicts import returned
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import SolverError
-from mechdesign.model.problem import Problem
+from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import BackEnd
 from mechdesign.solve._contract import Status
 from mechdesign.solve._solve import block_back_end

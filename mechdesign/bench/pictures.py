@@ -17,7 +17,7 @@ from mechdesign.bench.statistics import performance_profile
 from mechdesign.bench.statistics import seconds
 from mechdesign.bench.statistics import solved
 from mechdesign.bench.verdicts import Verdict
-from mechdesign.report.numbers import short
+from mechdesign.model._words import short
 from mechdesign.report.style import ACCENT
 from mechdesign.report.style import INK
 from mechdesign.report.style import MUTED

@@ -28,8 +28,8 @@ from mechdesign.report.document import figure
 from mechdesign.report.document import section
 from mechdesign.report.document import table
 from mechdesign.report.document import text
-from mechdesign.report.numbers import power
-from mechdesign.report.numbers import short
+from mechdesign.model._words import power
+from mechdesign.model._words import short
 
 __all__ = ["html", "write_report"]
 

@@ -13,7 +13,7 @@ from mechdesign.auditing.rows import exact_rows
 from mechdesign.auditing.tight import tight
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._claims import Floor
-from mechdesign.model.problem import Problem
+from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
 from mechdesign.base._arrays import Flags
 from mechdesign.base._arrays import Floats

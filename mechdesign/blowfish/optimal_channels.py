@@ -20,9 +20,9 @@ from mechdesign.blowfish.policy import Policy
 from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.geometric import Geometric
-from mechdesign.model.prior import Prior
-from mechdesign.model.problem import Problem
-from mechdesign.requirements.graph import GraphPrivacy
+from mechdesign.model._prior import Prior
+from mechdesign.model._problem import Problem
+from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.design import design
 from mechdesign.base._arrays import Floats

@@ -20,8 +20,8 @@ from mechdesign.report.document import figure
 from mechdesign.report.document import section
 from mechdesign.report.document import table
 from mechdesign.report.document import text
-from mechdesign.report.numbers import short
-from mechdesign.report.words import decimal
+from mechdesign.model._words import short
+from mechdesign.model._words import decimal
 
 __all__ = ["html"]
 

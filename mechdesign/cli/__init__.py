@@ -55,7 +55,7 @@ from mechdesign.base._errors import UnboundedError
 from mechdesign.base._errors import UnsoundWarning
 from mechdesign.base._errors import UnverifiedError
 from mechdesign.base._errors import VerifierMemoryError
-from mechdesign.requirements.extensions import finding_extensions
+from mechdesign.model._requirements._kinds import finding_extensions
 from mechdesign.base._version import __version__
 
 __all__ = ["exit_code", "main"]

@@ -22,8 +22,8 @@ from mechdesign.cli.weights import read_weights
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import TimeLimitError
 from mechdesign.export.folders import require_design
-from mechdesign.model.problem import Problem
-from mechdesign.report.words import attack_measure
+from mechdesign.model._problem import Problem
+from mechdesign.model._words import attack_measure
 from mechdesign.solve._contract import Options
 from mechdesign.solve._contract import ProgressCallback
 from mechdesign.synthesis.certified import Design

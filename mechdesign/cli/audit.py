@@ -43,16 +43,16 @@ from mechdesign.export.files import check_no_input
 from mechdesign.export.files import check_output
 from mechdesign.export.folders import require_design
 from mechdesign.model import distances
-from mechdesign.model.channel import Channel
-from mechdesign.model.domain import Domain
+from mechdesign.model._channel import Channel
+from mechdesign.model._domain import Domain
 from mechdesign.base._files import write_output
 from mechdesign.synthesis.certified import Design
 from mechdesign.base._arrays import Floats
 
 if TYPE_CHECKING:
     from mechdesign.auditing.audit import Audit
-    from mechdesign.model.origin import Origin
-    from mechdesign.model.problem import Problem
+    from mechdesign.model._problem import Origin
+    from mechdesign.model._problem import Problem
 
 __all__ = ["audit"]
 

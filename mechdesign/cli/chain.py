@@ -17,7 +17,7 @@ from mechdesign.cli.specified import show_values_option
 from mechdesign.cli.specified import specified
 from mechdesign.cli.specified import time_options
 from mechdesign.export.files import check_folder
-from mechdesign.model.open_chain import ENDS
+from mechdesign.model._markov import ENDS
 
 __all__ = ["chain"]
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from rich.style import Style
 
     from mechdesign.certify._certificate import Certificate
-    from mechdesign.report.words import Measure
+    from mechdesign.model._words import Measure
     from mechdesign.solve._contract import Progress
     from mechdesign.solve._contract import ProgressCallback
     from mechdesign.synthesis.certified import Design

@@ -20,7 +20,7 @@ from mechdesign.base._errors import BudgetWarning
 from mechdesign.base._errors import CorrelationWarning
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SmoothedChainWarning
-from mechdesign.model.open_chain import as_ends
+from mechdesign.model._markov import as_ends
 from mechdesign.base._warnings import collected
 
 if TYPE_CHECKING:
@@ -36,7 +36,7 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
     if path is None:
         return None
     from mechdesign.leakage.loss import LossFunction
-    from mechdesign.model.open_chain import OpenChain
+    from mechdesign.model._markov import OpenChain
     from mechdesign.base._check import renamed
 
     place = f"{name} ({path})"

@@ -30,9 +30,9 @@ from mechdesign.cli.specified import specified
 from mechdesign.base._errors import ReportError
 from mechdesign.export.files import SET
 from mechdesign.export.files import check_target
-from mechdesign.model.origin import Origin
-from mechdesign.model.places import DEGREES
-from mechdesign.model.places import PLANE
+from mechdesign.model._problem import Origin
+from mechdesign.model._locate import DEGREES
+from mechdesign.model._locate import PLANE
 from mechdesign.solve._contract import Status
 from mechdesign.spec.designing import check_solver
 from mechdesign.spec.tables import named
@@ -216,9 +216,9 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
 
 
 def _show(made: Design, settings: SolveSettings, certified: float, finished: float, directory: str) -> None:
-    from mechdesign.report.names import claim_names
+    from mechdesign.model._words import claim_names
     from mechdesign.report.proved import bounded
-    from mechdesign.report.words import cost_measure
+    from mechdesign.model._words import cost_measure
 
     problem, certificate = made.problem, made.certificate
     n, m = problem.cost.shape

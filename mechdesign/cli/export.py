@@ -103,7 +103,7 @@ def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
     """Write a folder like `directory` without what its prior tells."""
     # Imported late: formats need none of it.
     from mechdesign.export.without_prior import check_public_target
-    from mechdesign.model.origin import STANDS_IN
+    from mechdesign.model._problem import STANDS_IN
     from mechdesign.report.private import STEPS
     from mechdesign.report.private import tells_steps
 

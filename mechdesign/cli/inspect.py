@@ -23,19 +23,19 @@ from mechdesign.data.outline import read_outline
 from mechdesign.base._errors import InputError
 from mechdesign.export.files import check_output
 from mechdesign.export.folders import require_design
-from mechdesign.model.channel import Channel
-from mechdesign.model.disclosure import listed
-from mechdesign.model.origin import STANDS_IN
-from mechdesign.model.problem import Problem
+from mechdesign.model._channel import Channel
+from mechdesign.model._disclosure import listed
+from mechdesign.model._problem import STANDS_IN
+from mechdesign.model._problem import Problem
 from mechdesign.base._files import write_output
-from mechdesign.report.names import claimants
-from mechdesign.report.names import requirement_name
-from mechdesign.report.numbers import percent
-from mechdesign.report.numbers import short
+from mechdesign.model._words import claimants
+from mechdesign.model._words import requirement_name
+from mechdesign.model._words import percent
+from mechdesign.model._words import short
 from mechdesign.report.private import private
 from mechdesign.report.proved import bounded
 from mechdesign.report.proved import left_free
-from mechdesign.report.words import cost_measure
+from mechdesign.model._words import cost_measure
 from mechdesign.synthesis.certified import Design
 
 __all__ = ["inspect"]

@@ -18,13 +18,13 @@ from mechdesign.data.forms import withholding
 from mechdesign.data.places import read_places
 from mechdesign.data.text import read_rows
 from mechdesign.base._errors import InputError
-from mechdesign.model.domain import Domain
-from mechdesign.model.drawing import drawn_anchors
-from mechdesign.model.places import Area
-from mechdesign.model.places import Outside
-from mechdesign.model.places import count_outside
-from mechdesign.model.places import given_places
-from mechdesign.model.places import locate
+from mechdesign.model._domain import Domain
+from mechdesign.model._answers import drawn_anchors
+from mechdesign.model._locate import Area
+from mechdesign.model._locate import Outside
+from mechdesign.model._locate import count_outside
+from mechdesign.model._locate import given_places
+from mechdesign.model._locate import locate
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import renamed
 

@@ -31,7 +31,7 @@ from mechdesign.solve._contract import Progress
 
 if TYPE_CHECKING:
     from mechdesign.geometry.hull import SensitivityHull
-    from mechdesign.model.domain import Domain
+    from mechdesign.model._domain import Domain
     from mechdesign.policy.overview import Geometry
     from mechdesign.policy.overview import Overview
     from mechdesign.spec.policy import Policy

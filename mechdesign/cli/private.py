@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from mechdesign.cli.console import say_note
 
 if TYPE_CHECKING:
-    from mechdesign.model.origin import Origin
-    from mechdesign.model.problem import Problem
+    from mechdesign.model._problem import Origin
+    from mechdesign.model._problem import Problem
 
 __all__ = ["say_private", "say_private_folders"]
 

@@ -28,10 +28,10 @@ from mechdesign.export.files import SET
 from mechdesign.export.files import check_no_input
 from mechdesign.export.files import check_output
 from mechdesign.export.folders import require_design
-from mechdesign.model.answers import Answers
-from mechdesign.model.answers import answers
-from mechdesign.model.channel import Channel
-from mechdesign.model.domain import Domain
+from mechdesign.model._answers import Answers
+from mechdesign.model._answers import answers
+from mechdesign.model._channel import Channel
+from mechdesign.model._domain import Domain
 from mechdesign.base._files import write_output
 from mechdesign.synthesis.certified import Design
 from mechdesign.base._check import as_generator

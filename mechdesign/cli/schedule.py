@@ -27,7 +27,7 @@ from mechdesign.export.schedule import SCHEDULE
 from mechdesign.export.schedule import check_schedule_target
 from mechdesign.export.schedule import folder_name
 from mechdesign.export.schedule import unused_folders
-from mechdesign.model.origin import Origin
+from mechdesign.model._problem import Origin
 
 if TYPE_CHECKING:
     from mechdesign.certify._certificate import Certificate
@@ -102,7 +102,7 @@ def _described(schedule: Schedule, epsilon: Fraction, certificate: Certificate) 
 def _show(
     given: Specification, schedule: Schedule, certificates: Mapping[Fraction, Certificate], directory: str
 ) -> None:
-    from mechdesign.report.words import cost_measure
+    from mechdesign.model._words import cost_measure
 
     unit = cost_measure(next(given.problems())).unit
     console = output()

@@ -30,7 +30,7 @@ from mechdesign.export.folders import is_schedule
 from mechdesign.export.folders import read_scheduled
 from mechdesign.export.folders import require_design
 from mechdesign.export.schedule import SCHEDULE
-from mechdesign.requirements.extensions import finding_extensions
+from mechdesign.model._requirements._kinds import finding_extensions
 
 __all__ = ["verify"]
 
@@ -209,12 +209,12 @@ def _others(design: Designed, places: Set[int]) -> list[object]:
 def _show(found: Bundle, verified: Verified) -> None:
     # Names and units need more than the proof does.
     from mechdesign.export.sets import stated_of
-    from mechdesign.report.names import claim_names
+    from mechdesign.model._words import claim_names
     from mechdesign.report.proved import left_free
     from mechdesign.report.proved import proved
     from mechdesign.report.proved import stated
     from mechdesign.report.proved import told
-    from mechdesign.report.words import cost_measure
+    from mechdesign.model._words import cost_measure
 
     console, certificate = output(), verified.certificate
     problem, origin = stated_of(found)

@@ -14,7 +14,7 @@ from mechdesign.data.labelled import read_matched
 from mechdesign.data.text import number
 from mechdesign.data.text import plain_numbers
 from mechdesign.base._errors import InputError
-from mechdesign.model.prior import Prior
+from mechdesign.model._prior import Prior
 from mechdesign.base._arrays import Floats
 
 __all__ = ["label_option", "read_weights"]

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from mechdesign.base._errors import InputError
-from mechdesign.model.markov import MarkovChain
+from mechdesign.model._markov import MarkovChain
 from mechdesign.base._arrays import Floats
 
 __all__ = ["CHAIN_COUNTS", "Counted", "counts_file", "counts_of", "direction_of"]

@@ -12,7 +12,7 @@ import numpy as np
 from mechdesign.data import left_out as reasons
 from mechdesign.data.forms import cell
 from mechdesign.data.layout import say_recognised
-from mechdesign.model.places import INTERCHANGED
+from mechdesign.model._locate import INTERCHANGED
 from mechdesign.data.left_out import RowError
 from mechdesign.data.text import as_float
 from mechdesign.base._errors import InputError

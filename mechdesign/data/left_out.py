@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from mechdesign.certify._exact import printed
 from mechdesign.base._errors import InputError
-from mechdesign.model.places import INTERCHANGED
+from mechdesign.model._locate import INTERCHANGED
 from mechdesign.base._check import as_number
 
 __all__ = ["INTERCHANGED", "MOST_LEFT_OUT", "LeftOut", "RowError", "as_share", "left_out_text"]

@@ -28,8 +28,8 @@ from mechdesign.data.text import read_rows
 from mechdesign.data.text import unreadable
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import Shown
-from mechdesign.model.open_chain import ENDS
-from mechdesign.model.open_chain import ROW_OF_ZEROS
+from mechdesign.model._markov import ENDS
+from mechdesign.model._markov import ROW_OF_ZEROS
 from mechdesign.base._arrays import LARGEST_MATRIX
 from mechdesign.base._arrays import Floats
 
@@ -121,7 +121,7 @@ def read_chain_matrix(
     """Return the matrix of a chain, and the word that stands in place of some of its rows, if any.
 
     In a text, a line may hold one of the words "stay", "mixture" and "any" in place of a row: nobody was seen to leave
-    that state (see `mechdesign.model.open_chain`). Its row is then zero, and under "stay" it has a 1 on the diagonal.
+    that state (see `mechdesign.model._markov`). Its row is then zero, and under "stay" it has a 1 on the diagonal.
 
     Raises:
         InputError: As `read_any_matrix` does; or several words stand in one file, or nothing but words, or a row of

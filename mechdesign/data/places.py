@@ -28,8 +28,8 @@ from mechdesign.data.text import read_columns
 from mechdesign.data.text import read_rows
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import Shown
-from mechdesign.model.places import DEGREES
-from mechdesign.model.places import Axes
+from mechdesign.model._locate import DEGREES
+from mechdesign.model._locate import Axes
 from mechdesign.base._arrays import Floats
 
 __all__ = ["COLUMNS", "count_places", "read_places"]

@@ -49,10 +49,10 @@ from mechdesign.data.times import order_of
 from mechdesign.data.times import read_with
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import Shown
-from mechdesign.model.domain import Domain
-from mechdesign.model.places import DEGREES
-from mechdesign.model.places import PLANE
-from mechdesign.model.places import locate
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import DEGREES
+from mechdesign.model._locate import PLANE
+from mechdesign.model._locate import locate
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_array
 from mechdesign.base._check import as_list

@@ -37,7 +37,7 @@ from mechdesign.data.layout import Mark
 from mechdesign.data.layout import dialect_of
 from mechdesign.data.layout import mark_of
 from mechdesign.data.layout import require_delimiter
-from mechdesign.model.places import INTERCHANGED
+from mechdesign.model._locate import INTERCHANGED
 from mechdesign.data.left_out import MOST_LEFT_OUT
 from mechdesign.data.left_out import LeftOut
 from mechdesign.data.left_out import RowError
@@ -61,10 +61,10 @@ from mechdesign.base._errors import MissingTimeWarning
 from mechdesign.base._errors import RecognisedWarning
 from mechdesign.base._errors import Shown
 from mechdesign.base._errors import values_are_shown
-from mechdesign.model.domain import BoundingBox
-from mechdesign.model.domain import Domain
-from mechdesign.model.places import interval
-from mechdesign.model.places import turned
+from mechdesign.model._domain import BoundingBox
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import interval
+from mechdesign.model._locate import turned
 from mechdesign.base._arrays import Flags
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

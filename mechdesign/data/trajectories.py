@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.data.forms import form_of
-from mechdesign.model.places import INTERCHANGED
+from mechdesign.model._locate import INTERCHANGED
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import Shown
 from mechdesign.base._errors import values_are_shown
-from mechdesign.model.domain import BoundingBox
-from mechdesign.model.domain import Domain
-from mechdesign.model.places import interval
-from mechdesign.model.places import turned
+from mechdesign.model._domain import BoundingBox
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import interval
+from mechdesign.model._locate import turned
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_array

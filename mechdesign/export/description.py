@@ -14,14 +14,14 @@ from mechdesign.certify._texts import require_plain
 from mechdesign.certify._texts import require_plain_texts
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
-from mechdesign.model.channel import Channel
-from mechdesign.model.domain import BoundingBox
-from mechdesign.model.domain import Domain
-from mechdesign.model.domain import Grid
-from mechdesign.model.domain import GridPart
-from mechdesign.model.lattice import Lattice
-from mechdesign.model.plane import Plane
-from mechdesign.model.problem import Problem
+from mechdesign.model._channel import Channel
+from mechdesign.model._domain import BoundingBox
+from mechdesign.model._domain import Domain
+from mechdesign.model._domain import Grid
+from mechdesign.model._domain import GridPart
+from mechdesign.model._locate import Lattice
+from mechdesign.model._plane import Plane
+from mechdesign.model._problem import Problem
 
 __all__ = ["described", "domain_of", "labels_of", "require_plain_names"]
 

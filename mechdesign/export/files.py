@@ -22,7 +22,7 @@ from mechdesign.certify._bundle import TABLE
 from mechdesign.data.chain_counts import CHAIN_COUNTS
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
-from mechdesign.model.origin import Origin
+from mechdesign.model._problem import Origin
 from mechdesign.base._files import find_output
 
 __all__ = [

@@ -19,7 +19,7 @@ from mechdesign.data.schedule import Schedule
 from mechdesign.base._errors import ExportError
 from mechdesign.export.files import check_folder
 from mechdesign.export.files import check_target
-from mechdesign.model.origin import Origin
+from mechdesign.model._problem import Origin
 
 __all__ = ["SCHEDULE", "check_schedule_target", "folder_name", "save_designs", "unused_folders"]
 

@@ -6,7 +6,7 @@ person needs: the labels ``secrets`` and ``observables``, and, where there are p
 ``observables_coordinates`` where the observables are another domain than the secrets. ``metadata`` in the certificate
 holds the title, unit, grid, bounding box and plane of each domain; under ``distances``, for each requirement as
 proved, the name and the unit of the distance that its numbers were recognised as, or null where they are none of the
-library's; and under ``origin``, where it is known, where the problem comes from (see `mechdesign.model.origin`).
+library's; and under ``origin``, where it is known, where the problem comes from (see `mechdesign.model._problem`).
 
 ``channel.csv`` is for other programs: the first row has the labels of the observables, the first column those of the
 secrets, and each entry is the probability N / 2⁶² written out in full. The decimals are exact, so each row sums to
@@ -32,12 +32,12 @@ from mechdesign.export.description import domain_of
 from mechdesign.export.description import require_plain_names
 from mechdesign.export.files import NO_FILES
 from mechdesign.export.table import exact_csv
-from mechdesign.model.channel import Channel
-from mechdesign.model.origin import STANDS_IN
-from mechdesign.model.origin import Origin
-from mechdesign.model.problem import Problem
-from mechdesign.report.words import measure
-from mechdesign.requirements.kinds import load_requirements
+from mechdesign.model._channel import Channel
+from mechdesign.model._problem import STANDS_IN
+from mechdesign.model._problem import Origin
+from mechdesign.model._problem import Problem
+from mechdesign.model._words import measure
+from mechdesign.model._requirements._kinds import load_requirements
 
 __all__ = ["encode", "stands_in", "stated_of"]
 

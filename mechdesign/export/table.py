@@ -5,8 +5,8 @@ from __future__ import annotations
 from mechdesign.certify._table import exact_lines
 from mechdesign.certify._table import lines
 from mechdesign.certify._texts import to_cell
-from mechdesign.model.channel import EXPONENT
-from mechdesign.model.channel import Channel
+from mechdesign.model._channel import EXPONENT
+from mechdesign.model._channel import Channel
 
 __all__ = ["exact_csv", "names", "to_csv"]
 

@@ -19,12 +19,12 @@ from mechdesign.base._errors import InputError
 from mechdesign.export.files import check_folder
 from mechdesign.export.files import check_writable
 from mechdesign.export.sets import stands_in
-from mechdesign.model.channel import EXPONENT
-from mechdesign.model.channel import Channel
-from mechdesign.model.origin import STANDS_IN
-from mechdesign.model.origin import Origin
-from mechdesign.model.prior import Prior
-from mechdesign.model.problem import Problem
+from mechdesign.model._channel import EXPONENT
+from mechdesign.model._channel import Channel
+from mechdesign.model._problem import STANDS_IN
+from mechdesign.model._problem import Origin
+from mechdesign.model._prior import Prior
+from mechdesign.model._problem import Problem
 from mechdesign.base._version import __version__
 
 __all__ = ["Public", "check_public_target", "without_prior"]

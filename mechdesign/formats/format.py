@@ -13,8 +13,8 @@ from mechdesign.certify._certificate import Certificate
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MissingDependencyError
 from mechdesign.export.description import require_plain_names
-from mechdesign.model.channel import Channel
-from mechdesign.model.problem import Problem
+from mechdesign.model._channel import Channel
+from mechdesign.model._problem import Problem
 from mechdesign.base._files import write_output
 from mechdesign.synthesis.certified import Design
 

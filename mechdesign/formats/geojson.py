@@ -12,8 +12,8 @@ from mechdesign.base._errors import InputError
 from mechdesign.export.table import names
 from mechdesign.formats.format import Exported
 from mechdesign.formats.format import Format
-from mechdesign.model.domain import Domain
-from mechdesign.model.places import DEGREES
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import DEGREES
 from mechdesign.base._arrays import Floats
 
 __all__ = ["GEOJSON"]

@@ -24,10 +24,10 @@ from mechdesign.base._errors import InputError
 from mechdesign.export.table import names
 from mechdesign.formats.format import Exported
 from mechdesign.formats.format import Format
-from mechdesign.model.domain import Domain
-from mechdesign.model.lattice import Lattice
-from mechdesign.model.places import DEGREES
-from mechdesign.report.names import claim_names
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import Lattice
+from mechdesign.model._locate import DEGREES
+from mechdesign.model._words import claim_names
 from mechdesign.base._version import __version__
 
 __all__ = ["JS"]

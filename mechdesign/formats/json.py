@@ -9,7 +9,7 @@ from mechdesign.export.description import described
 from mechdesign.export.table import names
 from mechdesign.formats.format import Exported
 from mechdesign.formats.format import Format
-from mechdesign.model.channel import EXPONENT
+from mechdesign.model._channel import EXPONENT
 
 __all__ = ["JSON"]
 

@@ -11,7 +11,7 @@ import scipy.sparse as sparse
 
 from mechdesign.formats.format import Exported
 from mechdesign.formats.format import Format
-from mechdesign.model.problem import Problem
+from mechdesign.model._problem import Problem
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._linear import to_mps
 from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT

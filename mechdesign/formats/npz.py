@@ -10,7 +10,7 @@ import numpy as np
 from mechdesign.export.description import described
 from mechdesign.formats.format import Exported
 from mechdesign.formats.format import Format
-from mechdesign.model.channel import EXPONENT
+from mechdesign.model._channel import EXPONENT
 
 __all__ = ["NPZ"]
 

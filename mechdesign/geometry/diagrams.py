@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy.spatial import ConvexHull, QhullError, cKDTree
 
-from mechdesign.model.connectivity import connected
+from mechdesign.model._components import connected
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 

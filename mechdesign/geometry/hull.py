@@ -26,7 +26,7 @@ from mechdesign.geometry.body import simplex_volumes
 from mechdesign.geometry.body import too_flat
 from mechdesign.geometry.body import upright
 from mechdesign.model.distances import refuse_distances
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.base._arrays import Flags
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

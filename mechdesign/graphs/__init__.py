@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mechdesign.graphs.hulls import sensitivity_hull as sensitivity_hull
     from mechdesign.graphs.repairs import Repair as Repair
     from mechdesign.graphs.repairs import repair as repair
-    from mechdesign.model.problem import Problem
+    from mechdesign.model._problem import Problem
 
     # From a room above this one, which no import may name.
     problem: Callable[..., Problem]

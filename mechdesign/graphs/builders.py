@@ -25,10 +25,10 @@ from mechdesign.base._errors import GraphWarning
 from mechdesign.base._errors import InputError
 from mechdesign.graphs.check import check_graph
 from mechdesign.model import distances
-from mechdesign.model.domain import Domain
-from mechdesign.model.domain import Grid
-from mechdesign.model.markov import MarkovChain
-from mechdesign.requirements.numbers import Number
+from mechdesign.model._domain import Domain
+from mechdesign.model._domain import Grid
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._numbers import Number
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_array
 from mechdesign.base._check import as_integer

@@ -17,10 +17,10 @@ from numpy.typing import ArrayLike
 from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.graphs.check import check_graph
-from mechdesign.model.connectivity import connected
-from mechdesign.model.connectivity import members
-from mechdesign.model.prior import Prior
-from mechdesign.requirements.numbers import Number
+from mechdesign.model._components import connected
+from mechdesign.model._components import members
+from mechdesign.model._prior import Prior
+from mechdesign.model._numbers import Number
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_array
 from mechdesign.base._check import as_integer

@@ -31,7 +31,7 @@ from mechdesign.graphs.constraint import components
 from mechdesign.graphs.constraint import isolated
 from mechdesign.graphs.hulls import hull_between
 from mechdesign.graphs.hulls import hulls_between
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_integer

@@ -17,9 +17,9 @@ from mechdesign.graphs.check import check_graph
 from mechdesign.graphs.check import edge_array
 from mechdesign.graphs.constraint import components
 from mechdesign.graphs.constraint import membership
-from mechdesign.model.domain import Domain
-from mechdesign.requirements.numbers import Number
-from mechdesign.requirements.numbers import positive
+from mechdesign.model._domain import Domain
+from mechdesign.model._numbers import Number
+from mechdesign.model._numbers import positive
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import as_indices
 

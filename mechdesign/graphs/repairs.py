@@ -25,7 +25,7 @@ from mechdesign.graphs.check import check_graph
 from mechdesign.graphs.hulls import hull_between
 from mechdesign.graphs.released import Released
 from mechdesign.graphs.released import released
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_indices

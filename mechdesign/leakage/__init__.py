@@ -32,7 +32,7 @@ from mechdesign.leakage.correlation import Varying
 from mechdesign.leakage.cost_curves import CostCurve
 from mechdesign.leakage.estimate import Correlations
 from mechdesign.leakage.estimate import correlations_from_traces
-from mechdesign.model.markov import smooth
+from mechdesign.model._markov import smooth
 from mechdesign.leakage.least_cost import BestBudgets
 from mechdesign.leakage.least_cost import best_budgets
 from mechdesign.leakage.loss import LossFunction
@@ -46,7 +46,7 @@ from mechdesign.leakage.recursion import supremum
 from mechdesign.leakage.recursion import temporal
 from mechdesign.leakage.row_pair import fractional
 from mechdesign.leakage.row_pair import row_pair_program
-from mechdesign.model.open_chain import OpenChain
+from mechdesign.model._markov import OpenChain
 
 if TYPE_CHECKING:
     from mechdesign.leakage import cao2019

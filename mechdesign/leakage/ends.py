@@ -7,7 +7,7 @@ import scipy.sparse as sparse
 
 from mechdesign.leakage.lines import Line
 from mechdesign.leakage.matrices import row_scales
-from mechdesign.model.open_chain import OpenChain
+from mechdesign.model._markov import OpenChain
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import read_only

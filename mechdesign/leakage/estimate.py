@@ -10,14 +10,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._errors import InputError
-from mechdesign.model.markov import MarkovChain
-from mechdesign.model.markov import chain_of
-from mechdesign.model.markov import reversed_rows
-from mechdesign.model.markov import smooth
-from mechdesign.model.open_chain import Ends
-from mechdesign.model.open_chain import OpenChain
-from mechdesign.model.open_chain import as_ends
-from mechdesign.model.prior import Prior
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._markov import chain_of
+from mechdesign.model._markov import reversed_rows
+from mechdesign.model._markov import smooth
+from mechdesign.model._markov import Ends
+from mechdesign.model._markov import OpenChain
+from mechdesign.model._markov import as_ends
+from mechdesign.model._prior import Prior
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_floats

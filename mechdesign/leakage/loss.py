@@ -38,8 +38,8 @@ from mechdesign.leakage.smoothed import warn_of_smoothing
 from mechdesign.leakage.sparse_support import SparseRows
 from mechdesign.leakage.support import DensePairs
 from mechdesign.leakage.support import Support
-from mechdesign.model.markov import MarkovChain
-from mechdesign.model.open_chain import OpenChain
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._markov import OpenChain
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_floats

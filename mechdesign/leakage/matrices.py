@@ -11,7 +11,7 @@ import scipy.sparse as sparse
 
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import Total
-from mechdesign.model.open_chain import ROW_OF_ZEROS
+from mechdesign.model._markov import ROW_OF_ZEROS
 from mechdesign.base._arrays import SUM_TOLERANCE
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

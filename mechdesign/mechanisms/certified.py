@@ -11,8 +11,8 @@ from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._privacy import check
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
-from mechdesign.model.channel import EXPONENT
-from mechdesign.model.connectivity import connected
+from mechdesign.model._channel import EXPONENT
+from mechdesign.model._components import connected
 from mechdesign.base._arrays import Flags
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

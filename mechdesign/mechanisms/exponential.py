@@ -11,7 +11,7 @@ from mechdesign.mechanisms.finite import FiniteMechanism
 from mechdesign.mechanisms.finite import falling
 from mechdesign.mechanisms.finite import hops
 from mechdesign.model import distances
-from mechdesign.requirements.numbers import Number
+from mechdesign.model._numbers import Number
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import as_nonnegative
 

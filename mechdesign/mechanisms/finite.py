@@ -25,10 +25,10 @@ from mechdesign.graphs.check import check_graph
 from mechdesign.mechanisms.certified import certified_numerators
 from mechdesign.mechanisms.mechanism import Mechanism
 from mechdesign.mechanisms.mechanism import Within
-from mechdesign.model.channel import Channel
-from mechdesign.model.domain import Domain
-from mechdesign.requirements.numbers import Number
-from mechdesign.requirements.numbers import positive
+from mechdesign.model._channel import Channel
+from mechdesign.model._domain import Domain
+from mechdesign.model._numbers import Number
+from mechdesign.model._numbers import positive
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import as_array
 from mechdesign.base._arrays import as_floats

@@ -33,9 +33,9 @@ from mechdesign.mechanisms.certified import certified_numerators
 from mechdesign.mechanisms.masses import cell_masses
 from mechdesign.mechanisms.mechanism import Mechanism
 from mechdesign.mechanisms.mechanism import Within
-from mechdesign.model.channel import Channel
-from mechdesign.model.domain import Domain
-from mechdesign.requirements.numbers import Number
+from mechdesign.model._channel import Channel
+from mechdesign.model._domain import Domain
+from mechdesign.model._numbers import Number
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_generator

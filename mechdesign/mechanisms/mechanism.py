@@ -9,8 +9,8 @@ from typing import Literal
 import networkx as nx
 from numpy.typing import ArrayLike
 
-from mechdesign.model.channel import Channel
-from mechdesign.model.domain import Domain
+from mechdesign.model._channel import Channel
+from mechdesign.model._domain import Domain
 from mechdesign.base._arrays import Integers
 
 __all__ = ["Mechanism", "Within"]

@@ -20,9 +20,9 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.finite import falling
 from mechdesign.model.distances import euclidean
-from mechdesign.model.domain import Domain
-from mechdesign.requirements.numbers import Number
-from mechdesign.requirements.numbers import positive
+from mechdesign.model._domain import Domain
+from mechdesign.model._numbers import Number
+from mechdesign.model._numbers import positive
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_floats

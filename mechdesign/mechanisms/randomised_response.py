@@ -7,7 +7,7 @@ import numpy as np
 
 from mechdesign.mechanisms.finite import FiniteMechanism
 from mechdesign.mechanisms.finite import hops
-from mechdesign.requirements.numbers import Number
+from mechdesign.model._numbers import Number
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import as_integer
 

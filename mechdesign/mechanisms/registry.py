@@ -15,9 +15,9 @@ from mechdesign.mechanisms.laplace import Laplace
 from mechdesign.mechanisms.mechanism import Mechanism
 from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic
 from mechdesign.mechanisms.randomised_response import RandomisedResponse
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.base._registry import Registry
-from mechdesign.requirements.numbers import Number
+from mechdesign.model._numbers import Number
 from mechdesign.base._check import require_kind
 
 __all__ = ["MECHANISMS", "MechanismKind", "available", "find", "register"]

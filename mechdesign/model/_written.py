@@ -23,7 +23,7 @@ from mechdesign.certify._exact import is_flushing
 from mechdesign.certify._exact import nearest
 from mechdesign.certify._exact import printed
 from mechdesign.model import _expansions as expansions
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.base._arrays import Flags
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

@@ -45,10 +45,10 @@ from mechdesign.model._written import places_of
 from mechdesign.model._written import shape_of
 from mechdesign.model._written import steps_of
 from mechdesign.model._written import table_of_steps
-from mechdesign.model.domain import Domain
-from mechdesign.model.plane import DEGREE_KM
-from mechdesign.model.plane import EARTH_RADIUS_KM
-from mechdesign.model.plane import Plane
+from mechdesign.model._domain import Domain
+from mechdesign.model._plane import DEGREE_KM
+from mechdesign.model._plane import EARTH_RADIUS_KM
+from mechdesign.model._plane import Plane
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_floats

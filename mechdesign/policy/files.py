@@ -13,7 +13,7 @@ from mechdesign.graphs.check import edge_array
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-    from mechdesign.model.domain import Domain
+    from mechdesign.model._domain import Domain
     from mechdesign.policy.overview import Overview
 
 __all__ = ["EDGES", "FACTS", "PICTURE", "picture", "write_overview"]

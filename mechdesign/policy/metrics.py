@@ -22,10 +22,10 @@ from numpy.typing import ArrayLike
 from mechdesign.base._errors import InputError
 from mechdesign.geometry.hull import as_points
 from mechdesign.graphs.builders import as_grid
-from mechdesign.model.channel import Channel
-from mechdesign.model.domain import Domain
-from mechdesign.model.domain import Grid
-from mechdesign.model.prior import Prior
+from mechdesign.model._channel import Channel
+from mechdesign.model._domain import Domain
+from mechdesign.model._domain import Grid
+from mechdesign.model._prior import Prior
 from mechdesign.base._arrays import SUM_TOLERANCE
 from mechdesign.base._arrays import Flags
 from mechdesign.base._arrays import Floats

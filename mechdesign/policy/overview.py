@@ -25,7 +25,7 @@ from mechdesign.graphs.hulls import hull_between
 from mechdesign.graphs.repairs import Method
 from mechdesign.graphs.repairs import Repair
 from mechdesign.graphs.repairs import repair
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_array

@@ -7,7 +7,7 @@ at once and afterwards, from the whole trace; `adversarial_privacy` bounds by ho
 
 from __future__ import annotations
 
-from mechdesign.model.markov import VaryingChain as VaryingChain
+from mechdesign.model._markov import VaryingChain as VaryingChain
 from mechdesign.release.adversarial import AdversarialPrivacy as AdversarialPrivacy
 from mechdesign.release.adversarial import adversarial_level as adversarial_level
 from mechdesign.release.adversarial import adversarial_privacy as adversarial_privacy

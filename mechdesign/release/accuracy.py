@@ -7,7 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.release.adversary import Beliefs
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

@@ -19,8 +19,8 @@ from mechdesign.certify._exact import float_up
 from mechdesign.certify._exponential import ln_upper
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms.knorm import KNormMechanism
-from mechdesign.model.channel import Channel
-from mechdesign.model.prior import Prior
+from mechdesign.model._channel import Channel
+from mechdesign.model._prior import Prior
 from mechdesign.release.stage import Stage
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

@@ -30,8 +30,8 @@ from mechdesign.mechanisms.mechanism import Mechanism
 from mechdesign.mechanisms.mechanism import graph_level
 from mechdesign.release.outcome import Release
 from mechdesign.release.stage import Stage
-from mechdesign.requirements.numbers import Number
-from mechdesign.requirements.numbers import positive
+from mechdesign.model._numbers import Number
+from mechdesign.model._numbers import positive
 from mechdesign.base._check import as_list
 from mechdesign.base._check import require_kind
 

@@ -27,7 +27,7 @@ from mechdesign.export.files import SET
 from mechdesign.export.files import check_folder
 from mechdesign.export.files import refusal_of_second
 from mechdesign.model import distances
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.release.adversary import Beliefs
 from mechdesign.release.adversary import expected_error
 from mechdesign.release.composition import Composition

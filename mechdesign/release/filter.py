@@ -17,9 +17,9 @@ from scipy.special import logsumexp
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._errors import InputError
-from mechdesign.model.markov import MarkovChain
-from mechdesign.model.markov import VaryingChain
-from mechdesign.model.prior import Prior
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._markov import VaryingChain
+from mechdesign.model._prior import Prior
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import as_array
 from mechdesign.base._arrays import as_floats

@@ -20,8 +20,8 @@ from mechdesign.report.document import figure
 from mechdesign.report.document import section
 from mechdesign.report.document import table
 from mechdesign.report.document import text
-from mechdesign.report.numbers import short
-from mechdesign.report.words import plain
+from mechdesign.model._words import short
+from mechdesign.model._words import plain
 
 __all__ = ["html", "revealing"]
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._texts import csv_text
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.release.accuracy import Measurable
 from mechdesign.release.adversary import degrees_of
 from mechdesign.release.composition import Composition

@@ -38,14 +38,14 @@ from mechdesign.mechanisms.mechanism import Mechanism
 from mechdesign.mechanisms.registry import MECHANISMS
 from mechdesign.mechanisms.registry import find
 from mechdesign.model import distances
-from mechdesign.model.channel import Channel
-from mechdesign.model.domain import Domain
+from mechdesign.model._channel import Channel
+from mechdesign.model._domain import Domain
 from mechdesign.policy.optimal import Within
 from mechdesign.policy.optimal import problem as policy_problem
 from mechdesign.release.problem import merged
 from mechdesign.release.stage import Fitted
 from mechdesign.release.stage import Stage
-from mechdesign.requirements.numbers import Number
+from mechdesign.model._numbers import Number
 from mechdesign.base._locks import ProcessLock
 from mechdesign.synthesis.design import synthesise
 from mechdesign.synthesis.settings import TOLERANCE

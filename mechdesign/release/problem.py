@@ -9,13 +9,13 @@ import numpy as np
 
 from mechdesign.certify._certificate import certify
 from mechdesign.certify._evidence import Evidence
-from mechdesign.model.channel import EXPONENT
-from mechdesign.model.domain import Domain
-from mechdesign.model.origin import STANDS_IN
-from mechdesign.model.origin import Origin
-from mechdesign.model.prior import Prior
-from mechdesign.model.problem import Problem
-from mechdesign.requirements.graph import GraphPrivacy
+from mechdesign.model._channel import EXPONENT
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import STANDS_IN
+from mechdesign.model._problem import Origin
+from mechdesign.model._prior import Prior
+from mechdesign.model._problem import Problem
+from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.summary import SolveSummary

@@ -16,10 +16,10 @@ from mechdesign.export.files import NO_FILES
 from mechdesign.export.files import Files
 from mechdesign.export.files import further_files
 from mechdesign.model import distances
-from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain
-from mechdesign.model.markov import VaryingChain
-from mechdesign.model.prior import Prior
+from mechdesign.model._domain import Domain
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._markov import VaryingChain
+from mechdesign.model._prior import Prior
 from mechdesign.release.adversary import Adversary
 from mechdesign.release.adversary import Beliefs
 from mechdesign.release.composition import Composition

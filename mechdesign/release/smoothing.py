@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.model.markov import MarkovChain
-from mechdesign.model.markov import VaryingChain
-from mechdesign.model.prior import Prior
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._markov import VaryingChain
+from mechdesign.model._prior import Prior
 from mechdesign.release.filter import Filtered
 from mechdesign.release.filter import Transition
 from mechdesign.release.filter import as_chain

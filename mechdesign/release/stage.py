@@ -35,9 +35,9 @@ from mechdesign.graphs.repairs import Repair
 from mechdesign.mechanisms.knorm import HullChoice
 from mechdesign.mechanisms.knorm import KNormMechanism
 from mechdesign.mechanisms.mechanism import Mechanism
-from mechdesign.model.channel import EXPONENT
-from mechdesign.model.channel import Channel
-from mechdesign.model.domain import Domain
+from mechdesign.model._channel import EXPONENT
+from mechdesign.model._channel import Channel
+from mechdesign.model._domain import Domain
 from mechdesign.release.filter import logarithm
 from mechdesign.release.problem import merged
 from mechdesign.release.problem import stated_problem

@@ -17,10 +17,10 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import TraceError
 from mechdesign.mechanisms.knorm import HullChoice
-from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain
-from mechdesign.model.markov import VaryingChain
-from mechdesign.model.prior import Prior
+from mechdesign.model._domain import Domain
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._markov import VaryingChain
+from mechdesign.model._prior import Prior
 from mechdesign.policy.optimal import Within
 from mechdesign.release.filter import Transition
 from mechdesign.release.filter import as_chain
@@ -33,8 +33,8 @@ from mechdesign.release.planner import Planner
 from mechdesign.release.planner import Repaired
 from mechdesign.graphs.repairs import Method
 from mechdesign.release.stage import Stage
-from mechdesign.requirements.numbers import Number
-from mechdesign.requirements.numbers import positive
+from mechdesign.model._numbers import Number
+from mechdesign.model._numbers import positive
 from mechdesign.base._locks import ProcessLock
 from mechdesign.synthesis.settings import TOLERANCE
 from mechdesign.base._arrays import Floats
@@ -63,7 +63,7 @@ class Trace:
         graph: the policy graph; its nodes are 0, …, n−1.
         epsilon: ε in nats per edge, for each release.
         transition: the Markov chain that the adversary knows, (n, n), or one for each step: a
-            `mechdesign.model.markov.VaryingChain`, or an array (steps − 1, n, n). Channels and costs, which are public,
+            `mechdesign.model._markov.VaryingChain`, or an array (steps − 1, n, n). Channels and costs, which are public,
             depend on it: where it was counted in the data of a person, they tell of these data.
         initial: the distribution of the state at the first time, before anything is released, (n,); likewise.
         mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name that

@@ -9,13 +9,13 @@ import numpy as np
 
 from mechdesign.attacks import attack
 from mechdesign.certify._claims import Floor
-from mechdesign.model.channel import Channel
-from mechdesign.model.problem import Problem
+from mechdesign.model._channel import Channel
+from mechdesign.model._problem import Problem
 from mechdesign.report.document import section
 from mechdesign.report.document import table
 from mechdesign.report.document import text
-from mechdesign.report.numbers import short
-from mechdesign.report.words import recognised
+from mechdesign.model._words import short
+from mechdesign.model._words import recognised
 from mechdesign.base._arrays import Floats
 
 __all__ = ["Adversary", "adversaries", "adversaries_section"]

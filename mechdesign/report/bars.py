@@ -13,9 +13,9 @@ from mechdesign.report.dots import _how_met
 from mechdesign.report.dots import _ratio
 from mechdesign.report.references import NO_INFORMATION
 from mechdesign.report.references import Reference
-from mechdesign.report.numbers import power
-from mechdesign.report.numbers import short
-from mechdesign.report.words import plain
+from mechdesign.model._words import power
+from mechdesign.model._words import short
+from mechdesign.model._words import plain
 
 __all__ = ["cost_bars", "requirement_bars"]
 

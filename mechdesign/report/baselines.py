@@ -17,15 +17,15 @@ from mechdesign.certify._claims import Floor
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._dithering import Dithered
 from mechdesign.mechanisms.planar_laplace import planar_laplace
-from mechdesign.model.channel import EXPONENT
-from mechdesign.model.channel import Channel
+from mechdesign.model._channel import EXPONENT
+from mechdesign.model._channel import Channel
 from mechdesign.model.distances import euclidean
-from mechdesign.model.problem import Problem
+from mechdesign.model._problem import Problem
 from mechdesign.report.references import NO_INFORMATION
 from mechdesign.report.references import Reference
 from mechdesign.report.references import combined_bound
-from mechdesign.report.words import answers
-from mechdesign.report.words import attack_measure
+from mechdesign.model._words import answers
+from mechdesign.model._words import attack_measure
 from mechdesign.base._arrays import Flags
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
@@ -46,7 +46,7 @@ class Baseline:
         name: What it is called.
         channel: The channel.
         cost: Its cost under the objective of the problem, in floating point.
-        error: The adversary's expected error, in the unit of `mechdesign.report.words.attack_measure`.
+        error: The adversary's expected error, in the unit of `mechdesign.model._words.attack_measure`.
         tight: For each bound on pairs the least ε, or factor, that holds, rounded up; None where the problem is large.
         note: Which requirement it misses, if any.
     """

@@ -18,7 +18,7 @@ from mechdesign.report.scales import ticks
 from mechdesign.report.views import TALLEST
 from mechdesign.report.views import WIDTH
 from mechdesign.report.views import View
-from mechdesign.report.words import plain
+from mechdesign.model._words import plain
 from mechdesign.base._arrays import Flags
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

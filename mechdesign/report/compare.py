@@ -13,9 +13,9 @@ from mechdesign.attacks import attack
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._certificate import Checked
 from mechdesign.certify._revealed import revealed
-from mechdesign.model.channel import Channel
-from mechdesign.model.domain import Domain
-from mechdesign.model.problem import Problem
+from mechdesign.model._channel import Channel
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import Problem
 from mechdesign.report.charts import Panel
 from mechdesign.report.charts import framed
 from mechdesign.report.charts import key
@@ -25,20 +25,20 @@ from mechdesign.report.document import section
 from mechdesign.report.document import table
 from mechdesign.report.document import text
 from mechdesign.report.explorer import series_block
-from mechdesign.report.names import claimants
-from mechdesign.report.names import requirement_name
-from mechdesign.report.numbers import bounded
-from mechdesign.report.numbers import power
-from mechdesign.report.numbers import short
+from mechdesign.model._words import claimants
+from mechdesign.model._words import requirement_name
+from mechdesign.model._words import bounded
+from mechdesign.model._words import power
+from mechdesign.model._words import short
 from mechdesign.report.plot import most_likely
 from mechdesign.report.scales import error_scale
 from mechdesign.report.scales import probability_scale
 from mechdesign.report.views import name_of
 from mechdesign.report.views import view
-from mechdesign.report.words import answers
-from mechdesign.report.words import attack_measure
-from mechdesign.report.words import cost_measure
-from mechdesign.report.words import plain
+from mechdesign.model._words import answers
+from mechdesign.model._words import attack_measure
+from mechdesign.model._words import cost_measure
+from mechdesign.model._words import plain
 from mechdesign.base._arrays import Floats
 
 __all__ = ["Compared", "compared", "differences", "html", "rows"]

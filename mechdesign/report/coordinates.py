@@ -9,11 +9,11 @@ from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._claims import RatioBound
 from mechdesign.certify._dithering import EUCLIDEAN
 from mechdesign.certify._dithering import Dithered
-from mechdesign.model.problem import Problem
+from mechdesign.model._problem import Problem
 from mechdesign.report.document import section
 from mechdesign.report.document import table
 from mechdesign.report.document import text
-from mechdesign.report.numbers import short
+from mechdesign.model._words import short
 
 __all__ = ["coordinates_section"]
 

@@ -18,7 +18,7 @@ from mechdesign.report.charts import framed
 from mechdesign.report.scales import ramps
 from mechdesign.report.style import narrow
 from mechdesign.report.svg import inline_svg
-from mechdesign.report.words import plain
+from mechdesign.model._words import plain
 
 __all__ = ["document", "figure", "section", "table", "text"]
 

@@ -12,10 +12,10 @@ from matplotlib.ticker import FuncFormatter
 from mechdesign.report.frame import round_ticks
 from mechdesign.report.references import NO_INFORMATION
 from mechdesign.report.references import Reference
-from mechdesign.report.numbers import percent
-from mechdesign.report.numbers import power
-from mechdesign.report.numbers import relative
-from mechdesign.report.numbers import short
+from mechdesign.model._words import percent
+from mechdesign.model._words import power
+from mechdesign.model._words import relative
+from mechdesign.model._words import short
 from mechdesign.report.style import ACCENT
 from mechdesign.report.style import INK
 from mechdesign.report.style import MUTED

@@ -5,14 +5,14 @@ from __future__ import annotations
 from html import escape
 
 from mechdesign.certify._certificate import Certificate
-from mechdesign.model.origin import Origin
-from mechdesign.model.problem import Problem
+from mechdesign.model._problem import Origin
+from mechdesign.model._problem import Problem
 from mechdesign.report.document import section
 from mechdesign.report.document import table
 from mechdesign.report.document import text
 from mechdesign.report.proved import proved
 from mechdesign.report.proved import stated
-from mechdesign.report.words import plain
+from mechdesign.model._words import plain
 
 __all__ = ["evidence_section"]
 

@@ -21,7 +21,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._errors import InputError
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.report.leakage_figures import allocation as leakage_allocation
 from mechdesign.report.leakage_figures import correlation_strength as leakage_correlation_strength
 from mechdesign.report.leakage_figures import leakage
@@ -41,8 +41,8 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from mechdesign.certify._certificate import Certificate
-    from mechdesign.model.channel import Channel
-    from mechdesign.model.problem import Problem
+    from mechdesign.model._channel import Channel
+    from mechdesign.model._problem import Problem
 
 __all__ = [
     "Designed",
@@ -103,7 +103,7 @@ def answers(design: Designed, count: int = 6) -> Figure:
     _require_design(design)
     count = as_integer(count, "count", 1)
     from mechdesign.report.plot import outputs_picture
-    from mechdesign.report.words import answers
+    from mechdesign.model._words import answers
 
     problem = design.problem
     return outputs_picture(design.channel.matrix, problem.prior, problem.secrets, answers(problem), count)
@@ -115,7 +115,7 @@ def errors(design: Designed) -> Figure:
     _require_design(design)
     from mechdesign.attacks import attack
     from mechdesign.report.plot import error_picture
-    from mechdesign.report.words import attack_measure
+    from mechdesign.model._words import attack_measure
 
     problem, found = design.problem, attack_measure(design.problem)
     best = attack.optimal(design.channel, problem.prior, found.matrix)
@@ -129,7 +129,7 @@ def costs(design: Designed) -> Figure:
     from mechdesign.report.baselines import baselines
     from mechdesign.report.baselines import reference_costs
     from mechdesign.report.dots import cost_picture
-    from mechdesign.report.words import cost_measure
+    from mechdesign.model._words import cost_measure
 
     problem, proved = design.problem, design.certificate
     return cost_picture(

@@ -8,13 +8,13 @@ import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 
-from mechdesign.model.domain import Domain
-from mechdesign.model.domain import Grid
-from mechdesign.model.places import turned
-from mechdesign.report.numbers import short
+from mechdesign.model._domain import Domain
+from mechdesign.model._domain import Grid
+from mechdesign.model._locate import turned
+from mechdesign.model._words import short
 from mechdesign.report.style import INK
 from mechdesign.report.style import RULE
-from mechdesign.report.words import clip
+from mechdesign.model._words import clip
 from mechdesign.base._arrays import Floats
 
 __all__ = [

@@ -25,7 +25,7 @@ from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.recursion import backward as backward_leakage
 from mechdesign.leakage.recursion import forward as forward_leakage
 from mechdesign.leakage.recursion import temporal
-from mechdesign.model.markov import smooth
+from mechdesign.model._markov import smooth
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import as_array
 from mechdesign.base._arrays import as_budgets

@@ -15,7 +15,7 @@ from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
 from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.report.frame import LONGEST
 from mechdesign.report.frame import borders
 from mechdesign.report.frame import extent
@@ -25,7 +25,7 @@ from mechdesign.report.frame import round_ticks
 from mechdesign.report.scales import Scale
 from mechdesign.report.style import ACCENT
 from mechdesign.report.style import MUTED
-from mechdesign.report.words import clip
+from mechdesign.model._words import clip
 from mechdesign.base._arrays import Floats
 
 __all__ = ["Kind", "along", "bar_room", "draw", "kind", "mark_place", "panel_size", "scale_bar", "zero_key"]

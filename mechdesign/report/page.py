@@ -16,12 +16,12 @@ from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._revealed import revealed
 from mechdesign.data.outline import Outline
 from mechdesign.base._errors import InputError
-from mechdesign.model.channel import Channel
-from mechdesign.model.disclosure import disclosed
-from mechdesign.model.forbidden import tied
-from mechdesign.model.origin import STANDS_IN
-from mechdesign.model.origin import Origin
-from mechdesign.model.problem import Problem
+from mechdesign.model._channel import Channel
+from mechdesign.model._disclosure import disclosed
+from mechdesign.model._components import tied
+from mechdesign.model._problem import STANDS_IN
+from mechdesign.model._problem import Origin
+from mechdesign.model._problem import Problem
 from mechdesign.report import bars
 from mechdesign.report import pictures
 from mechdesign.report import plot
@@ -37,20 +37,20 @@ from mechdesign.report.document import section
 from mechdesign.report.document import table
 from mechdesign.report.document import text
 from mechdesign.report.evidence import evidence_section
-from mechdesign.report.names import claim_names
-from mechdesign.report.numbers import bounded
-from mechdesign.report.numbers import power
-from mechdesign.report.numbers import short
+from mechdesign.model._words import claim_names
+from mechdesign.model._words import bounded
+from mechdesign.model._words import power
+from mechdesign.model._words import short
 from mechdesign.report.private import private
 from mechdesign.report.sentences import met
 from mechdesign.report.sentences import summary
 from mechdesign.report.side_by_side import side_by_side
-from mechdesign.report.words import Measure
-from mechdesign.report.words import attack_measure
-from mechdesign.report.words import cost_measure
-from mechdesign.report.words import decimal
-from mechdesign.report.words import plain
-from mechdesign.requirements.graph import graph_requirements
+from mechdesign.model._words import Measure
+from mechdesign.model._words import attack_measure
+from mechdesign.model._words import cost_measure
+from mechdesign.model._words import decimal
+from mechdesign.model._words import plain
+from mechdesign.model._requirements._graph import graph_requirements
 
 __all__ = ["html"]
 

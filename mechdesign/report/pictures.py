@@ -8,9 +8,9 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.data.outline import Outline
-from mechdesign.model.channel import Channel
-from mechdesign.model.domain import Domain
-from mechdesign.model.problem import Problem
+from mechdesign.model._channel import Channel
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import Problem
 from mechdesign.report.charts import Panel
 from mechdesign.report.charts import framed
 from mechdesign.report.charts import key
@@ -27,14 +27,14 @@ from mechdesign.report.plot import most_likely
 from mechdesign.report.plot import outputs_finding
 from mechdesign.report.plot import prior_finding
 from mechdesign.report.scales import error_scale
-from mechdesign.report.numbers import percent
+from mechdesign.model._words import percent
 from mechdesign.report.scales import probability_scale
 from mechdesign.report.scatter import against_prior
 from mechdesign.report.views import View
 from mechdesign.report.views import name_of
 from mechdesign.report.views import view
-from mechdesign.report.words import answers
-from mechdesign.report.words import plain
+from mechdesign.model._words import answers
+from mechdesign.model._words import plain
 from mechdesign.base._arrays import Floats
 
 __all__ = ["Pictures", "pictures"]

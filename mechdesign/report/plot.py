@@ -14,20 +14,20 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import ArrayLike
 
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.report import maps
 from mechdesign.report.frame import round_ticks
 from mechdesign.report.scales import Scale
 from mechdesign.report.scales import error_scale
-from mechdesign.report.numbers import percent
+from mechdesign.model._words import percent
 from mechdesign.report.scales import probability_scale
-from mechdesign.report.numbers import short
+from mechdesign.model._words import short
 from mechdesign.report.style import INK
 from mechdesign.report.style import MUTED
 from mechdesign.report.style import drawn
 from mechdesign.report.style import headline
 from mechdesign.report.style import new_figure
-from mechdesign.report.words import clip
+from mechdesign.model._words import clip
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 

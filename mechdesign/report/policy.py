@@ -16,14 +16,14 @@ from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
 
 from mechdesign.base._errors import InputError
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.report import maps
 from mechdesign.report.frame import borders
 from mechdesign.report.frame import extent
 from mechdesign.report.frame import frame
 from mechdesign.report.frame import in_unit
 from mechdesign.report.frame import round_ticks
-from mechdesign.report.numbers import short
+from mechdesign.model._words import short
 from mechdesign.report.style import ACCENT
 from mechdesign.report.style import INK
 from mechdesign.report.style import MUTED

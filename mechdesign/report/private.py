@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.model.origin import Origin
-from mechdesign.model.problem import Problem
+from mechdesign.model._problem import Origin
+from mechdesign.model._problem import Problem
 
 __all__ = ["COUNTED", "HAND_ON", "STEPS", "WRITTEN", "holds_counts", "private", "tells_steps"]
 

@@ -17,17 +17,17 @@ from mechdesign.certify._dithering import EUCLIDEAN
 from mechdesign.certify._dithering import MANHATTAN
 from mechdesign.certify._dithering import Dithered
 from mechdesign.model import distances
-from mechdesign.model.disclosure import disclosed
-from mechdesign.model.origin import Origin
-from mechdesign.model.problem import Problem
-from mechdesign.model.requirement import Requirement
-from mechdesign.report.names import claim_names
-from mechdesign.report.names import claimants
-from mechdesign.report.names import requirement_name
-from mechdesign.report.numbers import short
+from mechdesign.model._disclosure import disclosed
+from mechdesign.model._problem import Origin
+from mechdesign.model._problem import Problem
+from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._words import claim_names
+from mechdesign.model._words import claimants
+from mechdesign.model._words import requirement_name
+from mechdesign.model._words import short
 from mechdesign.report.private import private
-from mechdesign.report.words import decimal
-from mechdesign.report.words import recognised
+from mechdesign.model._words import decimal
+from mechdesign.model._words import recognised
 
 __all__ = ["bounded", "left_free", "proved", "stated", "told"]
 

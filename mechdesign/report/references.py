@@ -8,7 +8,7 @@ import numpy as np
 from scipy.sparse.csgraph import csgraph_from_masked, shortest_path
 
 from mechdesign.certify._claims import PairBound
-from mechdesign.model.problem import Problem
+from mechdesign.model._problem import Problem
 from mechdesign.base._arrays import Floats
 
 __all__ = ["NO_INFORMATION", "Reference", "combined_bound"]

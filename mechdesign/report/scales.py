@@ -11,10 +11,10 @@ from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from mechdesign.report.numbers import percent
-from mechdesign.report.numbers import power
-from mechdesign.report.numbers import relative
-from mechdesign.report.numbers import short
+from mechdesign.model._words import percent
+from mechdesign.model._words import power
+from mechdesign.model._words import relative
+from mechdesign.model._words import short
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 

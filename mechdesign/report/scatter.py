@@ -10,11 +10,11 @@ import numpy as np
 from mechdesign.report.frame import round_ticks
 from mechdesign.report.scales import Scale
 from mechdesign.report.scales import levels
-from mechdesign.report.numbers import percent
-from mechdesign.report.numbers import short
+from mechdesign.model._words import percent
+from mechdesign.model._words import short
 from mechdesign.report.scales import ticks
 from mechdesign.report.views import WIDTH
-from mechdesign.report.words import plain
+from mechdesign.model._words import plain
 from mechdesign.base._arrays import Floats
 
 __all__ = ["against_prior"]

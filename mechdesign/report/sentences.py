@@ -9,16 +9,16 @@ import numpy as np
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._claims import Floor
 from mechdesign.certify._claims import PairBound
-from mechdesign.model.problem import Problem
+from mechdesign.model._problem import Problem
 from mechdesign.report.dots import Met
-from mechdesign.report.names import InWords
-from mechdesign.report.names import claim_names
-from mechdesign.report.names import claimants
-from mechdesign.report.names import requirement_name
-from mechdesign.report.numbers import bounded
-from mechdesign.report.numbers import relative
-from mechdesign.report.numbers import short
-from mechdesign.report.words import cost_measure
+from mechdesign.model._words import InWords
+from mechdesign.model._words import claim_names
+from mechdesign.model._words import claimants
+from mechdesign.model._words import requirement_name
+from mechdesign.model._words import bounded
+from mechdesign.model._words import relative
+from mechdesign.model._words import short
+from mechdesign.model._words import cost_measure
 
 __all__ = ["claimants", "met", "requirement_name", "summary"]
 

@@ -10,15 +10,15 @@ import numpy as np
 from mechdesign.attacks import attack
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._claims import RatioBound
-from mechdesign.model.channel import Channel
-from mechdesign.model.problem import Problem
+from mechdesign.model._channel import Channel
+from mechdesign.model._problem import Problem
 from mechdesign.report.baselines import Baseline
 from mechdesign.report.baselines import bounds
 from mechdesign.report.document import table
 from mechdesign.report.document import text
-from mechdesign.report.numbers import short
-from mechdesign.report.words import attack_measure
-from mechdesign.report.words import cost_measure
+from mechdesign.model._words import short
+from mechdesign.model._words import attack_measure
+from mechdesign.model._words import cost_measure
 
 __all__ = ["side_by_side"]
 

@@ -19,7 +19,7 @@ from mechdesign.blowfish.published import NamedQuantile
 from mechdesign.blowfish.published import NamedRange
 from mechdesign.blowfish.release import Release
 from mechdesign.report.frame import round_ticks
-from mechdesign.report.numbers import short
+from mechdesign.model._words import short
 from mechdesign.report.style import ACCENT
 from mechdesign.report.style import INK
 from mechdesign.report.style import MUTED
@@ -27,7 +27,7 @@ from mechdesign.report.style import abreast
 from mechdesign.report.style import drawn
 from mechdesign.report.style import headline
 from mechdesign.report.style import new_figure
-from mechdesign.report.words import clip
+from mechdesign.model._words import clip
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_list

@@ -12,13 +12,13 @@ from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
 from mechdesign.base._errors import InputError
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.report import maps
 from mechdesign.report.frame import borders
 from mechdesign.report.frame import extent
 from mechdesign.report.frame import frame
 from mechdesign.report.frame import in_unit
-from mechdesign.report.numbers import short
+from mechdesign.model._words import short
 from mechdesign.report.style import ACCENT
 from mechdesign.report.style import INK
 from mechdesign.report.style import MUTED
@@ -28,7 +28,7 @@ from mechdesign.report.style import drawn
 from mechdesign.report.style import headline
 from mechdesign.report.style import new_figure
 from mechdesign.report.style import put_legend
-from mechdesign.report.words import clip
+from mechdesign.model._words import clip
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 

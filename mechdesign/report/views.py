@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.report import maps
 from mechdesign.report.frame import LONGEST
 from mechdesign.report.frame import degree_ticks
@@ -16,9 +16,9 @@ from mechdesign.report.frame import extent
 from mechdesign.report.frame import in_unit
 from mechdesign.report.frame import round_ticks
 from mechdesign.report.frame import ruler_length
-from mechdesign.report.numbers import short
-from mechdesign.report.words import clip
-from mechdesign.report.words import plain
+from mechdesign.model._words import short
+from mechdesign.model._words import clip
+from mechdesign.model._words import plain
 from mechdesign.base._arrays import Floats
 
 __all__ = ["TALLEST", "WIDTH", "View", "name_of", "view"]

@@ -15,8 +15,8 @@ from mechdesign.data.matrices import read_chain_matrix
 from mechdesign.data.resampling import Sampling
 from mechdesign.data.resampling import seconds_text
 from mechdesign.data.states import Steps
-from mechdesign.data.tables import ChainTable
-from mechdesign.data.tables import Raw
+from mechdesign.model._grammar import ChainTable
+from mechdesign.model._grammar import Raw
 from mechdesign.data.trajectories import Visits
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SmoothedChainWarning
@@ -27,10 +27,10 @@ from mechdesign.graphs.check import edge_array
 from mechdesign.leakage.estimate import Correlations
 from mechdesign.leakage.estimate import correlations_from_traces
 from mechdesign.leakage.matrices import disjoint_rows
-from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain
-from mechdesign.model.markov import VaryingChain
-from mechdesign.report.numbers import percent
+from mechdesign.model._domain import Domain
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._markov import VaryingChain
+from mechdesign.model._words import percent
 from mechdesign.spec.priors import PriorTable
 from mechdesign.spec.priors import Read
 from mechdesign.spec.priors import read_visits

@@ -15,13 +15,13 @@ import numpy as np
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError
-from mechdesign.model.requirement import Requirement
-from mechdesign.requirements.graph import graph_requirements
+from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._requirements._graph import graph_requirements
 from mechdesign.spec.tables import named
 
 if TYPE_CHECKING:
-    from mechdesign.model.domain import Domain
-    from mechdesign.model.problem import Problem
+    from mechdesign.model._domain import Domain
+    from mechdesign.model._problem import Problem
     from mechdesign.spec.policy import PolicySettings
     from mechdesign.synthesis.certified import Design
     from mechdesign.synthesis.settings import SolveSettings

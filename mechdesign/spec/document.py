@@ -6,9 +6,9 @@ from typing import Annotated
 
 import msgspec
 
-from mechdesign.data.tables import Raw
-from mechdesign.data.tables import Table
-from mechdesign.data.tables import holds
+from mechdesign.model._grammar import Raw
+from mechdesign.model._grammar import Table
+from mechdesign.model._grammar import holds
 from mechdesign.spec.domains import DomainTable
 from mechdesign.spec.domains import ObservablesTable
 from mechdesign.spec.measures import CostTable

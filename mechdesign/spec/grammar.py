@@ -10,10 +10,10 @@ from typing import Any, get_args, get_type_hints
 
 import msgspec
 
-from mechdesign.data.tables import Table
+from mechdesign.model._grammar import Table
 from mechdesign.base._docstrings import docstring
 from mechdesign.base._errors import InputError
-from mechdesign.requirements.kinds import KINDS
+from mechdesign.model._requirements._kinds import KINDS
 from mechdesign.spec.document import VERSION
 from mechdesign.spec.document import Document
 

@@ -13,15 +13,15 @@ from mechdesign.base._values import cached_property
 from mechdesign.data.forms import withholding
 from mechdesign.data.labelled import read_matched
 from mechdesign.data.names import Names
-from mechdesign.data.tables import CategoriesFile
-from mechdesign.data.tables import EdgesFile
-from mechdesign.data.tables import GraphTable
-from mechdesign.data.tables import Raw
+from mechdesign.model._grammar import CategoriesFile
+from mechdesign.model._grammar import EdgesFile
+from mechdesign.model._grammar import GraphTable
+from mechdesign.model._grammar import Raw
 from mechdesign.data.text import read_columns
 from mechdesign.base._errors import SpecificationError
 from mechdesign.graphs import builders as graphs
-from mechdesign.model.domain import Domain
-from mechdesign.requirements.graph import GraphPrivacyTable
+from mechdesign.model._domain import Domain
+from mechdesign.model._requirements._graph import GraphPrivacyTable
 from mechdesign.spec.chains import neighbours
 from mechdesign.spec.chains import possible_steps
 from mechdesign.spec.tables import at

@@ -16,8 +16,8 @@ from numpy.typing import NDArray
 
 from mechdesign.data.chain_counts import counts_of
 from mechdesign.data.states import Steps
-from mechdesign.data.tables import ChainTable
-from mechdesign.data.tables import Raw
+from mechdesign.model._grammar import ChainTable
+from mechdesign.model._grammar import Raw
 from mechdesign.base._errors import HistoryWarning
 from mechdesign.base._errors import SpecificationError
 from mechdesign.release.history import History

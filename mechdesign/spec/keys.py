@@ -9,11 +9,11 @@ from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from mechdesign.data.tables import Raw
-from mechdesign.data.tables import Table
-from mechdesign.data.tables import holds
+from mechdesign.model._grammar import Raw
+from mechdesign.model._grammar import Table
+from mechdesign.model._grammar import holds
 from mechdesign.base._errors import SpecificationError
-from mechdesign.requirements.kinds import KINDS
+from mechdesign.model._requirements._kinds import KINDS
 from mechdesign.spec.document import Document
 from mechdesign.spec.grammar import held
 

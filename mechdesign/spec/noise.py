@@ -8,10 +8,10 @@ from fractions import Fraction
 import numpy as np
 
 from mechdesign.model import distances
-from mechdesign.model.domain import Domain
-from mechdesign.model.places import PLANE
-from mechdesign.model.places import locate
-from mechdesign.model.prior import Prior
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import PLANE
+from mechdesign.model._locate import locate
+from mechdesign.model._prior import Prior
 from mechdesign.base._arrays import Floats
 
 __all__ = ["LEVELS", "Worth", "noise_cost", "worthwhile_epsilon"]

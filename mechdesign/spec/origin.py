@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from mechdesign.data.digest import file_digest
-from mechdesign.data.tables import Raw
-from mechdesign.model.origin import Origin
+from mechdesign.model._grammar import Raw
+from mechdesign.model._problem import Origin
 from mechdesign.spec.document import Document
 from mechdesign.spec.keys import files
 

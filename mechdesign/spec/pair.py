@@ -7,13 +7,13 @@ from collections.abc import Iterator, Mapping
 from mechdesign.certify._texts import csv_text
 from mechdesign.data.chain_counts import CHAIN_COUNTS
 from mechdesign.data.chain_counts import counts_file
-from mechdesign.data.tables import Raw
+from mechdesign.model._grammar import Raw
 from mechdesign.base._errors import SmoothedChainWarning
 from mechdesign.base._errors import SpecificationError
 from mechdesign.leakage.estimate import Correlations
-from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain
-from mechdesign.model.open_chain import OpenChain
+from mechdesign.model._domain import Domain
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._markov import OpenChain
 from mechdesign.spec.chains import build_correlations
 from mechdesign.spec.specification import Specification
 from mechdesign.base._warnings import warn

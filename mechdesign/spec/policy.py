@@ -11,21 +11,21 @@ import networkx as nx
 
 from mechdesign.certify._exact import exact_text
 from mechdesign.data.resampling import Sampling
-from mechdesign.data.tables import ChainTable
-from mechdesign.data.tables import Raw
-from mechdesign.data.tables import Table
-from mechdesign.data.tables import holds
+from mechdesign.model._grammar import ChainTable
+from mechdesign.model._grammar import Raw
+from mechdesign.model._grammar import Table
+from mechdesign.model._grammar import holds
 from mechdesign.base._errors import SpecificationError
 from mechdesign.graphs import builders as graphs
 from mechdesign.graphs.constraint import delta_set
 from mechdesign.mechanisms import registry as mechanisms
-from mechdesign.model.markov import MarkovChain
-from mechdesign.model.markov import VaryingChain
-from mechdesign.model.prior import Prior
-from mechdesign.model.requirement import Requirement
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._markov import VaryingChain
+from mechdesign.model._prior import Prior
+from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.release.planner import OPTIMAL
 from mechdesign.release.planner import Repaired
-from mechdesign.requirements.graph import graph_requirements
+from mechdesign.model._requirements._graph import graph_requirements
 from mechdesign.spec.chains import Transitions
 from mechdesign.spec.chains import build_chain
 from mechdesign.spec.graphs import Graphs

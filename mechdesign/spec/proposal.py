@@ -21,10 +21,10 @@ from mechdesign.data.trajectories import Visits
 from mechdesign.data.trajectories import to_grid
 from mechdesign.base._errors import InputError
 from mechdesign.model import distances
-from mechdesign.model.domain import BoundingBox
-from mechdesign.model.domain import Domain
-from mechdesign.model.prior import Prior
-from mechdesign.model.problem import largest_distortion
+from mechdesign.model._domain import BoundingBox
+from mechdesign.model._domain import Domain
+from mechdesign.model._prior import Prior
+from mechdesign.model._problem import largest_distortion
 from mechdesign.spec.noise import LEVELS
 from mechdesign.spec.noise import Worth
 from mechdesign.spec.noise import worthwhile_epsilon

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from mechdesign.data.budgets import read_exact_budgets
 from mechdesign.data.schedule import Schedule
-from mechdesign.data.tables import BudgetsFile
-from mechdesign.data.tables import Raw
+from mechdesign.model._grammar import BudgetsFile
+from mechdesign.model._grammar import Raw
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError
 from mechdesign.spec.tables import convert

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.model.domain import Domain
-from mechdesign.model.domain import Grid
-from mechdesign.requirements.kinds import KINDS
+from mechdesign.model._domain import Domain
+from mechdesign.model._domain import Grid
+from mechdesign.model._requirements._kinds import KINDS
 from mechdesign.solve._blocks.layout import is_sparse
 from mechdesign.solve._blocks.memory import Sparsity
 from mechdesign.solve._blocks.memory import measure

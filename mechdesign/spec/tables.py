@@ -24,7 +24,7 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.certify._exact import nearest
 from mechdesign.data.forms import withheld
 from mechdesign.data.layout import reading_as
-from mechdesign.data.tables import Table
+from mechdesign.model._grammar import Table
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import Shown
 from mechdesign.base._errors import SpecificationError

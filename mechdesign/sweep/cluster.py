@@ -15,7 +15,7 @@ from mechdesign.data.digest import file_digest
 from mechdesign.base._errors import ClusterError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MissingDependencyError
-from mechdesign.requirements.kind import RequirementKind
+from mechdesign.model._requirements._kind import RequirementKind
 from mechdesign.sweep.rows import Task
 from mechdesign.sweep.rows import versions_for
 from mechdesign.sweep.solve import Outcome

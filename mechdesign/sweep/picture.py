@@ -17,15 +17,15 @@ from mechdesign.records.row import State
 from mechdesign.records.row import Value
 from mechdesign.report.frame import in_unit
 from mechdesign.report.frame import round_ticks
-from mechdesign.report.numbers import relative
-from mechdesign.report.numbers import short
+from mechdesign.model._words import relative
+from mechdesign.model._words import short
 from mechdesign.report.style import ACCENT
 from mechdesign.report.style import MUTED
 from mechdesign.report.style import abreast
 from mechdesign.report.style import drawn
 from mechdesign.report.style import headline
 from mechdesign.report.style import new_figure
-from mechdesign.report.words import clip
+from mechdesign.model._words import clip
 
 __all__ = ["Layout", "hints", "layout", "sweep_picture"]
 

@@ -11,12 +11,12 @@ from decimal import Decimal
 from pathlib import Path
 from typing import Any, Literal, get_args
 
-from mechdesign.data.tables import Raw
+from mechdesign.model._grammar import Raw
 from mechdesign.base._errors import SpecificationError
 from mechdesign.base._values import ReadOnlyMapping
-from mechdesign.model.origin import counted_keys
+from mechdesign.model._problem import counted_keys
 from mechdesign.report.private import COUNTED
-from mechdesign.requirements.kinds import KINDS
+from mechdesign.model._requirements._kinds import KINDS
 from mechdesign.spec.keys import check_key
 from mechdesign.spec.keys import with_value
 from mechdesign.spec.specification import read_text

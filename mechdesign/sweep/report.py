@@ -17,8 +17,8 @@ from mechdesign.report.document import figure
 from mechdesign.report.document import section
 from mechdesign.report.document import table
 from mechdesign.report.document import text
-from mechdesign.report.numbers import relative
-from mechdesign.report.numbers import short
+from mechdesign.model._words import relative
+from mechdesign.model._words import short
 from mechdesign.sweep.picture import hints
 from mechdesign.sweep.picture import layout
 from mechdesign.sweep.picture import sweep_picture

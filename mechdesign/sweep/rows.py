@@ -16,7 +16,7 @@ from typing import Any
 from mechdesign.certify._exact import exact
 from mechdesign.certify._exact import exact_text
 from mechdesign.data.digest import file_digest
-from mechdesign.data.tables import Raw
+from mechdesign.model._grammar import Raw
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MetricWarning
@@ -24,8 +24,8 @@ from mechdesign.base._errors import SpecificationError
 from mechdesign.records.store import Request
 from mechdesign.records.identity import identity
 from mechdesign.records.row import Value
-from mechdesign.requirements.kind import RequirementKind
-from mechdesign.requirements.kinds import KINDS
+from mechdesign.model._requirements._kind import RequirementKind
+from mechdesign.model._requirements._kinds import KINDS
 from mechdesign.solve import _registry as registry
 from mechdesign.spec.designing import check_solver
 from mechdesign.spec.keys import files

@@ -21,9 +21,9 @@ from mechdesign.export.sets import encode
 from mechdesign.records.row import Row
 from mechdesign.records.row import State
 from mechdesign.records.row import Value
-from mechdesign.report.words import cost_measure
-from mechdesign.requirements.kinds import KINDS
-from mechdesign.requirements.kinds import register
+from mechdesign.model._words import cost_measure
+from mechdesign.model._requirements._kinds import KINDS
+from mechdesign.model._requirements._kinds import register
 from mechdesign.solve._blas import blas_threads
 from mechdesign.solve._contract import Status
 from mechdesign.spec.specification import from_tables

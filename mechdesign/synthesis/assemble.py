@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
-from mechdesign.model.channel import EXPONENT
-from mechdesign.model.problem import Problem
+from mechdesign.model._channel import EXPONENT
+from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.joined import Assembled

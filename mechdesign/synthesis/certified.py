@@ -29,13 +29,13 @@ from mechdesign.export.files import check_target
 from mechdesign.export.files import further_files
 from mechdesign.export.without_prior import check_public_target
 from mechdesign.export.without_prior import without_prior
-from mechdesign.model.answers import Answers
-from mechdesign.model.answers import sample_at
-from mechdesign.model.channel import EXPONENT
-from mechdesign.model.channel import Channel
-from mechdesign.model.origin import Origin
-from mechdesign.model.places import Outside
-from mechdesign.model.problem import Problem
+from mechdesign.model._answers import Answers
+from mechdesign.model._answers import sample_at
+from mechdesign.model._channel import EXPONENT
+from mechdesign.model._channel import Channel
+from mechdesign.model._problem import Origin
+from mechdesign.model._locate import Outside
+from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis.summary import SolveSummary
 from mechdesign.base._arrays import Integers
@@ -106,7 +106,7 @@ class Design:
     ) -> Answers:
         """Draw answers for places, exactly as certified for the secrets they belong to.
 
-        See `mechdesign.model.answers.sample_at`, which takes the same arguments: latitude and longitude, or x and y on
+        See `mechdesign.model._answers.sample_at`, which takes the same arguments: latitude and longitude, or x and y on
         the plane.
         """
         given = (self.problem, self.channel, latitude, longitude, size, rng)

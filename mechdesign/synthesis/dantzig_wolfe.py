@@ -21,8 +21,8 @@ from mechdesign.certify._evidence import PairMultipliers
 from mechdesign.certify._privacy import check
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SolverError
-from mechdesign.model.channel import EXPONENT
-from mechdesign.model.problem import Problem
+from mechdesign.model._channel import EXPONENT
+from mechdesign.model._problem import Problem
 from mechdesign.synthesis.column_generation import Decomposed
 from mechdesign.synthesis.column_generation import decompose
 from mechdesign.synthesis.joined import Assembled

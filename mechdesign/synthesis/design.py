@@ -15,7 +15,7 @@ from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SolverError
 from mechdesign.export.description import require_plain_names
-from mechdesign.model.problem import Problem
+from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import ProgressCallback
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis.assemble import assemble

@@ -1,6 +1,6 @@
 """How large an exponent ln g = ε·d may be before its bound says no more, derived from one number.
 
-Entries of a channel are whole multiples of 2^-k, with k = `mechdesign.model.channel.EXPONENT` = 62, and so at most 2^k
+Entries of a channel are whole multiples of 2^-k, with k = `mechdesign.model._channel.EXPONENT` = 62, and so at most 2^k
 of these units. All limits on ln g follow:
 
 - From g = 2^k on, N_s <= g N_t says one thing only: where N_t is 0, N_s is 0, too. No larger exponent need ever be told
@@ -17,7 +17,7 @@ from __future__ import annotations
 
 import math
 
-from mechdesign.model.channel import EXPONENT
+from mechdesign.model._channel import EXPONENT
 
 __all__ = ["LARGEST_ROW_EXPONENT", "VACUOUS"]
 

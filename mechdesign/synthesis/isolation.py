@@ -9,11 +9,11 @@ import numpy as np
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import RevealedWarning
 from mechdesign.base._errors import Shown
-from mechdesign.model.disclosure import disclosed
-from mechdesign.model.disclosure import listed
-from mechdesign.model.problem import Problem
-from mechdesign.model.ties import bounds_pairs
-from mechdesign.model.ties import untied
+from mechdesign.model._disclosure import disclosed
+from mechdesign.model._disclosure import listed
+from mechdesign.model._problem import Problem
+from mechdesign.model._disclosure import bounds_pairs
+from mechdesign.model._disclosure import untied
 from mechdesign.synthesis.certified import Design
 from mechdesign.base._warnings import warn
 

@@ -10,7 +10,7 @@ from mechdesign.certify._claims import Floor
 from mechdesign.certify._evidence import FloorMultipliers
 from mechdesign.certify._evidence import Multipliers
 from mechdesign.certify._evidence import PairMultipliers
-from mechdesign.model.problem import Problem
+from mechdesign.model._problem import Problem
 from mechdesign.synthesis.multipliers import nothing
 from mechdesign.synthesis.summary import SolveSummary
 from mechdesign.base._arrays import Floats

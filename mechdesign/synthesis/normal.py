@@ -11,8 +11,8 @@ from scipy.sparse import csgraph
 from mechdesign.certify._claims import Floor
 from mechdesign.certify._claims import PairBound
 from mechdesign.base._values import cached_property
-from mechdesign.model.connectivity import connected
-from mechdesign.model.problem import Problem
+from mechdesign.model._components import connected
+from mechdesign.model._problem import Problem
 from mechdesign.solve._block_angular import implied_exponents
 from mechdesign.base._arrays import Flags
 from mechdesign.base._arrays import Floats

@@ -11,9 +11,9 @@ import numpy as np
 from mechdesign.certify._claims import Floor
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._dithering import Dithered
-from mechdesign.model.forbidden import sharing
-from mechdesign.model.forbidden import tied
-from mechdesign.model.problem import Problem
+from mechdesign.model._components import sharing
+from mechdesign.model._components import tied
+from mechdesign.model._problem import Problem
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 

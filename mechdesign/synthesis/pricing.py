@@ -12,9 +12,9 @@ from mechdesign.certify._claims import Floor
 from mechdesign.certify._evidence import Multipliers
 from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import SolverError
-from mechdesign.model.problem import Problem
-from mechdesign.model.problem import largest_distortion
-from mechdesign.requirements.claimed import ClaimedPrivacy
+from mechdesign.model._problem import Problem
+from mechdesign.model._problem import largest_distortion
+from mechdesign.model._requirements._claimed import ClaimedPrivacy
 from mechdesign.solve._contract import Options
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis.multipliers import carried

@@ -13,7 +13,7 @@ from mechdesign.certify._costs import distortion
 from mechdesign.certify._exact import exact
 from mechdesign.certify._privacy import check
 from mechdesign.base._errors import SolverError
-from mechdesign.model.channel import EXPONENT
+from mechdesign.model._channel import EXPONENT
 from mechdesign.solve._contract import Status
 from mechdesign.solve._contract import GROSS
 from mechdesign.synthesis.certified import Design

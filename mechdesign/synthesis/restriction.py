@@ -9,7 +9,7 @@ import numpy as np
 
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._evidence import PairMultipliers
-from mechdesign.model.problem import Problem
+from mechdesign.model._problem import Problem
 from mechdesign.synthesis.certified import Design
 from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.parts import Part

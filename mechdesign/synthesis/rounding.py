@@ -8,7 +8,7 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.model.channel import EXPONENT
+from mechdesign.model._channel import EXPONENT
 from mechdesign.solve._blocks.layout import is_sparse
 from mechdesign.synthesis.exponents import VACUOUS
 from mechdesign.synthesis.normal import NormalForm

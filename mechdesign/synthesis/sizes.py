@@ -19,8 +19,8 @@ from mechdesign.certify._claims import Floor
 from mechdesign.certify._claims import PairBound
 from mechdesign.base._errors import SizeWarning
 from mechdesign.base._errors import TooLargeError
-from mechdesign.model.domain import Domain
-from mechdesign.model.problem import Problem
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import Problem
 from mechdesign.solve._blocks.layout import is_sparse
 from mechdesign.solve._blocks.memory import FEW
 from mechdesign.solve._blocks.memory import Sparsity

@@ -13,7 +13,7 @@ from click.testing import CliRunner
 from mechdesign import graphs
 from mechdesign import spec
 from mechdesign.cli import main
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 
 SPECIFICATION = """
 title = "Six places"

@@ -12,7 +12,7 @@ import mechdesign as md
 from mechdesign import graphs
 from mechdesign import spec
 from mechdesign.cli import main
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 
 SPECIFICATION = """
 title = "Six places"

@@ -18,8 +18,8 @@ from mechdesign.accounting.ledger import Ledger
 from mechdesign import graphs
 from mechdesign.cli import main
 from mechdesign.base._errors import ExportError
-from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain
+from mechdesign.model._domain import Domain
+from mechdesign.model._markov import MarkovChain
 from mechdesign.release.trace import Trace
 from mechdesign.base import _atomic as atomic
 from mechdesign.release import files

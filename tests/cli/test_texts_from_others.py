@@ -24,7 +24,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError
 from mechdesign.export import sets
 from mechdesign.formats import FORMATS
-from mechdesign.model.origin import Origin
+from mechdesign.model._problem import Origin
 from mechdesign.records.table import read_table
 from mechdesign.records.table import write_table
 from mechdesign.report.explorer import _block

@@ -18,8 +18,8 @@ from mechdesign.cli import main
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
 from mechdesign.export.without_prior import without_prior
-from mechdesign.model.origin import STANDS_IN
-from mechdesign.model.origin import Origin
+from mechdesign.model._problem import STANDS_IN
+from mechdesign.model._problem import Origin
 from mechdesign.report.private import private
 
 VISITS = [17, 3, 0, 1, 40, 2]

@@ -33,8 +33,8 @@ from mechdesign.data.traces import read_checkins
 from mechdesign.data.traces import read_places as read_keys
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import RecognisedWarning
-from mechdesign.model.domain import Domain
-from mechdesign.model.places import DEGREES
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import DEGREES
 
 ROWS = "user;lat;lon\nann;46,9512;7,44\nbob;46,96;7,4512\n"
 

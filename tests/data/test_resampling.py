@@ -15,7 +15,7 @@ from mechdesign.data.resampling import seconds_text
 from mechdesign.data.states import as_steps
 from mechdesign.data.trajectories import Trace
 from mechdesign.base._errors import InputError
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 
 START = np.datetime64("2020-01-01T08:00:00")
 

@@ -9,7 +9,7 @@ from mechdesign.data.states import read_states
 from mechdesign.data.traces import read_checkins
 from mechdesign.data.trajectories import to_grid
 from mechdesign.base._errors import InputError
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 
 BOX = Domain.geographic_grid(4, 3, 40, 41, -74, -73)
 PLANE = Domain.grid(4, 3, 8.0, 3.0)

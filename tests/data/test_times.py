@@ -23,7 +23,7 @@ from mechdesign.data.traces import read_checkins
 from mechdesign.data.traces import read_points
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MissingTimeWarning
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 
 NEXT_YEAR = datetime.now(UTC).year + 1
 EPOCH = datetime(1970, 1, 1, tzinfo=UTC)

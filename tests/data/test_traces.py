@@ -19,10 +19,10 @@ from mechdesign.data.traces import read_checkins
 from mechdesign.data.traces import read_plt
 from mechdesign.data.trajectories import to_grid
 from mechdesign.base._errors import InputError
-from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain
-from mechdesign.model.prior import Prior
-from mechdesign.model.prior import per_user
+from mechdesign.model._domain import Domain
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._prior import Prior
+from mechdesign.model._prior import per_user
 
 BEIJING = {"south": 39.7, "north": 40.2, "west": 116.0, "east": 116.8}
 PLT_HEADER = "Geolife trajectory\nWGS 84\nAltitude is in Feet\nReserved 3\n0,2,255,My Track,0,0,2,8421376\n0\n"

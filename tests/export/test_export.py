@@ -25,7 +25,7 @@ from mechdesign.formats import FORMATS
 from mechdesign.formats.format import Exported
 from mechdesign.formats import format_of
 from mechdesign.formats.mps import mps
-from mechdesign.model.channel import EXPONENT
+from mechdesign.model._channel import EXPONENT
 
 
 def a_problem():

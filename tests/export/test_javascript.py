@@ -25,9 +25,9 @@ from mechdesign.certify._exponential import exp_lower
 from mechdesign.certify._stated import Stated
 from mechdesign.formats import FORMATS
 from mechdesign.formats.format import Exported
-from mechdesign.model.channel import EXPONENT
-from mechdesign.model.channel import Channel
-from mechdesign.model.requirement import Requirement
+from mechdesign.model._channel import EXPONENT
+from mechdesign.model._channel import Channel
+from mechdesign.model._requirements._requirement import Requirement
 
 pytest.importorskip("py_mini_racer", reason="mini-racer, of the extra test, is not installed")
 

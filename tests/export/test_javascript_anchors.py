@@ -10,7 +10,7 @@ import pytest
 import mechdesign as md
 from mechdesign.formats import FORMATS
 from mechdesign.formats.format import Exported
-from mechdesign.model.requirement import Requirement
+from mechdesign.model._requirements._requirement import Requirement
 
 pytest.importorskip("py_mini_racer", reason="mini-racer, of the extra test, is not installed")
 

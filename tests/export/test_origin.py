@@ -17,7 +17,7 @@ from mechdesign.certify import _bundle as bundle
 from mechdesign.data.digest import file_digest
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
-from mechdesign.model.origin import Origin
+from mechdesign.model._problem import Origin
 from mechdesign.report.proved import proved
 
 CHECKINS = "user,latitude,longitude\nu1,40.71,-74.0\nu1,40.75,-73.95\nu1,45.0,-73.95\nu2,40.71,-74.0\n"

@@ -14,9 +14,9 @@ from mechdesign.cli import main
 from mechdesign.base._errors import ExtensionWarning
 from mechdesign.base._errors import SpecificationError
 from mechdesign.records.row import State
-from mechdesign.requirements.extensions import finding_extensions
-from mechdesign.requirements.kinds import KINDS
-from mechdesign.requirements.kinds import load_extensions
+from mechdesign.model._requirements._kinds import finding_extensions
+from mechdesign.model._requirements._kinds import KINDS
+from mechdesign.model._requirements._kinds import load_extensions
 from mechdesign.sweep.plan import parse
 from mechdesign.sweep.rows import prepare
 from mechdesign.sweep.solve import solve
@@ -56,7 +56,7 @@ def package(tmp_path, monkeypatch):
 
 
 def point(folder: Path, value: str) -> None:
-    text = f"[mechdesign.requirements]\nratio = {value}\n"
+    text = f"[mechdesign.model._requirements]\nratio = {value}\n"
     (folder / "ratio_kind-1.0.dist-info" / "entry_points.txt").write_text(text)
 
 
@@ -103,7 +103,7 @@ KNOWN = 'privacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]\n'
         ("ratio_kind:Missing", "has no attribute 'Missing'"),
         ("no_such_module", "No module named 'no_such_module'"),
         ("ratio_kind:Fraction", "is no class derived from RequirementKind"),
-        ("mechdesign.requirements.kind:RequirementKind", "kind: has no name"),
+        ("mechdesign.model._requirements._kind:RequirementKind", "kind: has no name"),
     ],
 )
 def test_a_package_that_cannot_be_loaded_is_named(package, value, said):
@@ -120,7 +120,7 @@ def test_a_package_that_cannot_be_loaded_is_named(package, value, said):
 
 def test_a_module_registers_its_kinds_itself(package):
     with Path("ratio_kind.py").open("a", encoding="utf-8") as file:
-        file.write("\nfrom mechdesign.requirements.kinds import register\nregister(RatioPrivacy)\n")
+        file.write("\nfrom mechdesign.model._requirements._kinds import register\nregister(RatioPrivacy)\n")
     point(package, "ratio_kind")
     with finding_extensions():
         assert "ratio" in KINDS

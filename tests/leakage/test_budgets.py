@@ -17,7 +17,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._errors import BudgetWarning
 from mechdesign.leakage.correlation import Candidates
 from mechdesign.leakage.correlation import Varying
-from mechdesign.model.markov import smooth
+from mechdesign.model._markov import smooth
 
 # The formulas hold for any two matrices, also for those that no chain has.
 pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")

@@ -22,10 +22,10 @@ from mechdesign.base._errors import CorrelationWarning
 from mechdesign.base._errors import InputError
 from mechdesign.graphs import builders
 from mechdesign.leakage.pairing import mismatch
-from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain
-from mechdesign.model.markov import VaryingChain
-from mechdesign.model.open_chain import Ends
+from mechdesign.model._domain import Domain
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._markov import VaryingChain
+from mechdesign.model._markov import Ends
 
 # Steps between the places a, b and c, and to the destination e, which no step leaves.
 COUNTS = np.array([[0, 6, 4, 0], [3, 0, 6, 1], [2, 2, 0, 6], [0, 0, 0, 0]])

@@ -11,7 +11,7 @@ from mechdesign.data.trajectories import to_grid
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SmoothedChainWarning
 from mechdesign.leakage.loss import LossFunction
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 
 
 def test_counts_and_bayes_by_hand() -> None:

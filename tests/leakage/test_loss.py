@@ -23,7 +23,7 @@ from mechdesign.leakage.cao2019 import algorithm4
 from mechdesign.leakage.cao2019 import algorithm5
 from mechdesign.leakage.cao2019 import algorithm6
 from mechdesign.leakage.lines import Line
-from mechdesign.model.markov import MarkovChain
+from mechdesign.model._markov import MarkovChain
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "leakage.json").read_text())
 ROUTES = {"hull": lambda P, a: LossFunction(P)(a), "1": algorithm1, "3": algorithm3, "5": algorithm5}

@@ -14,7 +14,7 @@ from mechdesign import leakage
 from mechdesign.base._errors import CorrelationWarning
 from mechdesign.base._errors import InputError
 from mechdesign.leakage.pairing import mismatch
-from mechdesign.model.markov import MarkovChain
+from mechdesign.model._markov import MarkovChain
 
 FORWARD = np.array([[0.8, 0.2], [0.1, 0.9]])
 SYMMETRIC = np.array([[0.8, 0.2], [0.2, 0.8]])

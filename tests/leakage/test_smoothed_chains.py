@@ -16,7 +16,7 @@ from mechdesign.leakage.accountant import Accountant
 from mechdesign.leakage.correlation import Candidates
 from mechdesign.leakage.loss import LossFunction
 from mechdesign.leakage.correlation import Varying
-from mechdesign.model.markov import smooth
+from mechdesign.model._markov import smooth
 
 ROUND = [[0, 1, 2, 3, 4, 5] * 4 + [0]]
 MIXED = [[0, 1, 0, 0, 1, 1, 0, 1, 0]]

@@ -23,7 +23,7 @@ from mechdesign.leakage.upwards import advance
 from mechdesign.leakage.upwards import ceiling
 from mechdesign.leakage.upwards import first
 from mechdesign.leakage.upwards import total
-from mechdesign.model.markov import smooth
+from mechdesign.model._markov import smooth
 
 # The formulas hold for any two matrices, also for those that no chain has.
 pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")

@@ -30,7 +30,7 @@ from mechdesign.graphs.builders import from_edges
 from mechdesign.mechanisms import masses as masses_module
 from mechdesign.mechanisms.masses import cell_masses
 from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 
 Floats = NDArray[np.float64]
 

@@ -24,7 +24,7 @@ from mechdesign.mechanisms import knorm
 from mechdesign.mechanisms import masses
 from mechdesign.mechanisms.certified import certified_numerators
 from mechdesign.mechanisms.knorm import KNormMechanism
-from mechdesign.requirements.numbers import Number
+from mechdesign.model._numbers import Number
 
 Floats = NDArray[np.float64]
 Kinds = type[md.mechanisms.Laplace] | type[md.mechanisms.PlanarIsotropic]

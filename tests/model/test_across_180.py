@@ -13,11 +13,11 @@ from mechdesign.data.trajectories import Trace
 from mechdesign.data.trajectories import to_grid
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import InterchangedWarning
-from mechdesign.model.answers import sample_at
-from mechdesign.model.domain import BoundingBox
-from mechdesign.model.domain import Domain
-from mechdesign.model.lattice import Lattice
-from mechdesign.model.places import turned
+from mechdesign.model._answers import sample_at
+from mechdesign.model._domain import BoundingBox
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import Lattice
+from mechdesign.model._locate import turned
 
 FIJI = {"columns": 4, "rows": 2, "south": -19.0, "north": -16.0, "west": 177.0}
 # The same box, further west.

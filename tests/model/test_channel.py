@@ -57,13 +57,13 @@ def test_sampling_walks_the_cumulative_sums(monkeypatch):
     tested = channel(numerators)
     edges = np.array([0, 2, 3, ONE - 3, ONE - 2, ONE - 1], dtype=np.uint64)
     words = (edges << np.uint64(2)).tobytes()
-    monkeypatch.setattr("mechdesign.model.channel.system.token_bytes", lambda count: words[:count])
+    monkeypatch.setattr("mechdesign.model._channel.system.token_bytes", lambda count: words[:count])
     np.testing.assert_array_equal(tested.sample(0, edges.size), [0, 0, 2, 2, 3, 3])
 
 
 def test_the_lowest_two_bits_of_a_word_do_not_matter(monkeypatch):
     words = np.array([3, 4], dtype=np.uint64)
-    monkeypatch.setattr("mechdesign.model.channel.system.token_bytes", lambda count: words.tobytes())
+    monkeypatch.setattr("mechdesign.model._channel.system.token_bytes", lambda count: words.tobytes())
     np.testing.assert_array_equal(channel([1, ONE - 1]).sample(0, 2), [0, 1])
 
 

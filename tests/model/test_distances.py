@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MetricWarning
 from mechdesign.model import distances as md
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 
 # Zero, ordinary numbers, neighbours of each other, and the ends of the accepted range.
 AWKWARD = [0.0, -0.0, 1.0, -1.0, 0.1, 0.3, 1 / 3, 1 + 2**-52, 1 - 2**-53, 2.0**53, 2.0**53 + 2, 1e-100, -1e-100, 1e100]

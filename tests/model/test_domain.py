@@ -10,11 +10,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.base._errors import InputError
-from mechdesign.model.plane import EARTH_RADIUS_KM
-from mechdesign.model.domain import BoundingBox
-from mechdesign.model.domain import Domain
-from mechdesign.model.domain import Grid
-from mechdesign.model.plane import Plane
+from mechdesign.model._plane import EARTH_RADIUS_KM
+from mechdesign.model._domain import BoundingBox
+from mechdesign.model._domain import Domain
+from mechdesign.model._domain import Grid
+from mechdesign.model._plane import Plane
 
 
 def test_grid_has_row_major_cell_centres():

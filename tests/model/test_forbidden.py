@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 import mechdesign as md
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError
-from mechdesign.model.forbidden import sharing
-from mechdesign.model.forbidden import tied
-from mechdesign.model.problem import largest_distortion
+from mechdesign.model._components import sharing
+from mechdesign.model._components import tied
+from mechdesign.model._problem import largest_distortion
 
 INF = math.inf
 

@@ -11,9 +11,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.base._errors import InputError
-from mechdesign.model.markov import MarkovChain
-from mechdesign.model.markov import smooth
-from mechdesign.model.prior import Prior
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._markov import smooth
+from mechdesign.model._prior import Prior
 
 
 def weights(smallest, largest=9):

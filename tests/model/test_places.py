@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.base._errors import InputError
-from mechdesign.model.places import interval
+from mechdesign.model._locate import interval
 
 TOKYO = md.Domain.geographic_grid(columns=5, rows=4, south=35.6, north=35.8, west=139.6, east=139.9)
 PLANE = md.Domain.grid(columns=4, rows=3, width=4.0, height=3.0)

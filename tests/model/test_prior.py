@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.base._errors import InputError
-from mechdesign.model.prior import Prior
-from mechdesign.model.prior import per_user
+from mechdesign.model._prior import Prior
+from mechdesign.model._prior import per_user
 
 
 def test_uniform():

@@ -7,7 +7,7 @@ import pytest
 import mechdesign as md
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError
-from mechdesign.model.problem import largest_distortion
+from mechdesign.model._problem import largest_distortion
 
 LINE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
 PRIOR = [0.5, 0.25, 0.25]

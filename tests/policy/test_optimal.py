@@ -15,7 +15,7 @@ from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import RevealedWarning
-from mechdesign.model.problem import largest_distortion
+from mechdesign.model._problem import largest_distortion
 
 
 def grid(columns, rows):

@@ -7,7 +7,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign.base._errors import InputError
-from mechdesign.model.markov import MarkovChain
+from mechdesign.model._markov import MarkovChain
 from mechdesign.release.filter import forward
 from mechdesign.release.filter import log_mix
 from mechdesign.release.filter import logarithm

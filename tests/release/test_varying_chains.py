@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 from mechdesign.base._errors import InputError
-from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain
+from mechdesign.model._domain import Domain
+from mechdesign.model._markov import MarkovChain
 from mechdesign.release.adversary import Adversary
 from mechdesign.release.trace import Trace
-from mechdesign.model.markov import VaryingChain
+from mechdesign.model._markov import VaryingChain
 from mechdesign.release.filter import forward
 from mechdesign.release.smoothing import smooth
 

@@ -8,13 +8,13 @@ from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._certificate import certify
 from mechdesign.certify._evidence import Evidence
 from mechdesign.model import distances
-from mechdesign.model.channel import EXPONENT
-from mechdesign.model.channel import Channel
-from mechdesign.model.domain import Domain
-from mechdesign.model.problem import Problem
-from mechdesign.requirements.distortion import DistortionPrivacy
-from mechdesign.requirements.metric import MetricPrivacy
-from mechdesign.requirements.threshold import ThresholdPrivacy
+from mechdesign.model._channel import EXPONENT
+from mechdesign.model._channel import Channel
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import Problem
+from mechdesign.model._requirements._distortion import DistortionPrivacy
+from mechdesign.model._requirements._metric import MetricPrivacy
+from mechdesign.model._requirements._threshold import ThresholdPrivacy
 
 
 def channel(matrix, secrets=(), observables=()) -> Channel:

@@ -12,7 +12,7 @@ from mechdesign.certify import _privacy as privacy
 from mechdesign.report.baselines import baselines
 from mechdesign.report.baselines import exponential
 from mechdesign.report.baselines import reference_costs
-from mechdesign.report.numbers import short
+from mechdesign.model._words import short
 from mechdesign.report.page import html
 from mechdesign.report.references import NO_INFORMATION
 from mechdesign.report.references import combined_bound

@@ -13,22 +13,22 @@ from report_examples import certificate, channel, city, domains, mixing, prior_o
 
 from mechdesign.base._errors import InputError
 from mechdesign.model import distances
-from mechdesign.model.domain import Domain
-from mechdesign.model.problem import Problem
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import Problem
 from mechdesign.report.baselines import exponential
 from mechdesign.report.page import html
 from mechdesign.report.references import combined_bound
-from mechdesign.report.names import requirement_name
+from mechdesign.model._words import requirement_name
 from mechdesign.report.sentences import summary
-from mechdesign.report.words import answers
-from mechdesign.report.words import attack_measure
-from mechdesign.report.words import cost_measure
-from mechdesign.report.words import decimal
-from mechdesign.report.words import measure
-from mechdesign.requirements.distortion import DistortionPrivacy
-from mechdesign.requirements.graph import GraphPrivacy
-from mechdesign.requirements.metric import MetricPrivacy
-from mechdesign.requirements.threshold import ThresholdPrivacy
+from mechdesign.model._words import answers
+from mechdesign.model._words import attack_measure
+from mechdesign.model._words import cost_measure
+from mechdesign.model._words import decimal
+from mechdesign.model._words import measure
+from mechdesign.model._requirements._distortion import DistortionPrivacy
+from mechdesign.model._requirements._graph import GraphPrivacy
+from mechdesign.model._requirements._metric import MetricPrivacy
+from mechdesign.model._requirements._threshold import ThresholdPrivacy
 
 VOID = {"meta"}
 

@@ -22,8 +22,8 @@ from mechdesign.data.outline import Outline
 from mechdesign.data.outline import read_outline
 from mechdesign.base._errors import InputError
 from mechdesign.model import distances
-from mechdesign.model.domain import Domain
-from mechdesign.model.problem import Problem
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import Problem
 from mechdesign.report.charts import Panel
 from mechdesign.report.charts import key
 from mechdesign.report.charts import panel
@@ -36,7 +36,7 @@ from mechdesign.report.page import html
 from mechdesign.report.scales import LEVELS
 from mechdesign.report.scales import error_scale
 from mechdesign.report.scales import levels
-from mechdesign.report.numbers import percent
+from mechdesign.model._words import percent
 from mechdesign.report.scales import probability_scale
 from mechdesign.report.scales import ticks
 from mechdesign.report.views import name_of

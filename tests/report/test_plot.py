@@ -12,18 +12,18 @@ from matplotlib.figure import Figure
 from numpy.testing import assert_allclose, assert_array_equal
 from report_examples import domains, mixing, prior_of
 
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.report import dots
 from mechdesign.report import maps
 from mechdesign.report import plot
 from mechdesign.report.references import NO_INFORMATION
 from mechdesign.report.references import Reference
 from mechdesign.report.scales import error_scale
-from mechdesign.report.numbers import percent
-from mechdesign.report.numbers import power
+from mechdesign.model._words import percent
+from mechdesign.model._words import power
 from mechdesign.report.scales import probability_scale
-from mechdesign.report.numbers import relative
-from mechdesign.report.numbers import short
+from mechdesign.model._words import relative
+from mechdesign.model._words import short
 from mechdesign.report.svg import inline_svg
 
 KINDS = domains()

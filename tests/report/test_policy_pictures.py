@@ -10,8 +10,8 @@ from report_examples import certificate, channel
 
 from mechdesign import graphs
 from mechdesign.base._errors import InputError
-from mechdesign.model.domain import Domain
-from mechdesign.model.problem import Problem
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import Problem
 from mechdesign.report.page import html
 from mechdesign.report.policy import Shown
 from mechdesign.report.policy import can_draw
@@ -19,8 +19,8 @@ from mechdesign.report.policy import policy_picture
 from mechdesign.report.svg import inline_svg
 from mechdesign.report.traces import over_time_picture
 from mechdesign.report.traces import trace_picture
-from mechdesign.requirements.graph import GraphPrivacy
-from mechdesign.requirements.metric import MetricPrivacy
+from mechdesign.model._requirements._graph import GraphPrivacy
+from mechdesign.model._requirements._metric import MetricPrivacy
 
 GRID = Domain.grid(4, 3, 4.0, 3.0)
 LINE = Domain.from_points(np.arange(5.0)[:, None])

@@ -28,12 +28,12 @@ from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import OutsideWarning
 from mechdesign.base._errors import SpacingWarning
-from mechdesign.model import drawing
-from mechdesign.model.dithering import anchor_means
-from mechdesign.model.drawing import drawn_anchors
-from mechdesign.requirements.claimed import ClaimedPrivacy
-from mechdesign.requirements.kinds import KINDS
-from mechdesign.requirements.kinds import register
+from mechdesign.model import _answers as drawing
+from mechdesign.model._dithering import anchor_means
+from mechdesign.model._answers import drawn_anchors
+from mechdesign.model._requirements._claimed import ClaimedPrivacy
+from mechdesign.model._requirements._kinds import KINDS
+from mechdesign.model._requirements._kinds import register
 
 NORMS = {"euclidean": 2, "manhattan": 1, "chebyshev": 0}
 ONE = 2**62

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.requirements.numbers import not_negative
-from mechdesign.requirements.numbers import positive
+from mechdesign.model._numbers import not_negative
+from mechdesign.model._numbers import positive
 
 LINE = np.abs(np.subtract.outer(range(3), range(3))).astype(float)
 KINDS = {

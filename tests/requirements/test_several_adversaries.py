@@ -21,7 +21,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._errors import PriorWarning
 from mechdesign.base._errors import RevealedWarning
 from mechdesign.base._errors import SpecificationError
-from mechdesign.model.problem import largest_distortion
+from mechdesign.model._problem import largest_distortion
 from mechdesign.report.adversaries import adversaries
 
 HAMMING = 1.0 - np.eye(4)

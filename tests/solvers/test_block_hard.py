@@ -19,7 +19,7 @@ import pytest
 import mechdesign as md
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError
-from mechdesign.model.problem import largest_distortion
+from mechdesign.model._problem import largest_distortion
 from mechdesign.solve._contract import Status
 
 # Some of these problems leave secrets alone, or bound no pair.

@@ -11,12 +11,12 @@ from mechdesign import spec
 from mechdesign.base._errors import SpecificationError
 from mechdesign.base._errors import StepWarning
 from mechdesign.model import distances
-from mechdesign.model.domain import Domain
-from mechdesign.model.markov import MarkovChain
-from mechdesign.model.markov import VaryingChain
-from mechdesign.model.problem import Problem
-from mechdesign.report.names import requirement_name
-from mechdesign.requirements.metric import MetricPrivacy
+from mechdesign.model._domain import Domain
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._markov import VaryingChain
+from mechdesign.model._problem import Problem
+from mechdesign.model._words import requirement_name
+from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.spec.specification import Specification
 from mechdesign.sweep import plan as sweep
 

@@ -12,7 +12,7 @@ from mechdesign.data.trajectories import to_grid
 from mechdesign.base._errors import GraphWarning
 from mechdesign.base._errors import SpecificationError
 from mechdesign.graphs.check import edge_array
-from mechdesign.model.markov import MarkovChain
+from mechdesign.model._markov import MarkovChain
 
 GRID = "domain.grid = { columns = 3, rows = 2, width = 3.0, height = 2.0 }"
 BOX = "domain.grid = { columns = 2, rows = 2, south = 40.0, north = 40.2, west = -74.2, east = -74.0 }"

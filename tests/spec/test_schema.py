@@ -7,7 +7,7 @@ from typing import get_args
 
 import pytest
 
-from mechdesign.data.tables import Distance
+from mechdesign.model._grammar import Distance
 from mechdesign.base._errors import SpecificationError
 from mechdesign.spec import examples
 from mechdesign.spec.specification import parse

@@ -18,8 +18,8 @@ from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import MetricWarning
 from mechdesign.base._errors import SpecificationError
 from mechdesign.model import distances
-from mechdesign.model.domain import Domain
-from mechdesign.model.prior import Prior
+from mechdesign.model._domain import Domain
+from mechdesign.model._prior import Prior
 from mechdesign.spec import examples
 from mechdesign.synthesis.design import design
 from mechdesign.synthesis.settings import Rows

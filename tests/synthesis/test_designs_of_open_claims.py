@@ -19,8 +19,8 @@ from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import PriorWarning
-from mechdesign.model.requirement import Requirement
-from mechdesign.requirements.claimed import ClaimedPrivacy
+from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._requirements._claimed import ClaimedPrivacy
 
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
 PRIOR = np.array([0.4, 0.3, 0.2, 0.1])

@@ -21,12 +21,12 @@ from mechdesign.certify._claims import RatioBound
 from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import RevealedWarning
-from mechdesign.model.disclosure import disclosed
-from mechdesign.model.requirement import Requirement
-from mechdesign.model.ties import bounds_pairs
-from mechdesign.model.ties import loose
-from mechdesign.model.ties import untied
-from mechdesign.requirements.claimed import ClaimedPrivacy
+from mechdesign.model._disclosure import disclosed
+from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._disclosure import bounds_pairs
+from mechdesign.model._disclosure import loose
+from mechdesign.model._disclosure import untied
+from mechdesign.model._requirements._claimed import ClaimedPrivacy
 from mechdesign.synthesis.design import synthesise
 from mechdesign.synthesis.settings import SolveSettings
 
@@ -267,7 +267,7 @@ def test_nothing_is_said_where_there_is_nothing_to_say() -> None:
 def test_the_checks_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that finds no secret refuses nothing, and a certificate that lists none says nothing."""
     nobody: Callable[..., np.ndarray] = lambda *_: np.zeros(0, dtype=np.int64)  # noqa: E731
-    monkeypatch.setattr("mechdesign.model.ties.untied", nobody)
+    monkeypatch.setattr("mechdesign.model._disclosure.untied", nobody)
     with pytest.warns(RevealedWarning, match="6 of 6"):
         md.design(problem())
     monkeypatch.setattr("mechdesign.certify._revealed.revealed", lambda _: ())

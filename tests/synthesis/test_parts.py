@@ -19,7 +19,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.formats.mps import mps
 from mechdesign.graphs.builders import blocks
 from mechdesign.graphs.builders import from_edges
-from mechdesign.model.problem import largest_distortion
+from mechdesign.model._problem import largest_distortion
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis import design as road
 from mechdesign.synthesis import restriction

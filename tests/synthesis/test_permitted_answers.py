@@ -20,9 +20,9 @@ from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MetricWarning
 from mechdesign.base._errors import TimeLimitError
-from mechdesign.model.problem import largest_distortion
+from mechdesign.model._problem import largest_distortion
 from mechdesign.solve._linear import LinearProgram
-from mechdesign.requirements.claimed import ClaimedPrivacy
+from mechdesign.model._requirements._claimed import ClaimedPrivacy
 from mechdesign.solve._contract import Answer
 from mechdesign.solve._contract import Options
 from mechdesign.solve._contract import Solution

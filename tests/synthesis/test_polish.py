@@ -9,7 +9,7 @@ import mechdesign as md
 from mechdesign.solve import _solve as solvers
 from mechdesign.certify._bracket import lower_bound
 from mechdesign.certify._evidence import Evidence
-from mechdesign.model.channel import EXPONENT
+from mechdesign.model._channel import EXPONENT
 from mechdesign.solve._contract import Answer
 from mechdesign.solve._contract import Options
 from mechdesign.solve._registry import Solver

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.model.problem import largest_distortion
+from mechdesign.model._problem import largest_distortion
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis import plan
 from mechdesign.synthesis import block_program

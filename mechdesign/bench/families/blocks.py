@@ -7,8 +7,8 @@ from mechdesign.bench.families.family import prior_on
 from mechdesign.bench.families.family import square
 from mechdesign.graphs.builders import blocks
 from mechdesign.model import distances
-from mechdesign.model.problem import Problem
-from mechdesign.requirements.graph import GraphPrivacy
+from mechdesign.model._problem import Problem
+from mechdesign.model._requirements._graph import GraphPrivacy
 
 __all__ = ["FAMILY"]
 

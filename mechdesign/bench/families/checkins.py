@@ -13,9 +13,9 @@ from mechdesign.bench.families.family import Family
 from mechdesign.data.traces import read_checkins
 from mechdesign.base._errors import MechdesignError
 from mechdesign.model import distances
-from mechdesign.model.domain import Domain
-from mechdesign.model.problem import Problem
-from mechdesign.requirements.metric import MetricPrivacy
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import Problem
+from mechdesign.model._requirements._metric import MetricPrivacy
 
 __all__ = ["FAMILY", "VARIABLE"]
 

@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from mechdesign.model.domain import Domain
-from mechdesign.model.problem import Problem
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import Problem
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 

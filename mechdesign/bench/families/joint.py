@@ -7,10 +7,10 @@ from mechdesign.bench.families.family import prior_on
 from mechdesign.bench.families.family import square
 from mechdesign.certify._exact import float_down
 from mechdesign.model import distances
-from mechdesign.model.problem import Problem
-from mechdesign.model.problem import largest_distortion
-from mechdesign.requirements.distortion import DistortionPrivacy
-from mechdesign.requirements.metric import MetricPrivacy
+from mechdesign.model._problem import Problem
+from mechdesign.model._problem import largest_distortion
+from mechdesign.model._requirements._distortion import DistortionPrivacy
+from mechdesign.model._requirements._metric import MetricPrivacy
 
 __all__ = ["FAMILY"]
 

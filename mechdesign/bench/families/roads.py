@@ -9,9 +9,9 @@ from scipy.spatial import Delaunay
 from mechdesign.bench.families.family import Family
 from mechdesign.bench.families.family import prior_on
 from mechdesign.model import distances
-from mechdesign.model.domain import Domain
-from mechdesign.model.problem import Problem
-from mechdesign.requirements.metric import MetricPrivacy
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import Problem
+from mechdesign.model._requirements._metric import MetricPrivacy
 
 __all__ = ["FAMILY"]
 

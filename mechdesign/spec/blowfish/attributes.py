@@ -21,9 +21,9 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.certify._exact import nearest
 from mechdesign.data.forms import cell
 from mechdesign.data.layout import composed
-from mechdesign.data.tables import Raw
-from mechdesign.data.tables import Table
-from mechdesign.data.tables import holds
+from mechdesign.model._grammar import Raw
+from mechdesign.model._grammar import Table
+from mechdesign.model._grammar import holds
 from mechdesign.data.text import plain_numbers
 from mechdesign.data.text import read_columns
 from mechdesign.base._errors import InputError

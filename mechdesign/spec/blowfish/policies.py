@@ -15,10 +15,10 @@ import numpy as np
 from mechdesign.blowfish.constraints import marginal_constraints
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.policy import Policy
-from mechdesign.data.tables import EdgesFile
-from mechdesign.data.tables import Raw
-from mechdesign.data.tables import Table
-from mechdesign.data.tables import holds
+from mechdesign.model._grammar import EdgesFile
+from mechdesign.model._grammar import Raw
+from mechdesign.model._grammar import Table
+from mechdesign.model._grammar import holds
 from mechdesign.data.text import read_columns
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError

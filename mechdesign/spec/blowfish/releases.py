@@ -14,10 +14,10 @@ from mechdesign.blowfish.workload import as_workload
 from mechdesign.blowfish.workload import marginals
 from mechdesign.certify._exact import exact_text
 from mechdesign.data.matrices import read_matrix
-from mechdesign.data.tables import MatrixFile
-from mechdesign.data.tables import Raw
-from mechdesign.data.tables import Table
-from mechdesign.data.tables import holds
+from mechdesign.model._grammar import MatrixFile
+from mechdesign.model._grammar import Raw
+from mechdesign.model._grammar import Table
+from mechdesign.model._grammar import holds
 from mechdesign.base._errors import SpecificationError
 from mechdesign.spec.blowfish.attributes import value_numbers
 from mechdesign.spec.blowfish.policies import BlocksTable

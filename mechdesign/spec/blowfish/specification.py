@@ -61,9 +61,9 @@ from mechdesign.blowfish.workload import as_workload
 from mechdesign.certify._texts import require_plain
 from mechdesign.certify._texts import require_plain_texts
 from mechdesign.base._values import cached_property
-from mechdesign.data.tables import Raw
-from mechdesign.data.tables import Table
-from mechdesign.data.tables import holds
+from mechdesign.model._grammar import Raw
+from mechdesign.model._grammar import Table
+from mechdesign.model._grammar import holds
 from mechdesign.data.text import column_text
 from mechdesign.data.text import has_columns
 from mechdesign.data.text import read_rows

@@ -1,4 +1,4 @@
-"""What every requirement on a channel can do; the kinds of requirement are in `mechdesign.requirements`."""
+"""What every requirement on a channel can do; the kinds of requirement are in `mechdesign.model._requirements`."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import numpy as np
 from mechdesign.certify._claims import Claim
 from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import InputError
-from mechdesign.model.domain import Domain
+from mechdesign.model._domain import Domain
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 

@@ -1,50 +1,68 @@
-"""The kinds of requirement: one file each, and here one line.
+"""The kinds of requirements by name, those of other packages too.
 
 A kind of another package is made known by `register`, and is then read from specifications, exported with its claims in
 the open, verified, loaded and phrased in reports as those of this package are. A package that is installed may name its
 kinds as entry points of the group ``mechdesign.requirements``: `load_extensions` imports them, and the command line
 does where it meets a kind that it does not know.
 """
-
 from __future__ import annotations
-
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
 from collections.abc import Sequence
-from importlib.metadata import EntryPoint, entry_points
+from importlib.metadata import EntryPoint
+from importlib.metadata import entry_points
 from itertools import groupby
 from types import ModuleType
 from typing import TypeVar
-
 from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import ExtensionWarning
 from mechdesign.base._errors import InputError
-from mechdesign.model.requirement import Requirement
+from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.base._registry import Registry
-from mechdesign.requirements.claimed import ClaimedPrivacy
-from mechdesign.requirements.continuous import ContinuousPrivacy
-from mechdesign.requirements.distortion import DistortionPrivacy
-from mechdesign.requirements.extensions import EXTENSIONS
-from mechdesign.requirements.extensions import begin_search
-from mechdesign.requirements.graph import GraphPrivacy
-from mechdesign.requirements.kind import RequirementKind
-from mechdesign.requirements.metric import MetricPrivacy
-from mechdesign.requirements.threshold import ThresholdPrivacy
+from mechdesign.model._requirements._claimed import ClaimedPrivacy
+from mechdesign.model._requirements._continuous import ContinuousPrivacy
+from mechdesign.model._requirements._distortion import DistortionPrivacy
+from mechdesign.model._requirements._graph import GraphPrivacy
+from mechdesign.model._requirements._kind import RequirementKind
+from mechdesign.model._requirements._metric import MetricPrivacy
+from mechdesign.model._requirements._threshold import ThresholdPrivacy
 from mechdesign.base._warnings import warn
 
-__all__ = [
-    "KINDS",
-    "ContinuousPrivacy",
-    "DistortionPrivacy",
-    "GraphPrivacy",
-    "MetricPrivacy",
-    "ThresholdPrivacy",
-    "load_extensions",
-    "load_requirements",
-    "register",
-]
+
+EXTENSIONS = "mechdesign.model._requirements"
+"""The group of entry points that name kinds of other packages: a class of a kind, or a module that registers some."""
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+class _Search:
+    """Whether extensions were looked for: once is enough, however many names are not known."""
+
+    begun = False
+
+
+_SEARCH: ContextVar[_Search | None] = ContextVar("search", default=None)
+
+
+@contextmanager
+def finding_extensions(finds: bool = True) -> Iterator[None]:
+    """Load the kinds of other packages in the block, or do not, as soon as one is named that is not known.
+
+    It holds for the thread, or task, that it is entered in.
+    """
+    before = _SEARCH.set(_Search() if finds else None)
+    try:
+        yield
+    finally:
+        _SEARCH.reset(before)
+
+
+def begin_search() -> bool:
+    """Tell whether extensions are to be loaded now: they are wanted, and were not looked for in this block."""
+    search = _SEARCH.get()
+    if search is None or search.begun:
+        return False
+    search.begun = True
+    return True
 
 
 class _Kinds(Registry[type[RequirementKind]]):

@@ -11,9 +11,9 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import OutsideWarning
-from mechdesign.model.plane import EARTH_RADIUS_KM
-from mechdesign.model.domain import Domain
-from mechdesign.model.places import turned
+from mechdesign.model._plane import EARTH_RADIUS_KM
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import turned
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import as_floats
 from mechdesign.base._arrays import require

@@ -11,9 +11,9 @@ from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._exact import nearest
 from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import InputError
-from mechdesign.model.requirement import Requirement
-from mechdesign.model.requirement import Words
-from mechdesign.model.requirement import restricted
+from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._requirements._requirement import Words
+from mechdesign.model._requirements._requirement import restricted
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_integer
 

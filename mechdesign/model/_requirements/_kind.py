@@ -2,7 +2,7 @@
 
 A kind is one file: a class derived from `RequirementKind` that holds its fields and their checks, says what it states
 (`stated`) and builds itself from that again (`from_stated`), reads itself from a ``[[privacy]]`` table (`table`,
-`from_table`), and puts itself in words (`title`, `promise`). One line in `mechdesign.requirements.kinds`, or
+`from_table`), and puts itself in words (`title`, `promise`). One line in `mechdesign.model._requirements._kinds`, or
 `register` from another package, makes it known to specifications, exports and reports.
 """
 
@@ -19,16 +19,16 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.certify._stated import Stated
-from mechdesign.data.tables import BudgetsFile
-from mechdesign.data.tables import Distance
-from mechdesign.data.tables import Raw
-from mechdesign.data.tables import Table
-from mechdesign.data.tables import holds
+from mechdesign.model._grammar import BudgetsFile
+from mechdesign.model._grammar import Distance
+from mechdesign.model._grammar import Raw
+from mechdesign.model._grammar import Table
+from mechdesign.model._grammar import holds
 from mechdesign.base._errors import InputError
-from mechdesign.model.domain import Domain
-from mechdesign.model.prior import Prior
-from mechdesign.model.requirement import Requirement
-from mechdesign.model.requirement import restricted
+from mechdesign.model._domain import Domain
+from mechdesign.model._prior import Prior
+from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._requirements._requirement import restricted
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_floats
