@@ -39,12 +39,12 @@ from garbage import changed
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify import _archive as archive
 from mechdesign.certify import _bundle as bundle
-from mechdesign.data.budgets import read_budgets
-from mechdesign.data.matrices import read_matrix
-from mechdesign.data.states import read_states
-from mechdesign.data.traces import read_checkins
-from mechdesign.data.traces import read_plt
-from mechdesign.data.trajectories import to_grid
+from mechdesign.data._budgets import read_budgets
+from mechdesign.data._matrices import read_matrix
+from mechdesign.data._states import read_states
+from mechdesign.data._movement import read_checkins
+from mechdesign.data._movement import read_plt
+from mechdesign.data._trajectories import to_grid
 from mechdesign.leakage.accountant import Accountant
 from mechdesign.spec.specification import Specification
 from mechdesign.spec.specification import parse

@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from mechdesign.auditing.audit import audit as audit
     from mechdesign.certify._certificate import Certificate as Certificate
     from mechdesign.certify._verify import verify as verify
-    from mechdesign.data import traces
+    from mechdesign.data import _movement as traces
     from mechdesign.model import distances
     from mechdesign.model._channel import Channel as Channel
     from mechdesign.model._domain import Domain as Domain

@@ -13,7 +13,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.base import _errors as errors
-from mechdesign.data.left_out import RowError
+from mechdesign.data._left_out import RowError
 from mechdesign.base._values import ReadOnlyMapping
 
 SPECIFICATION = """

@@ -24,10 +24,10 @@ from mechdesign.cli.options import naming_options
 from mechdesign.cli.specified import layout_options
 from mechdesign.cli.specified import memory_option
 from mechdesign.cli.specified import show_values_option
-from mechdesign.data.budgets import write_budgets
-from mechdesign.data.costs import read_cost_curves
-from mechdesign.data.costs import read_weights
-from mechdesign.data.forms import withholding
+from mechdesign.data._budgets import write_budgets
+from mechdesign.data._budgets import read_cost_curves
+from mechdesign.data._budgets import read_weights
+from mechdesign.data._layout import withholding
 from mechdesign.export.files import check_no_input
 from mechdesign.export.files import check_output
 

@@ -70,7 +70,7 @@ def chain(
     `budget`.
     """
     # Imported late: wrong usage is refused at once.
-    from mechdesign.data.chain_counts import CHAIN_COUNTS
+    from mechdesign.data._matrices import CHAIN_COUNTS
     from mechdesign.spec.pair import chain_files
 
     ours = ("forward.csv", "backward.csv", "states.csv", CHAIN_COUNTS)

@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, NamedTuple
 from mechdesign.base import _warnings as warned
 from mechdesign.cli.console import say_note
 from mechdesign.cli.console import say_warning
-from mechdesign.data.chain_counts import CHAIN_COUNTS
-from mechdesign.data.chain_counts import counts_of
-from mechdesign.data.chain_counts import direction_of
-from mechdesign.data.forms import withholding
-from mechdesign.data.matrices import dense
-from mechdesign.data.matrices import read_chain_matrix
+from mechdesign.data._matrices import CHAIN_COUNTS
+from mechdesign.data._matrices import counts_of
+from mechdesign.data._matrices import direction_of
+from mechdesign.data._layout import withholding
+from mechdesign.data._matrices import dense
+from mechdesign.data._matrices import read_chain_matrix
 from mechdesign.base._errors import BudgetWarning
 from mechdesign.base._errors import CorrelationWarning
 from mechdesign.base._errors import InputError

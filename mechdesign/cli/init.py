@@ -75,9 +75,9 @@ def init(
     nothing, or the comment says that none is. It is chosen by the data, as all that is proposed.
     """
     # Imported late: wrong usage is refused at once.
-    from mechdesign.data.inspection import look_at
-    from mechdesign.data.joining import PlacesAsked
-    from mechdesign.data.traces import Written
+    from mechdesign.data._inspection import look_at
+    from mechdesign.data._joining import PlacesAsked
+    from mechdesign.data._movement import Written
     from mechdesign.spec.proposal import propose
     from mechdesign.spec.proposal import text_of
     from mechdesign.base._check import renamed

@@ -19,7 +19,7 @@ from mechdesign.cli.specified import memory_option
 from mechdesign.cli.specified import show_values_option
 from mechdesign.cli.table_release import ANSWERS
 from mechdesign.cli.table_release import show_release
-from mechdesign.data.outline import read_outline
+from mechdesign.data._maps import read_outline
 from mechdesign.base._errors import InputError
 from mechdesign.export.files import check_output
 from mechdesign.export.folders import require_design

@@ -28,7 +28,7 @@ from mechdesign.cli.specified import example_option
 from mechdesign.cli.specified import layout_options
 from mechdesign.cli.specified import memory_option
 from mechdesign.cli.specified import show_values_option
-from mechdesign.data.budgets import read_budgets
+from mechdesign.data._budgets import read_budgets
 from mechdesign.base._errors import InputError
 from mechdesign.export.files import check_no_input
 from mechdesign.export.files import check_output

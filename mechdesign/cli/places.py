@@ -14,9 +14,9 @@ from numpy.typing import NDArray
 
 from mechdesign.cli.console import say_note
 from mechdesign.cli.console import say_warning
-from mechdesign.data.forms import withholding
-from mechdesign.data.places import read_places
-from mechdesign.data.text import read_rows
+from mechdesign.data._layout import withholding
+from mechdesign.data._maps import read_places
+from mechdesign.data._text import read_rows
 from mechdesign.base._errors import InputError
 from mechdesign.model._domain import Domain
 from mechdesign.model._answers import drawn_anchors

@@ -21,8 +21,8 @@ from mechdesign.cli.places import reach_option
 from mechdesign.cli.specified import layout_options
 from mechdesign.cli.specified import memory_option
 from mechdesign.cli.specified import show_values_option
-from mechdesign.data.bounds import allowed_gib
-from mechdesign.data.names import Names
+from mechdesign.data._bounds import allowed_gib
+from mechdesign.data._labels import Names
 from mechdesign.base._errors import InputError
 from mechdesign.export.files import SET
 from mechdesign.export.files import check_no_input

@@ -31,7 +31,7 @@ from mechdesign.model._problem import Origin
 
 if TYPE_CHECKING:
     from mechdesign.certify._certificate import Certificate
-    from mechdesign.data.schedule import Schedule
+    from mechdesign.data._budgets import Schedule
     from mechdesign.spec.specification import Specification
     from mechdesign.synthesis.certified import Design
 

@@ -10,10 +10,10 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import structs
 
-from mechdesign.data.bounds import allowing_memory
-from mechdesign.data.layout import Layout
-from mechdesign.data.layout import reading_as
-from mechdesign.data.layout import said
+from mechdesign.data._bounds import allowing_memory
+from mechdesign.data._layout import Layout
+from mechdesign.data._layout import reading_as
+from mechdesign.data._layout import said
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import showing_values
 from mechdesign.spec import examples

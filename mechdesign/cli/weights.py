@@ -9,10 +9,10 @@ import click
 import numpy as np
 
 from mechdesign.cli.console import say_note
-from mechdesign.data.forms import withholding
-from mechdesign.data.labelled import read_matched
-from mechdesign.data.text import number
-from mechdesign.data.text import plain_numbers
+from mechdesign.data._layout import withholding
+from mechdesign.data._labels import read_matched
+from mechdesign.data._text import number
+from mechdesign.data._text import plain_numbers
 from mechdesign.base._errors import InputError
 from mechdesign.model._prior import Prior
 from mechdesign.base._arrays import Floats

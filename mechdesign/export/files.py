@@ -19,7 +19,7 @@ from mechdesign.certify._bundle import CHANNEL
 from mechdesign.certify._bundle import DUAL
 from mechdesign.certify._bundle import FILE_NAME
 from mechdesign.certify._bundle import TABLE
-from mechdesign.data.chain_counts import CHAIN_COUNTS
+from mechdesign.data._matrices import CHAIN_COUNTS
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
 from mechdesign.model._problem import Origin

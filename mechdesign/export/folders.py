@@ -11,9 +11,9 @@ from pathlib import Path
 from mechdesign.certify._bundle import CERTIFICATE
 from mechdesign.certify._bundle import CHANNEL
 from mechdesign.certify._exact import exact
-from mechdesign.data.forms import cell
-from mechdesign.data.forms import withheld
-from mechdesign.data.forms import withholding
+from mechdesign.data._layout import cell
+from mechdesign.data._layout import withheld
+from mechdesign.data._layout import withholding
 from mechdesign.base._errors import InputError
 from mechdesign.export.schedule import SCHEDULE
 

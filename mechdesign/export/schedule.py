@@ -15,7 +15,7 @@ from typing import TypeVar
 
 from mechdesign.base._atomic import write_file
 from mechdesign.certify._exact import exact_text
-from mechdesign.data.schedule import Schedule
+from mechdesign.data._budgets import Schedule
 from mechdesign.base._errors import ExportError
 from mechdesign.export.files import check_folder
 from mechdesign.export.files import check_target

@@ -13,8 +13,8 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING
 
-from mechdesign.data.budgets import read_budgets
-from mechdesign.data.budgets import write_budgets
+from mechdesign.data._budgets import read_budgets
+from mechdesign.data._budgets import write_budgets
 from mechdesign.base._errors import BudgetWarning
 from mechdesign.base._errors import CorrelationWarning
 from mechdesign.base._errors import LeakageExceededError

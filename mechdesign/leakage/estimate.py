@@ -68,7 +68,7 @@ class Correlations:
 
 
 class _Visits(Protocol):
-    """The part of `mechdesign.data.trajectories.Visits` that is needed here."""
+    """The part of `mechdesign.data._trajectories.Visits` that is needed here."""
 
     @property
     def cells(self) -> tuple[Integers, ...]: ...
@@ -92,7 +92,7 @@ def correlations_from_traces(
     data say: it is for beliefs, and not for bounds. Equation (28)'s smoothing of the result is `smooth(chain, s)`.
 
     Args:
-        traces: What `mechdesign.data.trajectories.to_grid` returns, or any arrays of consecutive states.
+        traces: What `mechdesign.data._trajectories.to_grid` returns, or any arrays of consecutive states.
         n: The number of states.
         smoothing: What is added to each count.
         initial: The distribution of the state before a step, shape (n,), by which the backward chain follows from the

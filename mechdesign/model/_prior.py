@@ -162,7 +162,7 @@ class Prior:
 
 
 class _Visits(Protocol):
-    """The part of `mechdesign.data.trajectories.Visits` that priors need: rooms may only import from rooms below."""
+    """The part of `mechdesign.data._trajectories.Visits` that priors need: rooms may only import from rooms below."""
 
     @property
     def users(self) -> tuple[str, ...]: ...

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.data.outline import Outline
+from mechdesign.data._maps import Outline
 from mechdesign.report.frame import plane_of
 from mechdesign.report.views import WIDTH
 from mechdesign.report.views import View

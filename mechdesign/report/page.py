@@ -14,7 +14,7 @@ import numpy as np
 from mechdesign.attacks import attack
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._revealed import revealed
-from mechdesign.data.outline import Outline
+from mechdesign.data._maps import Outline
 from mechdesign.base._errors import InputError
 from mechdesign.model._channel import Channel
 from mechdesign.model._disclosure import disclosed

@@ -8,16 +8,16 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from mechdesign.data.chain_counts import counts_of
-from mechdesign.data.forms import withholding
-from mechdesign.data.matrices import dense
-from mechdesign.data.matrices import read_chain_matrix
-from mechdesign.data.resampling import Sampling
-from mechdesign.data.resampling import seconds_text
-from mechdesign.data.states import Steps
+from mechdesign.data._matrices import counts_of
+from mechdesign.data._layout import withholding
+from mechdesign.data._matrices import dense
+from mechdesign.data._matrices import read_chain_matrix
+from mechdesign.data._resampling import Sampling
+from mechdesign.data._resampling import seconds_text
+from mechdesign.data._states import Steps
 from mechdesign.model._grammar import ChainTable
 from mechdesign.model._grammar import Raw
-from mechdesign.data.trajectories import Visits
+from mechdesign.data._trajectories import Visits
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SmoothedChainWarning
 from mechdesign.base._errors import SpecificationError

@@ -11,18 +11,18 @@ from typing import Annotated, ClassVar
 import numpy as np
 
 from mechdesign.certify._texts import require_plain
-from mechdesign.data.degrees import say_beyond
-from mechdesign.data.forms import cell
-from mechdesign.data.names import Names
-from mechdesign.data.places import COLUMNS
+from mechdesign.data._degrees import say_beyond
+from mechdesign.data._layout import cell
+from mechdesign.data._labels import Names
+from mechdesign.data._maps import COLUMNS
 from mechdesign.model._grammar import PlacesFile
 from mechdesign.model._grammar import Raw
 from mechdesign.model._grammar import Table
 from mechdesign.model._grammar import holds
-from mechdesign.data.text import column_text
-from mechdesign.data.text import number
-from mechdesign.data.text import plain_numbers
-from mechdesign.data.text import read_columns
+from mechdesign.data._text import column_text
+from mechdesign.data._text import number
+from mechdesign.data._text import plain_numbers
+from mechdesign.data._text import read_columns
 from mechdesign.base._errors import Shown
 from mechdesign.base._errors import SpecificationError
 from mechdesign.model._domain import Domain

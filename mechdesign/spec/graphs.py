@@ -10,14 +10,14 @@ from types import MappingProxyType
 import networkx as nx
 
 from mechdesign.base._values import cached_property
-from mechdesign.data.forms import withholding
-from mechdesign.data.labelled import read_matched
-from mechdesign.data.names import Names
+from mechdesign.data._layout import withholding
+from mechdesign.data._labels import read_matched
+from mechdesign.data._labels import Names
 from mechdesign.model._grammar import CategoriesFile
 from mechdesign.model._grammar import EdgesFile
 from mechdesign.model._grammar import GraphTable
 from mechdesign.model._grammar import Raw
-from mechdesign.data.text import read_columns
+from mechdesign.data._text import read_columns
 from mechdesign.base._errors import SpecificationError
 from mechdesign.graphs import builders as graphs
 from mechdesign.model._domain import Domain

@@ -14,8 +14,8 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.data.chain_counts import counts_of
-from mechdesign.data.states import Steps
+from mechdesign.data._matrices import counts_of
+from mechdesign.data._states import Steps
 from mechdesign.model._grammar import ChainTable
 from mechdesign.model._grammar import Raw
 from mechdesign.base._errors import HistoryWarning

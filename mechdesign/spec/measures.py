@@ -15,8 +15,8 @@ import numpy as np
 
 from mechdesign.certify._exact import exact_text
 from mechdesign.base._values import cached_property
-from mechdesign.data.forms import withholding
-from mechdesign.data.matrices import read_matrix
+from mechdesign.data._layout import withholding
+from mechdesign.data._matrices import read_matrix
 from mechdesign.model._grammar import Distance
 from mechdesign.model._grammar import GraphTable
 from mechdesign.model._grammar import MatrixFile

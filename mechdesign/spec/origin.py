@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from mechdesign.data.digest import file_digest
+from mechdesign.data._text import file_digest
 from mechdesign.model._grammar import Raw
 from mechdesign.model._problem import Origin
 from mechdesign.spec.document import Document

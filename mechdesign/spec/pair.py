@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping
 
 from mechdesign.certify._texts import csv_text
-from mechdesign.data.chain_counts import CHAIN_COUNTS
-from mechdesign.data.chain_counts import counts_file
+from mechdesign.data._matrices import CHAIN_COUNTS
+from mechdesign.data._matrices import counts_file
 from mechdesign.model._grammar import Raw
 from mechdesign.base._errors import SmoothedChainWarning
 from mechdesign.base._errors import SpecificationError

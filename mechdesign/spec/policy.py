@@ -10,7 +10,7 @@ from typing import Annotated, Literal
 import networkx as nx
 
 from mechdesign.certify._exact import exact_text
-from mechdesign.data.resampling import Sampling
+from mechdesign.data._resampling import Sampling
 from mechdesign.model._grammar import ChainTable
 from mechdesign.model._grammar import Raw
 from mechdesign.model._grammar import Table

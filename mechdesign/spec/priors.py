@@ -10,15 +10,15 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.data import trajectories
-from mechdesign.data import traces
-from mechdesign.data.forms import withholding
-from mechdesign.data.inspection import unread_times
-from mechdesign.data.labelled import read_matched
-from mechdesign.data.layout import composed
-from mechdesign.data.resampling import Sampling
-from mechdesign.data.resampling import median_interval
-from mechdesign.data.resampling import resample
+from mechdesign.data import _trajectories as trajectories
+from mechdesign.data import _movement as traces
+from mechdesign.data._layout import withholding
+from mechdesign.data._inspection import unread_times
+from mechdesign.data._labels import read_matched
+from mechdesign.data._layout import composed
+from mechdesign.data._resampling import Sampling
+from mechdesign.data._resampling import median_interval
+from mechdesign.data._resampling import resample
 from mechdesign.model._grammar import Checkins
 from mechdesign.model._grammar import CountsFile
 from mechdesign.model._grammar import PlacesByKey
@@ -26,9 +26,9 @@ from mechdesign.model._grammar import Raw
 from mechdesign.model._grammar import Table
 from mechdesign.model._grammar import Trajectories
 from mechdesign.model._grammar import holds
-from mechdesign.data.text import number
-from mechdesign.data.text import plain_numbers
-from mechdesign.data.times import order_of
+from mechdesign.data._text import number
+from mechdesign.data._text import plain_numbers
+from mechdesign.data._times import order_of
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import Shown
 from mechdesign.base._errors import SpecificationError
@@ -233,7 +233,7 @@ def read_visits(raw: Raw, form: str, path: str, domain: Domain, folder: Path, sa
 class Traces(NamedTuple):
     """Traces `found`, after even steps were made, if they were, what became of their points, and how to say it."""
 
-    found: tuple[trajectories.Trace, ...]
+    found: tuple[trajectories.Trajectory, ...]
     sampling: Sampling
     median: float | None
     notes: tuple[str, ...]

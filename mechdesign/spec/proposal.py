@@ -12,13 +12,13 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign.certify._exact import exact_text
-from mechdesign.data import layout
-from mechdesign.data.inspection import Found
-from mechdesign.data.joining import Joined
-from mechdesign.data.resampling import median_interval
-from mechdesign.data.resampling import seconds_text
-from mechdesign.data.trajectories import Visits
-from mechdesign.data.trajectories import to_grid
+from mechdesign.data import _layout as layout
+from mechdesign.data._inspection import Found
+from mechdesign.data._joining import Joined
+from mechdesign.data._resampling import median_interval
+from mechdesign.data._resampling import seconds_text
+from mechdesign.data._trajectories import Visits
+from mechdesign.data._trajectories import to_grid
 from mechdesign.base._errors import InputError
 from mechdesign.model import distances
 from mechdesign.model._domain import BoundingBox

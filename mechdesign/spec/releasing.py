@@ -12,10 +12,10 @@ from typing import Protocol
 from mechdesign.base import _interrupts as interrupts
 from mechdesign.accounting.ledger import Ledger
 from mechdesign.certify._exact import exact_text
-from mechdesign.data.forms import cell
-from mechdesign.data.schedule import Schedule
-from mechdesign.data.states import States
-from mechdesign.data.states import Steps
+from mechdesign.data._layout import cell
+from mechdesign.data._budgets import Schedule
+from mechdesign.data._states import States
+from mechdesign.data._states import Steps
 from mechdesign.base._errors import BudgetExceededError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from mechdesign.data.budgets import read_exact_budgets
-from mechdesign.data.schedule import Schedule
+from mechdesign.data._budgets import read_exact_budgets
+from mechdesign.data._budgets import Schedule
 from mechdesign.model._grammar import BudgetsFile
 from mechdesign.model._grammar import Raw
 from mechdesign.base._errors import InputError

@@ -22,8 +22,8 @@ import msgspec
 from mechdesign.certify._exact import exact
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._exact import nearest
-from mechdesign.data.forms import withheld
-from mechdesign.data.layout import reading_as
+from mechdesign.data._layout import withheld
+from mechdesign.data._layout import reading_as
 from mechdesign.model._grammar import Table
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import Shown
@@ -41,7 +41,7 @@ _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
 _CHOICE = re.compile(r"Invalid enum value .*", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
 _EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
-# How a file is written, as its table says it, see `mechdesign.data.layout`.
+# How a file is written, as its table says it, see `mechdesign.data._layout`.
 _LAYOUT = ("delimiter", "decimal", "encoding", "header", "numbered", "latitude", "longitude")
 # Arguments of readers of files that are keys of the same name.
 _KEYS = (*_LAYOUT, "date", "time_format", "time_zone", "longitudes", "missing")
@@ -155,7 +155,7 @@ def named(keys: Mapping[str, str]) -> Iterator[None]:
 def in_file(path: str, table: object = None) -> Iterator[None]:
     """Turn any `InputError` about the contents of a file into a `SpecificationError` about the table at `path`.
 
-    Of what stands in the file it shows the form only; see `mechdesign.data.forms`. How it is written is what the
+    Of what stands in the file it shows the form only; see `mechdesign.data._layout`. How it is written is what the
     `table` says of it.
     """
     layout = {key: getattr(table, key, None) for key in _LAYOUT}

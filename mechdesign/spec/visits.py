@@ -8,9 +8,9 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.data.left_out import MOST_LEFT_OUT
-from mechdesign.data.left_out import left_out_text
-from mechdesign.data.places import count_places
+from mechdesign.data._left_out import MOST_LEFT_OUT
+from mechdesign.data._left_out import left_out_text
+from mechdesign.data._maps import count_places
 from mechdesign.model._grammar import Raw
 from mechdesign.base._errors import SpecificationError
 from mechdesign.model._dithering import anchor_means

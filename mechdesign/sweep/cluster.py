@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from mechdesign.data.digest import file_digest
+from mechdesign.data._text import file_digest
 from mechdesign.base._errors import ClusterError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MissingDependencyError

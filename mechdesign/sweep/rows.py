@@ -15,7 +15,7 @@ from typing import Any
 
 from mechdesign.certify._exact import exact
 from mechdesign.certify._exact import exact_text
-from mechdesign.data.digest import file_digest
+from mechdesign.data._text import file_digest
 from mechdesign.model._grammar import Raw
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError

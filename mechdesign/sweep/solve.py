@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.certify._certificate import Certificate
-from mechdesign.data.digest import file_digest
+from mechdesign.data._text import file_digest
 from mechdesign.base._errors import BracketWarning
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MetricWarning

@@ -16,7 +16,7 @@ from mechdesign.certify._certificate import certify
 from mechdesign.certify._evidence import Evidence
 from mechdesign.certify._evidence import Multipliers
 from mechdesign.certify._exact import exact
-from mechdesign.data.bounds import allowed_gib
+from mechdesign.data._bounds import allowed_gib
 from mechdesign.base._display import card
 from mechdesign.base._display import heat_map
 from mechdesign.base._errors import InputError

@@ -11,7 +11,7 @@ from click.testing import CliRunner, Result
 
 from mechdesign import leakage
 from mechdesign.cli import main
-from mechdesign.data.costs import read_weights
+from mechdesign.data._budgets import read_weights
 from mechdesign.base._errors import InputError
 
 MILD = np.array([[0.8, 0.2], [0.2, 0.8]])

@@ -11,7 +11,7 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign.data.traces import read_checkins
+from mechdesign.data._movement import read_checkins
 from mechdesign.spec.origin import without_comments
 
 

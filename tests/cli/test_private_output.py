@@ -12,7 +12,7 @@ import pytest
 from cli_examples import run
 
 from mechdesign.base import _cache as cache
-from mechdesign.data import bounds
+from mechdesign.data import _bounds as bounds
 
 _TRACE = """
 [domain]

@@ -12,8 +12,8 @@ from click.testing import CliRunner, Result
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.data.chain_counts import CHAIN_COUNTS
-from mechdesign.data.chain_counts import counts_of
+from mechdesign.data._matrices import CHAIN_COUNTS
+from mechdesign.data._matrices import counts_of
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SmoothedChainWarning
 

@@ -17,9 +17,9 @@ import mechdesign as md
 from mechdesign import saving
 from mechdesign.certify import _bundle as bundle
 from mechdesign.cli import console
-from mechdesign.data.channels import read_labelled
-from mechdesign.data.states import read_states
-from mechdesign.data.text import read_columns
+from mechdesign.data._matrices import read_labelled
+from mechdesign.data._states import read_states
+from mechdesign.data._text import read_columns
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError
 from mechdesign.export import sets

@@ -13,20 +13,20 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign.data import budgets
-from mechdesign.data import channels
-from mechdesign.data import costs
-from mechdesign.data import matrices
-from mechdesign.data import outline
-from mechdesign.data import places
-from mechdesign.data import states
-from mechdesign.data import text
-from mechdesign.data import trajectories
-from mechdesign.data import traces
-from mechdesign.data.forms import cell
-from mechdesign.data.forms import form_of
-from mechdesign.data.forms import withheld
-from mechdesign.data.forms import withholding
+from mechdesign.data import _budgets as budgets
+from mechdesign.data import _matrices as channels
+from mechdesign.data import _budgets as costs
+from mechdesign.data import _matrices as matrices
+from mechdesign.data import _maps as outline
+from mechdesign.data import _maps as places
+from mechdesign.data import _states as states
+from mechdesign.data import _text as text
+from mechdesign.data import _trajectories as trajectories
+from mechdesign.data import _movement as traces
+from mechdesign.data._layout import cell
+from mechdesign.data._layout import form_of
+from mechdesign.data._layout import withheld
+from mechdesign.data._layout import withholding
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MechdesignError
 from mechdesign.base._errors import MetricWarning
@@ -219,10 +219,10 @@ def test_no_first_line_of_another_file_is_shown(tmp_path: Path, suffix: str) -> 
 def test_coordinates_of_traces_are_not_shown() -> None:
     box = md.Domain.geographic_grid(2, 2, 0, 1, 0, 1)
     with pytest.raises(InputError) as caught:
-        trajectories.to_grid([trajectories.Trace("u", [46.9512], [7.4391])], box)
+        trajectories.to_grid([trajectories.Trajectory("u", [46.9512], [7.4391])], box)
     assert "46.95" not in str(caught.value)
     with showing_values(), pytest.raises(InputError, match=r"46\.9512"):
-        trajectories.to_grid([trajectories.Trace("u", [46.9512], [7.4391])], box)
+        trajectories.to_grid([trajectories.Trajectory("u", [46.9512], [7.4391])], box)
 
 
 def test_values_of_keys_options_and_arguments_are_shown() -> None:

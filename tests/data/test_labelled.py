@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mechdesign.data.labelled import read_matched
+from mechdesign.data._labels import read_matched
 from mechdesign.base._errors import InputError
 
 LABELS = ("A", "B", "C")

@@ -10,21 +10,21 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.data.inspection import look_at
-from mechdesign.data.left_out import LeftOut
-from mechdesign.data.left_out import RowError
-from mechdesign.data.left_out import as_share
-from mechdesign.data.left_out import left_out_text
-from mechdesign.data.places import count_places
-from mechdesign.data.places import read_places
-from mechdesign.data.states import as_steps
-from mechdesign.data.text import read_columns
-from mechdesign.data.text import read_numbers
-from mechdesign.data.times import Clock
-from mechdesign.data.traces import Written
-from mechdesign.data.traces import read_checkins
-from mechdesign.data.traces import read_plt
-from mechdesign.data.traces import read_points
+from mechdesign.data._inspection import look_at
+from mechdesign.data._left_out import LeftOut
+from mechdesign.data._left_out import RowError
+from mechdesign.data._left_out import as_share
+from mechdesign.data._left_out import left_out_text
+from mechdesign.data._maps import count_places
+from mechdesign.data._maps import read_places
+from mechdesign.data._states import as_steps
+from mechdesign.data._text import read_columns
+from mechdesign.data._text import read_numbers
+from mechdesign.data._times import Clock
+from mechdesign.data._movement import Written
+from mechdesign.data._movement import read_checkins
+from mechdesign.data._movement import read_plt
+from mechdesign.data._movement import read_points
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import LeftOutWarning
 from mechdesign.base._errors import MissingTimeWarning

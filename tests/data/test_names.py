@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mechdesign.data.names import Names
+from mechdesign.data._labels import Names
 from mechdesign.base._errors import InputError
 
 PLAIN = Names.of(["home", "work", "pub"])

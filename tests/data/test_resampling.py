@@ -7,13 +7,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.data.resampling import Sampling
-from mechdesign.data.resampling import duration
-from mechdesign.data.resampling import resample
-from mechdesign.data.resampling import sampled
-from mechdesign.data.resampling import seconds_text
-from mechdesign.data.states import as_steps
-from mechdesign.data.trajectories import Trace
+from mechdesign.data._resampling import Sampling
+from mechdesign.data._resampling import duration
+from mechdesign.data._resampling import resample
+from mechdesign.data._resampling import sampled
+from mechdesign.data._resampling import seconds_text
+from mechdesign.data._states import as_steps
+from mechdesign.data._trajectories import Trajectory
 from mechdesign.base._errors import InputError
 from mechdesign.model._domain import Domain
 
@@ -82,7 +82,7 @@ def test_against_the_definition(gaps: list[int], every: int, factor: int) -> Non
 
 
 def test_what_was_dropped_is_said() -> None:
-    trace = Trace("a", np.zeros(6), np.arange(6.0), times(0, 10, 20, 300, 310, 5000))
+    trace = Trajectory("a", np.zeros(6), np.arange(6.0), times(0, 10, 20, 300, 310, 5000))
     found, facts = resample([trace], Sampling.of("5 min", None))
     assert [len(each) for each in found] == [2, 1]
     assert found[0].longitude.tolist() == [0.0, 3.0]
@@ -98,7 +98,7 @@ def test_what_was_dropped_is_said() -> None:
         (lambda: Sampling(0), "every"),
         (lambda: Sampling(None, 0), "gap"),
         (lambda: Sampling(300, 200), "gap"),
-        (lambda: resample([Trace("a", [0.0], [0.0])], Sampling(300)), "time"),
+        (lambda: resample([Trajectory("a", [0.0], [0.0])], Sampling(300)), "time"),
         (lambda: sampled(times(10, 0), Sampling(300)), "times[1]"),
     ],
 )

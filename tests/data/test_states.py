@@ -3,11 +3,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.data.states import as_states
-from mechdesign.data.states import as_steps
-from mechdesign.data.states import read_states
-from mechdesign.data.traces import read_checkins
-from mechdesign.data.trajectories import to_grid
+from mechdesign.data._states import as_states
+from mechdesign.data._states import as_steps
+from mechdesign.data._states import read_states
+from mechdesign.data._movement import read_checkins
+from mechdesign.data._trajectories import to_grid
 from mechdesign.base._errors import InputError
 from mechdesign.model._domain import Domain
 

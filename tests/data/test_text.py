@@ -6,12 +6,12 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.data.budgets import read_exact_budgets
-from mechdesign.data.channels import read_labelled
-from mechdesign.data.forms import cell
-from mechdesign.data.forms import form_of
-from mechdesign.data.text import columns_text
-from mechdesign.data.text import read_rows
+from mechdesign.data._budgets import read_exact_budgets
+from mechdesign.data._matrices import read_labelled
+from mechdesign.data._layout import cell
+from mechdesign.data._layout import form_of
+from mechdesign.data._text import columns_text
+from mechdesign.data._text import read_rows
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import showing_values
 

@@ -11,16 +11,16 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.data.forms import form_of
-from mechdesign.data.inspection import look_at
-from mechdesign.data.states import as_steps
-from mechdesign.data.time_columns import find_times
-from mechdesign.data.times import Clock
-from mechdesign.data.times import order_of
-from mechdesign.data.trajectories import Trace
-from mechdesign.data.traces import Written
-from mechdesign.data.traces import read_checkins
-from mechdesign.data.traces import read_points
+from mechdesign.data._layout import form_of
+from mechdesign.data._inspection import look_at
+from mechdesign.data._states import as_steps
+from mechdesign.data._times import find_times
+from mechdesign.data._times import Clock
+from mechdesign.data._times import order_of
+from mechdesign.data._trajectories import Trajectory
+from mechdesign.data._movement import Written
+from mechdesign.data._movement import read_checkins
+from mechdesign.data._movement import read_points
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MissingTimeWarning
 from mechdesign.model._domain import Domain
@@ -338,7 +338,7 @@ def test_the_order_is_said() -> None:
 @pytest.mark.parametrize("time", [[20230401, 20230402], [0.5, 1.5], np.array([5, 6])])
 def test_numbers_are_no_times_of_a_trace(time: object) -> None:
     with pytest.raises(InputError, match="time: holds numbers; must be datetime64"):
-        Trace("u", [1, 2], [1, 2], time)  # type: ignore[arg-type]
+        Trajectory("u", [1, 2], [1, 2], time)  # type: ignore[arg-type]
 
 
 # --- traces to be released ---------------------------------------------------------------------------------------

@@ -13,11 +13,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.data.trajectories import Trace
-from mechdesign.data.trajectories import Visits
-from mechdesign.data.traces import read_checkins
-from mechdesign.data.traces import read_plt
-from mechdesign.data.trajectories import to_grid
+from mechdesign.data._trajectories import Trajectory
+from mechdesign.data._trajectories import Visits
+from mechdesign.data._movement import read_checkins
+from mechdesign.data._movement import read_plt
+from mechdesign.data._trajectories import to_grid
 from mechdesign.base._errors import InputError
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain
@@ -40,7 +40,7 @@ def write(path, text):
 
 def test_a_trace_cannot_be_changed():
     latitude = np.array([1.0, 2.0])
-    trace = Trace("ann", latitude, [3.0, 4.0], np.array([5, 6], dtype="datetime64[s]"))
+    trace = Trajectory("ann", latitude, [3.0, 4.0], np.array([5, 6], dtype="datetime64[s]"))
     latitude[0] = 9.0
     assert trace.latitude.tolist() == [1.0, 2.0]
     assert len(trace) == 2
@@ -54,14 +54,14 @@ def test_a_trace_cannot_be_changed():
 @pytest.mark.parametrize(
     ("build", "path", "words"),
     [
-        (lambda: Trace("", [0], [0]), "user", "not a name"),
-        (lambda: Trace("a", [], []), "latitude", "empty"),
-        (lambda: Trace("a", [0, 90.001], [0, 0]), "latitude[1]", "90.001"),
-        (lambda: Trace("a", [0, 0], [0, -180.001]), "longitude[1]", "-180.001"),
-        (lambda: Trace("a", [0, math.nan], [0, 0]), "latitude[1]", "nan"),
-        (lambda: Trace("a", [0], [0, 0]), "longitude", "differs in length"),
-        (lambda: Trace("a", [0], [0], np.array([1, 2], dtype="datetime64[s]")), "time", "(1,)"),
-        (lambda: Trace("a", [0], [0], np.array(["NaT"], dtype="datetime64[s]")), "time[0]", "date and time"),
+        (lambda: Trajectory("", [0], [0]), "user", "not a name"),
+        (lambda: Trajectory("a", [], []), "latitude", "empty"),
+        (lambda: Trajectory("a", [0, 90.001], [0, 0]), "latitude[1]", "90.001"),
+        (lambda: Trajectory("a", [0, 0], [0, -180.001]), "longitude[1]", "-180.001"),
+        (lambda: Trajectory("a", [0, math.nan], [0, 0]), "latitude[1]", "nan"),
+        (lambda: Trajectory("a", [0], [0, 0]), "longitude", "differs in length"),
+        (lambda: Trajectory("a", [0], [0], np.array([1, 2], dtype="datetime64[s]")), "time", "(1,)"),
+        (lambda: Trajectory("a", [0], [0], np.array(["NaT"], dtype="datetime64[s]")), "time[0]", "date and time"),
     ],
 )
 def test_wrong_traces_are_refused(build, path, words):
@@ -317,7 +317,7 @@ UNIT = Domain.geographic_grid(columns=4, rows=2, south=0, north=2, west=0, east=
 
 def test_cell_centres_are_in_their_own_cells():
     for domain in (UNIT, Domain.geographic_grid(20, 15, **BEIJING)):
-        visits = to_grid([Trace("u", domain.coordinates[:, 0], domain.coordinates[:, 1])], domain)
+        visits = to_grid([Trajectory("u", domain.coordinates[:, 0], domain.coordinates[:, 1])], domain)
         assert visits.cells[0].tolist() == list(range(domain.size))
 
 
@@ -339,15 +339,15 @@ def test_cell_centres_are_in_their_own_cells():
 )
 def test_borders(latitude, longitude, cell):
     # A point that is surely inside, so that there always is one.
-    visits = to_grid([Trace("u", [0.5, latitude], [0.5, longitude])], UNIT)
+    visits = to_grid([Trajectory("u", [0.5, latitude], [0.5, longitude])], UNIT)
     assert visits.cells[0].tolist() == ([0] if cell is None else [0, cell])
     assert visits.outside == (cell is None)
 
 
 def test_traces_are_split_where_they_leave_the_box():
-    ann = Trace("ann", [0.5, 0.5, 9, 1.5, 9, 9, 1.5, 1.5], [0.5, 1.5, 0, 3.5, 0, 0, 0.5, 0.5])
-    away = Trace("away", [9.0], [9.0])
-    bob = Trace("bob", [9.0, 0.5], [0.0, 2.5])
+    ann = Trajectory("ann", [0.5, 0.5, 9, 1.5, 9, 9, 1.5, 1.5], [0.5, 1.5, 0, 3.5, 0, 0, 0.5, 0.5])
+    away = Trajectory("away", [9.0], [9.0])
+    bob = Trajectory("bob", [9.0, 0.5], [0.0, 2.5])
     visits = to_grid(iter([ann, away, bob]), UNIT)
     assert [cells.tolist() for cells in visits.cells] == [[0, 1], [7], [4, 4], [2]]
     assert visits.users == ("ann", "ann", "ann", "bob")
@@ -378,7 +378,7 @@ def test_to_grid_against_a_plain_loop(raw):
         outside += cells.count(None)
         counts.update((user, cell) for cell in cells if cell is not None)
         steps.update((user, a, b) for a, b in pairwise(cells) if a is not None and b is not None)
-    traces = [Trace(user, [p[0] for p in points], [p[1] for p in points]) for user, points in raw]
+    traces = [Trajectory(user, [p[0] for p in points], [p[1] for p in points]) for user, points in raw]
     if not counts:
         with pytest.raises(InputError, match="inside the box"):
             to_grid(traces, UNIT)
@@ -400,9 +400,9 @@ def test_to_grid_against_a_plain_loop(raw):
     [
         (lambda: to_grid([], Domain.grid(2, 2, 1, 1)), "domain", "geographic_grid"),
         (lambda: to_grid([], UNIT), "traces", "none of the 0 points"),
-        (lambda: to_grid([Trace("u", [3.5], [1.0])], UNIT), "traces", "latitude and longitude look interchanged"),
+        (lambda: to_grid([Trajectory("u", [3.5], [1.0])], UNIT), "traces", "latitude and longitude look interchanged"),
         (
-            lambda: to_grid([Trace("u", [40.0], [-74.0])], UNIT),
+            lambda: to_grid([Trajectory("u", [40.0], [-74.0])], UNIT),
             "traces",
             "none of the 1 points is inside the box; found latitude 99 to 99, longitude -99 to -99; must be within "
             "latitude 0 to 2, longitude 0 to 4. Check the box",

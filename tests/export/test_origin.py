@@ -14,7 +14,7 @@ import mechdesign as md
 from mechdesign import saving
 from mechdesign.certify import _evidence as evidence
 from mechdesign.certify import _bundle as bundle
-from mechdesign.data.digest import file_digest
+from mechdesign.data._text import file_digest
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
 from mechdesign.model._problem import Origin

@@ -14,9 +14,9 @@ from leakage_brute import best_of, close, subset_points
 
 from mechdesign import leakage
 from mechdesign import release as tracing
-from mechdesign.data.trajectories import Trace
-from mechdesign.data.trajectories import Visits
-from mechdesign.data.trajectories import to_grid
+from mechdesign.data._trajectories import Trajectory
+from mechdesign.data._trajectories import Visits
+from mechdesign.data._trajectories import to_grid
 from mechdesign.base._errors import BudgetWarning
 from mechdesign.base._errors import CorrelationWarning
 from mechdesign.base._errors import InputError
@@ -342,7 +342,7 @@ def visits() -> Visits:
     traces = []
     for user, path in (("a", [0, 1, 0, 9, 9, 1, 9]), ("b", [9, 0, 1])):
         latitude, longitude = zip(*(inside[each] for each in path), strict=True)
-        traces.append(Trace(user, np.array(latitude), np.array(longitude)))
+        traces.append(Trajectory(user, np.array(latitude), np.array(longitude)))
     return to_grid(traces, box)
 
 

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 from mechdesign import leakage
-from mechdesign.data.traces import read_plt
-from mechdesign.data.trajectories import to_grid
+from mechdesign.data._movement import read_plt
+from mechdesign.data._trajectories import to_grid
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SmoothedChainWarning
 from mechdesign.leakage.loss import LossFunction

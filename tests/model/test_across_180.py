@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.data.trajectories import Trace
-from mechdesign.data.trajectories import to_grid
+from mechdesign.data._trajectories import Trajectory
+from mechdesign.data._trajectories import to_grid
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import InterchangedWarning
 from mechdesign.model._answers import sample_at
@@ -78,7 +78,7 @@ def test_places_on_either_side_are_in_their_cells() -> None:
     for beyond in (176.9, -177.9, 0.0):
         with pytest.raises(InputError, match="lies outside the grid"):
             domain.cell_of(-18.9, beyond)
-    visits = to_grid([Trace("u", [-18.9] * 4, [179.0, -179.9, -178.1, -170.0])], domain)
+    visits = to_grid([Trajectory("u", [-18.9] * 4, [179.0, -179.9, -178.1, -170.0])], domain)
     assert ([cells.tolist() for cells in visits.cells], visits.outside) == ([[1, 2, 3]], 1)
     places = Domain.from_coordinates([-18.0, -17.0, -17.5], [179.5, -179.5, 180.0])
     assert places.degrees is not None

@@ -18,8 +18,8 @@ from py_mini_racer import MiniRacer
 from report_examples import certificate, channel, city, domains, mixing, prior_of
 
 from mechdesign.attacks import attack
-from mechdesign.data.outline import Outline
-from mechdesign.data.outline import read_outline
+from mechdesign.data._maps import Outline
+from mechdesign.data._maps import read_outline
 from mechdesign.base._errors import InputError
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain

@@ -10,8 +10,8 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.data.states import as_states
-from mechdesign.data.states import read_states
+from mechdesign.data._states import as_states
+from mechdesign.data._states import read_states
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError
 from mechdesign.spec.specification import parse

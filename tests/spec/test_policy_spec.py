@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mechdesign import spec
-from mechdesign.data.traces import read_plt
-from mechdesign.data.trajectories import to_grid
+from mechdesign.data._movement import read_plt
+from mechdesign.data._trajectories import to_grid
 from mechdesign.base._errors import GraphWarning
 from mechdesign.base._errors import SpecificationError
 from mechdesign.graphs.check import edge_array

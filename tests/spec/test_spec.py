@@ -11,9 +11,9 @@ import pytest
 from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, document, failure, problem, requirement, write
 
 from mechdesign import spec
-from mechdesign.data.traces import read_checkins
-from mechdesign.data.traces import read_plt
-from mechdesign.data.trajectories import to_grid
+from mechdesign.data._movement import read_checkins
+from mechdesign.data._movement import read_plt
+from mechdesign.data._trajectories import to_grid
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import MetricWarning
 from mechdesign.base._errors import SpecificationError

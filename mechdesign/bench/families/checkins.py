@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 
 from mechdesign.bench.families.family import Family
-from mechdesign.data.traces import read_checkins
+from mechdesign.data._movement import read_checkins
 from mechdesign.base._errors import MechdesignError
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain

@@ -19,13 +19,13 @@ from mechdesign.blowfish.domain import Domain
 from mechdesign.certify._exact import exact
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._exact import nearest
-from mechdesign.data.forms import cell
-from mechdesign.data.layout import composed
+from mechdesign.data._layout import cell
+from mechdesign.data._layout import composed
 from mechdesign.model._grammar import Raw
 from mechdesign.model._grammar import Table
 from mechdesign.model._grammar import holds
-from mechdesign.data.text import plain_numbers
-from mechdesign.data.text import read_columns
+from mechdesign.data._text import plain_numbers
+from mechdesign.data._text import read_columns
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import Shown
 from mechdesign.base._errors import SpecificationError

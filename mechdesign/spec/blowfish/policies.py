@@ -19,7 +19,7 @@ from mechdesign.model._grammar import EdgesFile
 from mechdesign.model._grammar import Raw
 from mechdesign.model._grammar import Table
 from mechdesign.model._grammar import holds
-from mechdesign.data.text import read_columns
+from mechdesign.data._text import read_columns
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError
 from mechdesign.spec.blowfish.attributes import value_numbers

@@ -13,7 +13,7 @@ from mechdesign.blowfish.workload import Workload
 from mechdesign.blowfish.workload import as_workload
 from mechdesign.blowfish.workload import marginals
 from mechdesign.certify._exact import exact_text
-from mechdesign.data.matrices import read_matrix
+from mechdesign.data._matrices import read_matrix
 from mechdesign.model._grammar import MatrixFile
 from mechdesign.model._grammar import Raw
 from mechdesign.model._grammar import Table

@@ -64,9 +64,9 @@ from mechdesign.base._values import cached_property
 from mechdesign.model._grammar import Raw
 from mechdesign.model._grammar import Table
 from mechdesign.model._grammar import holds
-from mechdesign.data.text import column_text
-from mechdesign.data.text import has_columns
-from mechdesign.data.text import read_rows
+from mechdesign.data._text import column_text
+from mechdesign.data._text import has_columns
+from mechdesign.data._text import read_rows
 from mechdesign.base._errors import SpecificationError
 from mechdesign.base._locks import WAIT_S
 from mechdesign.spec.blowfish import releases

@@ -1,41 +1,75 @@
-"""Read lines, columns and numbers from text files, with errors that name the line."""
-
+"""Columns and numbers from text files; digests."""
 from __future__ import annotations
-
+import functools
+import hashlib
+from pathlib import Path
+from mechdesign.base._errors import InputError
 import csv
 import gzip
 import io
 import re
 import stat
 import zlib
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable
+from collections.abc import Iterator
+from collections.abc import Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
-from pathlib import Path
 from typing import TextIO
-
 import numpy as np
-
 from mechdesign.certify._texts import escape
 from mechdesign.certify._texts import from_cell
-from mechdesign.data.bounds import LimitedReader
-from mechdesign.data.forms import cell
-from mechdesign.data.forms import form_of
-from mechdesign.data.forms import withholding
-from mechdesign.data.layout import Dialect
-from mechdesign.data.layout import Lines
-from mechdesign.data.layout import composed
-from mechdesign.data.layout import dialect_of
-from mechdesign.data.layout import encoding_of
-from mechdesign.data.layout import mark_of
-from mechdesign.data.layout import require_delimiter
-from mechdesign.data.layout import said
-from mechdesign.data.layout import shortened
-from mechdesign.data.layout import wide_fields
-from mechdesign.base._errors import InputError
+from mechdesign.data._bounds import LimitedReader
+from mechdesign.data._layout import cell
+from mechdesign.data._layout import form_of
+from mechdesign.data._layout import withholding
+from mechdesign.data._layout import Dialect
+from mechdesign.data._layout import Lines
+from mechdesign.data._layout import composed
+from mechdesign.data._layout import dialect_of
+from mechdesign.data._layout import encoding_of
+from mechdesign.data._layout import mark_of
+from mechdesign.data._layout import require_delimiter
+from mechdesign.data._layout import said
+from mechdesign.data._layout import shortened
+from mechdesign.data._layout import wide_fields
 from mechdesign.base._errors import MissingDependencyError
 from mechdesign.base._errors import values_are_shown
 from mechdesign.base._arrays import Floats
+
+
+def file_digest(path: Path) -> str:
+    """Return the SHA-256 of a file; of a folder, that of the names and contents of all files in it.
+
+    What has not changed since, in size and time, is not read again. Raises `InputError` for what cannot be read.
+    """
+    try:
+        if path.exists() and not (path.is_file() or path.is_dir()):
+            # Devices and pipes would never end.
+            raise OSError(None, "it is no file", str(path))
+        inner = sorted(each for each in path.rglob("*") if each.is_file()) if path.is_dir() else [path]
+        stamps = tuple((each, (found := each.stat()).st_size, found.st_mtime_ns) for each in inner)
+        return _digest(path, stamps)
+    except OSError as error:
+        raise InputError(
+            str(path), f"cannot be read ({error.strerror or error})", bound="a file that exists"
+        ) from error
+
+
+@functools.lru_cache(maxsize=64)
+def _digest(path: Path, stamps: tuple[tuple[Path, int, int], ...]) -> str:
+    if [each for each, *_ in stamps] == [path]:
+        return _content(path)
+    whole = hashlib.sha256()
+    for inner, *_ in stamps:
+        whole.update(f"{inner.relative_to(path).as_posix()}\n{_content(inner)}\n".encode())
+    return whole.hexdigest()
+
+
+def _content(path: Path) -> str:
+    with path.open("rb") as file:
+        return hashlib.file_digest(file, "sha256").hexdigest()
+
 
 Rows = Sequence[tuple[int, Sequence[str]]]
 
@@ -209,7 +243,7 @@ def unread_columns(path: Path) -> tuple[str, ...]:
     """Return the names of the columns of a Parquet file that hold no plain values; none of other files."""
     if not is_parquet(path):
         return ()
-    from mechdesign.data.parquet import columns_left_out
+    from mechdesign.data._parquet import columns_left_out
 
     return columns_left_out(path)
 
@@ -285,7 +319,7 @@ def numbers_in(texts: Sequence[str], path: Path, column: str, largest: float = f
 
 
 def plain_numbers(texts: Sequence[str], path: Path, column: str, largest: float = float("inf")) -> list[str]:
-    """Return the texts of a column of numbers with points before decimals, see `mechdesign.data.layout.mark_of`."""
+    """Return the texts of a column of numbers with points before decimals, see `mechdesign.data._layout.mark_of`."""
     mark = mark_of(texts, f"{path}, column {column}", largest)
     return [mark.plain(text) for text in texts]
 
@@ -321,7 +355,7 @@ def read_rows(
 ) -> Iterator[tuple[int, list[str]]]:
     """Yield the number of each line, and its fields; blank lines, without fields, only where `blanks` says so.
 
-    `suits` tells the first row that is looked for, see `mechdesign.data.layout.dialect_of`.
+    `suits` tells the first row that is looked for, see `mechdesign.data._layout.dialect_of`.
     """
     require_delimiter(delimiter)
     with opened(path) as lines:
@@ -353,7 +387,7 @@ def read_lines(path: Path) -> Iterator[tuple[int, str]]:
 def opened(path: Path) -> Iterator[Lines]:
     """Open the lines of a text, also one that gzip compressed, or of a Parquet file as if it were one, with commas.
 
-    It is UTF-8 unless its byte order mark, or `mechdesign.data.layout.reading_as`, says otherwise. Raises `InputError`
+    It is UTF-8 unless its byte order mark, or `mechdesign.data._layout.reading_as`, says otherwise. Raises `InputError`
     for what is neither.
     """
     # What other libraries raise may hold what stands in the file.
@@ -396,7 +430,7 @@ def _parquet(path: Path) -> TextIO:
     try:
         import pyarrow as arrow
 
-        from mechdesign.data.parquet import csv_of
+        from mechdesign.data._parquet import csv_of
     except ImportError as error:
         raise MissingDependencyError(f"{path} is a Parquet file: pip install pyarrow, or write it as CSV") from error
     try:

@@ -13,40 +13,40 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.data import left_out as reasons
-from mechdesign.data.degrees import Error
-from mechdesign.data.degrees import errors_at
-from mechdesign.data.degrees import place_in
-from mechdesign.data.degrees import say_beyond
-from mechdesign.data.forms import cell
-from mechdesign.data.forms import withholding
-from mechdesign.data.layout import composed
-from mechdesign.data.layout import mark_of
-from mechdesign.data.layout import names_of
-from mechdesign.data.left_out import MOST_LEFT_OUT
-from mechdesign.data.left_out import LeftOut
-from mechdesign.data.left_out import RowError
-from mechdesign.data.left_out import as_share
-from mechdesign.data.left_out import left_out_text
-from mechdesign.data.names import Names
-from mechdesign.data.resampling import Resampled
-from mechdesign.data.resampling import Sampling
-from mechdesign.data.resampling import sampled
-from mechdesign.data.resampling import seconds_text
-from mechdesign.data.text import as_float
-from mechdesign.data.text import check_column
-from mechdesign.data.text import columns_text
-from mechdesign.data.text import is_parquet
-from mechdesign.data.text import number
-from mechdesign.data.text import read_rows
-from mechdesign.data.time_columns import TimeColumns
-from mechdesign.data.time_columns import find_times
-from mechdesign.data.times import Clock
-from mechdesign.data._moments import Moment
-from mechdesign.data.times import SetClockError
-from mechdesign.data.times import is_missing
-from mechdesign.data.times import order_of
-from mechdesign.data.times import read_with
+from mechdesign.data import _left_out as reasons
+from mechdesign.data._degrees import Error
+from mechdesign.data._degrees import errors_at
+from mechdesign.data._degrees import place_in
+from mechdesign.data._degrees import say_beyond
+from mechdesign.data._layout import cell
+from mechdesign.data._layout import withholding
+from mechdesign.data._layout import composed
+from mechdesign.data._layout import mark_of
+from mechdesign.data._layout import names_of
+from mechdesign.data._left_out import MOST_LEFT_OUT
+from mechdesign.data._left_out import LeftOut
+from mechdesign.data._left_out import RowError
+from mechdesign.data._left_out import as_share
+from mechdesign.data._left_out import left_out_text
+from mechdesign.data._labels import Names
+from mechdesign.data._resampling import Resampled
+from mechdesign.data._resampling import Sampling
+from mechdesign.data._resampling import sampled
+from mechdesign.data._resampling import seconds_text
+from mechdesign.data._text import as_float
+from mechdesign.data._text import check_column
+from mechdesign.data._text import columns_text
+from mechdesign.data._text import is_parquet
+from mechdesign.data._text import number
+from mechdesign.data._text import read_rows
+from mechdesign.data._times import TimeColumns
+from mechdesign.data._times import find_times
+from mechdesign.data._times import Clock
+from mechdesign.data._times import Moment
+from mechdesign.data._times import SetClockError
+from mechdesign.data._times import is_missing
+from mechdesign.data._times import order_of
+from mechdesign.data._times import read_with
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import Shown
 from mechdesign.model._domain import Domain
@@ -142,7 +142,7 @@ def as_steps(
 
     The times of a file are in the column `time`, or else in one with a usual name; `date` names the column with the
     date, where `time` holds the time of day only, and `time_format` and `time_zone` say how times are written, as
-    `mechdesign.data.traces.read_checkins` takes them. Those of a mapping are in ``time``. A step of a trace with times
+    `mechdesign.data._movement.read_checkins` takes them. Those of a mapping are in ``time``. A step of a trace with times
     is left out, and counted by reason in `Steps.notes`, where its time or its state is missing or its latitude is
     beyond 90 degrees, say; at most the share `missing` of all steps. Raises `InputError` beyond it, for times that may
     be two, and for times that descend; the parts of seconds count there.

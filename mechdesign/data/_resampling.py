@@ -9,7 +9,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.data.trajectories import Trace
+from mechdesign.data._trajectories import Trajectory
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Integers
 
@@ -141,26 +141,26 @@ def sampled(times: NDArray[np.datetime64], sampling: Sampling) -> list[Integers]
     return found
 
 
-def resample(traces: Iterable[Trace], sampling: Sampling) -> tuple[tuple[Trace, ...], Resampled]:
+def resample(traces: Iterable[Trajectory], sampling: Sampling) -> tuple[tuple[Trajectory, ...], Resampled]:
     """Return the stretches of traces at even steps, and what became of their points.
 
     Raises `InputError` for traces without times.
     """
     given = tuple(traces)
-    stretches: list[Trace] = []
+    stretches: list[Trajectory] = []
     kept = 0
     for trace in given:
         if trace.time is None:
             raise InputError("time", "is missing", bound="a column of times, by which traces are resampled")
         for taken in sampled(trace.time, sampling):
             kept += len(np.unique(taken))
-            stretches.append(Trace(trace.user, trace.latitude[taken], trace.longitude[taken], trace.time[taken]))
+            stretches.append(Trajectory(trace.user, trace.latitude[taken], trace.longitude[taken], trace.time[taken]))
     points = sum(map(len, given))
     facts = Resampled(sampling, median_interval(given), points, kept, len(stretches) - len(given))
     return tuple(stretches), facts
 
 
-def median_interval(traces: Sequence[Trace]) -> float | None:
+def median_interval(traces: Sequence[Trajectory]) -> float | None:
     """Return the median interval between successive points, in seconds; None without times or successive points."""
     intervals = [np.diff(trace.time).astype(np.int64) for trace in traces if trace.time is not None]
     together = np.concatenate(intervals) if intervals else np.zeros(0, dtype=np.int64)

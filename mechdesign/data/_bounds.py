@@ -78,7 +78,7 @@ def _too_much(path: Path, problem: str, bound: int) -> InputError:
         problem,
         bound=f"at most {bound} bytes",
         remedy="if you trust where it comes from, allow more: --memory of the command, or "
-        "mechdesign.data.bounds.allowing_memory, in GiB",
+        "mechdesign.data._bounds.allowing_memory, in GiB",
     )
 
 

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mechdesign.data.text import columns_text
-from mechdesign.data.traces import read_places
+from mechdesign.data._text import columns_text
+from mechdesign.data._movement import read_places
 from mechdesign.base._errors import InputError
 
 __all__ = ["Joined", "PlacesAsked", "join", "refers_to_places"]

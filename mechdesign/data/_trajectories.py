@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.data.forms import form_of
+from mechdesign.data._layout import form_of
 from mechdesign.model._locate import INTERCHANGED
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import Shown
@@ -31,7 +31,7 @@ Times = NDArray[np.datetime64]
 
 
 @dataclass(frozen=True, eq=False)
-class Trace:
+class Trajectory:
     """Where one user was, in order.
 
     `latitude` and `longitude` are degrees, float64 of shape (k,), k ≥ 1; `time` is datetime64[s] of shape (k,), or None
@@ -132,7 +132,7 @@ class Visits:
         return total
 
 
-def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
+def to_grid(traces: Iterable[Trajectory], domain: Domain) -> Visits:
     """Return the cells visited, for a domain made with `Domain.geographic_grid`.
 
     Column k covers the longitudes from west + k · (east − west) / columns on, up to but without the next such border;
@@ -146,7 +146,7 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
         raise InputError("domain", "is not a geographic grid", value=Shown(domain), remedy="use Domain.geographic_grid")
     given = as_list(traces, "traces", "a list of traces, such as read_checkins returns; a single one as [trace]")
     for index, trace in enumerate(given):
-        require_kind(trace, Trace, f"traces[{index}]", "a Trace, such as those of read_checkins")
+        require_kind(trace, Trajectory, f"traces[{index}]", "a Trace, such as those of read_checkins")
     box, grid = domain.geographic, domain.cells
     meridians = np.linspace(box.west, box.east, grid.columns + 1)
     parallels = np.linspace(box.south, box.north, grid.rows + 1)
@@ -175,7 +175,7 @@ def to_grid(traces: Iterable[Trace], domain: Domain) -> Visits:
     return Visits(tuple(cells), tuple(users), inside, outside, domain, tuple(times), tuple(exits))
 
 
-def _all_outside(traces: Sequence[Trace], box: BoundingBox) -> InputError:
+def _all_outside(traces: Sequence[Trajectory], box: BoundingBox) -> InputError:
     """Return an error that says where the points are, and whether latitude and longitude look interchanged."""
     points = sum(map(len, traces))
     if not points:

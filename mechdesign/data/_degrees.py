@@ -9,12 +9,12 @@ from typing import Literal
 
 import numpy as np
 
-from mechdesign.data import left_out as reasons
-from mechdesign.data.forms import cell
-from mechdesign.data.layout import say_recognised
+from mechdesign.data import _left_out as reasons
+from mechdesign.data._layout import cell
+from mechdesign.data._layout import say_recognised
 from mechdesign.model._locate import INTERCHANGED
-from mechdesign.data.left_out import RowError
-from mechdesign.data.text import as_float
+from mechdesign.data._left_out import RowError
+from mechdesign.data._text import as_float
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Flags
 from mechdesign.base._arrays import Floats

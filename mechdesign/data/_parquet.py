@@ -12,9 +12,9 @@ import pyarrow.csv as csv
 import pyarrow.parquet as parquet
 
 from mechdesign.certify._texts import escape
-from mechdesign.data.bounds import require_unpacked
-from mechdesign.data.layout import say_recognised
-from mechdesign.data.layout import shortened
+from mechdesign.data._bounds import require_unpacked
+from mechdesign.data._layout import say_recognised
+from mechdesign.data._layout import shortened
 from mechdesign.base._errors import InputError
 
 __all__ = ["columns_left_out", "csv_of"]

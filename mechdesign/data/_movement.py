@@ -5,11 +5,11 @@ All coordinates are WGS84 degrees, all times UTC; a time of day without a zone i
 
 from __future__ import annotations
 
-from mechdesign.data.trajectories import Times
-from mechdesign.data.trajectories import Trace
-from mechdesign.data.trajectories import Visits
-from mechdesign.data.trajectories import to_grid
-from mechdesign.data.trajectories import _all_outside
+from mechdesign.data._trajectories import Times
+from mechdesign.data._trajectories import Trajectory
+from mechdesign.data._trajectories import Visits
+from mechdesign.data._trajectories import to_grid
+from mechdesign.data._trajectories import _all_outside
 import csv
 from array import array
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -21,39 +21,39 @@ from typing import Literal, NamedTuple, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.data import left_out as reasons
-from mechdesign.data.degrees import Error
-from mechdesign.data.degrees import Longitudes
-from mechdesign.data.degrees import longitudes_note
-from mechdesign.data.degrees import place_in
-from mechdesign.data.degrees import possible_longitudes
-from mechdesign.data.degrees import refused
-from mechdesign.data.degrees import within_180
-from mechdesign.data.forms import cell
-from mechdesign.data.forms import form_of
-from mechdesign.data.layout import Dialect
-from mechdesign.data.layout import Lines
-from mechdesign.data.layout import Mark
-from mechdesign.data.layout import dialect_of
-from mechdesign.data.layout import mark_of
-from mechdesign.data.layout import require_delimiter
+from mechdesign.data import _left_out as reasons
+from mechdesign.data._degrees import Error
+from mechdesign.data._degrees import Longitudes
+from mechdesign.data._degrees import longitudes_note
+from mechdesign.data._degrees import place_in
+from mechdesign.data._degrees import possible_longitudes
+from mechdesign.data._degrees import refused
+from mechdesign.data._degrees import within_180
+from mechdesign.data._layout import cell
+from mechdesign.data._layout import form_of
+from mechdesign.data._layout import Dialect
+from mechdesign.data._layout import Lines
+from mechdesign.data._layout import Mark
+from mechdesign.data._layout import dialect_of
+from mechdesign.data._layout import mark_of
+from mechdesign.data._layout import require_delimiter
 from mechdesign.model._locate import INTERCHANGED
-from mechdesign.data.left_out import MOST_LEFT_OUT
-from mechdesign.data.left_out import LeftOut
-from mechdesign.data.left_out import RowError
-from mechdesign.data.left_out import as_share
-from mechdesign.data.left_out import left_out_text
-from mechdesign.data.text import as_float
-from mechdesign.data.text import check_column
-from mechdesign.data.text import fields_of
-from mechdesign.data.text import has_columns
-from mechdesign.data.text import opened
-from mechdesign.data.text import plain_numbers
-from mechdesign.data.text import read_columns
-from mechdesign.data.times import Clock
-from mechdesign.data._moments import Moment
-from mechdesign.data.times import SetClockError
-from mechdesign.data.times import read_with
+from mechdesign.data._left_out import MOST_LEFT_OUT
+from mechdesign.data._left_out import LeftOut
+from mechdesign.data._left_out import RowError
+from mechdesign.data._left_out import as_share
+from mechdesign.data._left_out import left_out_text
+from mechdesign.data._text import as_float
+from mechdesign.data._text import check_column
+from mechdesign.data._text import fields_of
+from mechdesign.data._text import has_columns
+from mechdesign.data._text import opened
+from mechdesign.data._text import plain_numbers
+from mechdesign.data._text import read_columns
+from mechdesign.data._times import Clock
+from mechdesign.data._times import Moment
+from mechdesign.data._times import SetClockError
+from mechdesign.data._times import read_with
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import InterchangedWarning
 from mechdesign.base._errors import LeftOutWarning
@@ -100,7 +100,7 @@ _PLT_HEADER_LINES = 6
 _PLT_FIELDS = 7
 
 
-def read_plt(folder: str | PathLike[str], *, missing: float = MOST_LEFT_OUT) -> tuple[Trace, ...]:
+def read_plt(folder: str | PathLike[str], *, missing: float = MOST_LEFT_OUT) -> tuple[Trajectory, ...]:
     """Read GeoLife trajectories: a trace for each ``<user>/Trajectory/*.plt`` below `folder`, sorted by name.
 
     A `folder` that holds .plt files itself is read as one user, named after it (or, if it is called ``Trajectory``,
@@ -175,14 +175,14 @@ def read_checkins(
     time_zone: str | None = None,
     longitudes: Longitudes | None = None,
     missing: float = MOST_LEFT_OUT,
-) -> tuple[Trace, ...]:
+) -> tuple[Trajectory, ...]:
     """Read a text file with one check-in a line and a header line with the names of the columns.
 
     `user`, `latitude`, `longitude`, `time` and `trace` name columns; without `user` all are one user's. There is one
     trace for each user, or, if `trace` is given, for each user and value in that column, in the order in which they
     first occur. Points are put in order of time if there is one, and else keep the order of the file. The file may be
     compressed by gzip, or be Parquet. Where commas separate no such columns, other delimiters are recognised; decimal
-    commas and encodings are by `mechdesign.data.layout.reading_as`, too. With `places`, which gives latitude and
+    commas and encodings are by `mechdesign.data._layout.reading_as`, too. With `places`, which gives latitude and
     longitude by key, `place` names the column of the key, and `latitude` and `longitude` are not looked at.
 
     A row that cannot be counted is left out, with a `LeftOutWarning` that counts them by reason: its time is missing
@@ -217,7 +217,7 @@ def read_checkins(
     return found.traces
 
 
-def _warn_of_interchange(traces: Sequence[Trace], source: str) -> None:
+def _warn_of_interchange(traces: Sequence[Trajectory], source: str) -> None:
     """Warn where all points are in the Antarctic, and would be where people live with their columns exchanged."""
     if traces and all((each.latitude <= -60).all() and (abs(each.longitude - 7.5) <= 67.5).all() for each in traces):
         warn(
@@ -247,7 +247,7 @@ class Written(NamedTuple):
 class Points(NamedTuple):
     """The traces of a table, the rows that were left out, what was recognised, and how many lines are blank."""
 
-    traces: tuple[Trace, ...]
+    traces: tuple[Trajectory, ...]
     left_out: LeftOut
     notes: tuple[str, ...] = ()
     blank: int = 0
@@ -318,18 +318,18 @@ class _Found:
             self.seconds.append(moment.seconds)
             self.nanoseconds.append(moment.nanoseconds)
 
-    def trace(self, user: str, kept: Flags | None = None) -> Trace | None:
+    def trace(self, user: str, kept: Flags | None = None) -> Trajectory | None:
         """Return the trace of the points that are `kept`, in the order of their times; None where there is none."""
         chosen = slice(None) if kept is None else kept
         latitudes, longitudes = np.array(self.latitude)[chosen], within_180(np.array(self.longitude)[chosen])
         if not len(latitudes):
             return None
         if not self.seconds:
-            return Trace(user, latitudes, longitudes)
+            return Trajectory(user, latitudes, longitudes)
         seconds = np.array(self.seconds, dtype=np.int64)[chosen]
         # Stable: equal moments keep the order of the file.
         order = np.lexsort((np.array(self.nanoseconds, dtype=np.int64)[chosen], seconds))
-        return Trace(user, latitudes[order], longitudes[order], seconds[order].astype("datetime64[s]"))
+        return Trajectory(user, latitudes[order], longitudes[order], seconds[order].astype("datetime64[s]"))
 
 
 def _points(
@@ -490,7 +490,7 @@ def _plt_files(folder: Path) -> list[Path]:
     )
 
 
-def _read_plt_file(path: Path, user: str, left_out: LeftOut) -> Trace | None:
+def _read_plt_file(path: Path, user: str, left_out: LeftOut) -> Trajectory | None:
     """Return the points of a file, None where it has none; rows that cannot be read are counted."""
     found, clock = _Found(), Clock(name="date and time")
     with opened(path) as lines:

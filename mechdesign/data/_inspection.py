@@ -10,26 +10,26 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.data.joining import Joined
-from mechdesign.data.joining import PlacesAsked
-from mechdesign.data.joining import join
-from mechdesign.data.joining import refers_to_places
-from mechdesign.data.layout import composed
-from mechdesign.data.layout import dialect_of
-from mechdesign.data.text import column_text
-from mechdesign.data.text import columns_text
-from mechdesign.data.text import is_number
-from mechdesign.data.text import one_column_remedy
-from mechdesign.data.text import opened
-from mechdesign.data.text import read_rows
-from mechdesign.data.time_columns import TimeColumns
-from mechdesign.data.time_columns import find_times
-from mechdesign.data.times import order_of
-from mechdesign.data.traces import Points
-from mechdesign.data.trajectories import Trace
-from mechdesign.data.traces import Written
-from mechdesign.data.traces import read_points
-from mechdesign.data.traces import read_trajectories
+from mechdesign.data._joining import Joined
+from mechdesign.data._joining import PlacesAsked
+from mechdesign.data._joining import join
+from mechdesign.data._joining import refers_to_places
+from mechdesign.data._layout import composed
+from mechdesign.data._layout import dialect_of
+from mechdesign.data._text import column_text
+from mechdesign.data._text import columns_text
+from mechdesign.data._text import is_number
+from mechdesign.data._text import one_column_remedy
+from mechdesign.data._text import opened
+from mechdesign.data._text import read_rows
+from mechdesign.data._times import TimeColumns
+from mechdesign.data._times import find_times
+from mechdesign.data._times import order_of
+from mechdesign.data._movement import Points
+from mechdesign.data._trajectories import Trajectory
+from mechdesign.data._movement import Written
+from mechdesign.data._movement import read_points
+from mechdesign.data._movement import read_trajectories
 from mechdesign.base._errors import InputError
 
 __all__ = ["Found", "look_at", "unread_times"]
@@ -68,7 +68,7 @@ class Found:
     path: Path
     columns: Mapping[str, str]
     delimiter: str
-    traces: tuple[Trace, ...]
+    traces: tuple[Trajectory, ...]
     joined: Joined | None = None
     unread: tuple[str, ...] = ()
     notes: tuple[str, ...] = ()
@@ -260,7 +260,7 @@ def _interchanged(columns: Mapping[str, str]) -> tuple[str, ...]:
     )
 
 
-def _is_counted_from_zero(trace: Trace) -> bool:
+def _is_counted_from_zero(trace: Trajectory) -> bool:
     """Tell whether all times are within a day of 1970-01-01: hours of a day, or numbers of lines."""
     if trace.time is None:
         return False
