@@ -17,7 +17,7 @@ from mechdesign.base._display import data_frame
 from mechdesign.base._display import heat_map
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import MissingDependencyError
-from mechdesign.geometry.hull import SensitivityHull
+from mechdesign.graphs._geometry._hull import SensitivityHull
 
 MODULES = [name for name in md.__all__ if isinstance(getattr(md, name), type(sys))]
 

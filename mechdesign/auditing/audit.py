@@ -31,8 +31,8 @@ from mechdesign.certify._revealed import revealed
 from mechdesign.base._values import cached_property
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MetricWarning
-from mechdesign.graphs.check import check_graph
-from mechdesign.graphs.check import edge_array
+from mechdesign.graphs._builders import check_graph
+from mechdesign.graphs._builders import edge_array
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain

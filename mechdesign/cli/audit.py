@@ -307,7 +307,7 @@ def _graph(path: Path, labels: Sequence[str]) -> nx.Graph:
     edges = read_matrix(path)
     if edges.shape[1] != 2 or not (np.isfinite(edges) & (edges == np.floor(edges))).all():
         raise InputError(str(path), "holds no edges", value=edges.shape, bound="two secrets a line, numbered from 0")
-    from mechdesign.graphs.builders import from_edges
+    from mechdesign.graphs._builders import from_edges
 
     names = Names.of(labels)
     with withholding(counts=False):

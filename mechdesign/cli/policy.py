@@ -30,10 +30,10 @@ from mechdesign.policy.files import PICTURE
 from mechdesign.solve._contract import Progress
 
 if TYPE_CHECKING:
-    from mechdesign.geometry.hull import SensitivityHull
+    from mechdesign.graphs._geometry._hull import SensitivityHull
     from mechdesign.model._domain import Domain
-    from mechdesign.policy.overview import Geometry
-    from mechdesign.policy.overview import Overview
+    from mechdesign.graphs._overview import Geometry
+    from mechdesign.graphs._overview import Overview
     from mechdesign.spec.policy import Policy
 
 __all__ = ["policy"]

@@ -13,32 +13,32 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mechdesign.geometry.hull import SensitivityHull as SensitivityHull
-    from mechdesign.graphs.builders import attribute as attribute
-    from mechdesign.graphs.builders import blocks as blocks
-    from mechdesign.graphs.builders import categories as categories
-    from mechdesign.graphs.builders import complete as complete
-    from mechdesign.graphs.builders import from_edges as from_edges
-    from mechdesign.graphs.builders import line as line
-    from mechdesign.graphs.builders import neighbours8 as neighbours8
-    from mechdesign.graphs.builders import threshold as threshold
-    from mechdesign.graphs.builders import transitions as transitions
-    from mechdesign.graphs.builders import union as union
-    from mechdesign.graphs.constraint import components as components
-    from mechdesign.graphs.constraint import constrain as constrain
-    from mechdesign.graphs.constraint import delta_set as delta_set
-    from mechdesign.graphs.constraint import disconnected as disconnected
-    from mechdesign.graphs.constraint import excluded as excluded
-    from mechdesign.graphs.constraint import hop_distance as hop_distance
-    from mechdesign.graphs.constraint import isolated as isolated
-    from mechdesign.graphs.exposure import degree_of_protection as degree_of_protection
-    from mechdesign.graphs.exposure import exposed as exposed
-    from mechdesign.graphs.exposure import protectable as protectable
-    from mechdesign.graphs.exposure import protected_pairs as protected_pairs
-    from mechdesign.graphs.hulls import component_hulls as component_hulls
-    from mechdesign.graphs.hulls import sensitivity_hull as sensitivity_hull
-    from mechdesign.graphs.repairs import Repair as Repair
-    from mechdesign.graphs.repairs import repair as repair
+    from mechdesign.graphs._geometry._hull import SensitivityHull as SensitivityHull
+    from mechdesign.graphs._builders import attribute as attribute
+    from mechdesign.graphs._builders import blocks as blocks
+    from mechdesign.graphs._builders import categories as categories
+    from mechdesign.graphs._builders import complete as complete
+    from mechdesign.graphs._builders import from_edges as from_edges
+    from mechdesign.graphs._builders import line as line
+    from mechdesign.graphs._builders import neighbours8 as neighbours8
+    from mechdesign.graphs._builders import threshold as threshold
+    from mechdesign.graphs._builders import transitions as transitions
+    from mechdesign.graphs._builders import union as union
+    from mechdesign.graphs._constraints import components as components
+    from mechdesign.graphs._constraints import constrain as constrain
+    from mechdesign.graphs._constraints import delta_set as delta_set
+    from mechdesign.graphs._constraints import disconnected as disconnected
+    from mechdesign.graphs._constraints import excluded as excluded
+    from mechdesign.graphs._constraints import hop_distance as hop_distance
+    from mechdesign.graphs._constraints import isolated as isolated
+    from mechdesign.graphs._exposure import degree_of_protection as degree_of_protection
+    from mechdesign.graphs._exposure import exposed as exposed
+    from mechdesign.graphs._exposure import protectable as protectable
+    from mechdesign.graphs._exposure import protected_pairs as protected_pairs
+    from mechdesign.graphs._exposure import component_hulls as component_hulls
+    from mechdesign.graphs._exposure import sensitivity_hull as sensitivity_hull
+    from mechdesign.graphs._repairs import Repair as Repair
+    from mechdesign.graphs._repairs import repair as repair
     from mechdesign.model._problem import Problem
 
     # From a room above this one, which no import may name.

@@ -21,7 +21,7 @@ from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
-from mechdesign.graphs.check import check_graph
+from mechdesign.graphs._builders import check_graph
 from mechdesign.mechanisms.certified import certified_numerators
 from mechdesign.mechanisms.mechanism import Mechanism
 from mechdesign.mechanisms.mechanism import Within

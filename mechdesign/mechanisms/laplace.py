@@ -5,10 +5,10 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 
-from mechdesign.geometry.hull import SensitivityHull
-from mechdesign.graphs.check import edge_array
-from mechdesign.graphs.constraint import components
-from mechdesign.graphs.constraint import membership
+from mechdesign.graphs._geometry._hull import SensitivityHull
+from mechdesign.graphs._builders import edge_array
+from mechdesign.graphs._constraints import components
+from mechdesign.graphs._constraints import membership
 from mechdesign.mechanisms.knorm import HullChoice
 from mechdesign.mechanisms.knorm import KNormMechanism
 from mechdesign.base._arrays import Floats

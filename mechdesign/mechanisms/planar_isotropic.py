@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import networkx as nx
 
-from mechdesign.geometry.hull import SensitivityHull
-from mechdesign.graphs.constraint import components
-from mechdesign.graphs.exposure import degree_of_protection
-from mechdesign.graphs.hulls import component_hulls
-from mechdesign.graphs.hulls import sensitivity_hull
+from mechdesign.graphs._geometry._hull import SensitivityHull
+from mechdesign.graphs._constraints import components
+from mechdesign.graphs._exposure import degree_of_protection
+from mechdesign.graphs._exposure import component_hulls
+from mechdesign.graphs._exposure import sensitivity_hull
 from mechdesign.mechanisms.knorm import HullChoice
 from mechdesign.mechanisms.knorm import KNormMechanism
 from mechdesign.base._arrays import Floats

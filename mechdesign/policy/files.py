@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 
 from mechdesign.base._atomic import write_file
 from mechdesign.certify._texts import csv_text
-from mechdesign.graphs.check import edge_array
+from mechdesign.graphs._builders import edge_array
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
     from mechdesign.model._domain import Domain
-    from mechdesign.policy.overview import Overview
+    from mechdesign.graphs._overview import Overview
 
 __all__ = ["EDGES", "FACTS", "PICTURE", "picture", "write_overview"]
 

@@ -7,7 +7,7 @@ Expectations under a channel p(o|s), of shape (n, m), and a prior π, of shape (
 - E_r = Σ_s π_s Σ_o p(o|s) [R(s) ≠ R(o)], R the region, 5 × 5 cells in PGLP;
 - E_poi, the same with categories for regions.
 
-The degree of protection is `mechdesign.graphs.exposure.degree_of_protection`. `distances` and `differs` give the same errors of
+The degree of protection is `mechdesign.graphs._exposure.degree_of_protection`. `distances` and `differs` give the same errors of
 released outputs, one by one.
 """
 
@@ -20,8 +20,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._errors import InputError
-from mechdesign.geometry.hull import as_points
-from mechdesign.graphs.builders import as_grid
+from mechdesign.graphs._geometry._hull import as_points
+from mechdesign.graphs._builders import as_grid
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.model._domain import Grid

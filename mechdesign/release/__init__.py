@@ -20,7 +20,7 @@ from mechdesign.release.adversary import level_against as level_against
 from mechdesign.release.composition import Composition as Composition
 from mechdesign.release.composition import compose as compose
 from mechdesign.release.composition import compose_graphs as compose_graphs
-from mechdesign.graphs.hulls import hull_level as hull_level
+from mechdesign.graphs._exposure import hull_level as hull_level
 from mechdesign.release.composition import stage_level as stage_level
 from mechdesign.release.outcome import Release as Release
 from mechdesign.release.stage import Stage as Stage

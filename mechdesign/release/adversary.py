@@ -17,11 +17,11 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._errors import InputError
-from mechdesign.graphs.exposure import degree_of_protection
+from mechdesign.graphs._exposure import degree_of_protection
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._markov import VaryingChain
 from mechdesign.model._prior import Prior
-from mechdesign.graphs.hulls import hull_level
+from mechdesign.graphs._exposure import hull_level
 from mechdesign.release.composition import stages_of
 from mechdesign.release.filter import Transition
 from mechdesign.release.filter import as_chain

@@ -24,8 +24,8 @@ from mechdesign.certify._exact import float_up
 from mechdesign.certify._exact import printed
 from mechdesign.certify._exact import text_up
 from mechdesign.base._errors import InputError
-from mechdesign.graphs.check import check_graph
-from mechdesign.graphs.hulls import hull_level
+from mechdesign.graphs._builders import check_graph
+from mechdesign.graphs._exposure import hull_level
 from mechdesign.mechanisms.mechanism import Mechanism
 from mechdesign.mechanisms.mechanism import graph_level
 from mechdesign.release.outcome import Release

@@ -8,8 +8,8 @@ from fractions import Fraction
 import networkx as nx
 
 from mechdesign.certify._certificate import Certificate
-from mechdesign.geometry.hull import SensitivityHull
-from mechdesign.graphs.repairs import Repair
+from mechdesign.graphs._geometry._hull import SensitivityHull
+from mechdesign.graphs._repairs import Repair
 from mechdesign.release.stage import Stage
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers

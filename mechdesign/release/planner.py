@@ -21,18 +21,18 @@ from mechdesign.certify._exact import exact
 from mechdesign.certify._texts import require_plain_texts
 from mechdesign.base._values import cached_property
 from mechdesign.base._errors import InputError
-from mechdesign.geometry.diagrams import nearest
-from mechdesign.geometry.hull import as_points
-from mechdesign.graphs.check import check_graph
-from mechdesign.graphs.constraint import constrain
-from mechdesign.graphs.constraint import delta_set
-from mechdesign.graphs.constraint import disconnected
-from mechdesign.graphs.constraint import isolated
-from mechdesign.graphs.exposure import protected_pairs
-from mechdesign.graphs.hulls import sensitivity_hull
-from mechdesign.graphs.repairs import Method as RepairMethod
-from mechdesign.graphs.repairs import Repair
-from mechdesign.graphs.repairs import repair
+from mechdesign.graphs._geometry._cells import nearest
+from mechdesign.graphs._geometry._hull import as_points
+from mechdesign.graphs._builders import check_graph
+from mechdesign.graphs._constraints import constrain
+from mechdesign.graphs._constraints import delta_set
+from mechdesign.graphs._constraints import disconnected
+from mechdesign.graphs._constraints import isolated
+from mechdesign.graphs._exposure import protected_pairs
+from mechdesign.graphs._exposure import sensitivity_hull
+from mechdesign.graphs._repairs import Method as RepairMethod
+from mechdesign.graphs._repairs import Repair
+from mechdesign.graphs._repairs import repair
 from mechdesign.mechanisms.knorm import HullChoice
 from mechdesign.mechanisms.mechanism import Mechanism
 from mechdesign.mechanisms.registry import MECHANISMS
@@ -40,8 +40,8 @@ from mechdesign.mechanisms.registry import find
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
-from mechdesign.policy.optimal import Within
-from mechdesign.policy.optimal import problem as policy_problem
+from mechdesign.graphs._problem import Within
+from mechdesign.graphs._problem import problem as policy_problem
 from mechdesign.release.problem import merged
 from mechdesign.release.stage import Fitted
 from mechdesign.release.stage import Stage

@@ -30,8 +30,8 @@ from mechdesign.certify._evidence import Evidence
 from mechdesign.certify._privacy import realised
 from mechdesign.base._values import cached_property
 from mechdesign.base._errors import InputError
-from mechdesign.geometry.hull import SensitivityHull
-from mechdesign.graphs.repairs import Repair
+from mechdesign.graphs._geometry._hull import SensitivityHull
+from mechdesign.graphs._repairs import Repair
 from mechdesign.mechanisms.knorm import HullChoice
 from mechdesign.mechanisms.knorm import KNormMechanism
 from mechdesign.mechanisms.mechanism import Mechanism

@@ -21,7 +21,7 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._markov import VaryingChain
 from mechdesign.model._prior import Prior
-from mechdesign.policy.optimal import Within
+from mechdesign.graphs._problem import Within
 from mechdesign.release.filter import Transition
 from mechdesign.release.filter import as_chain
 from mechdesign.release.filter import as_initial
@@ -31,7 +31,7 @@ from mechdesign.release.filter import update
 from mechdesign.release.outcome import Release
 from mechdesign.release.planner import Planner
 from mechdesign.release.planner import Repaired
-from mechdesign.graphs.repairs import Method
+from mechdesign.graphs._repairs import Method
 from mechdesign.release.stage import Stage
 from mechdesign.model._numbers import Number
 from mechdesign.model._numbers import positive
@@ -73,7 +73,7 @@ class Trace:
             δ-location set: the fewest states of probability at least 1 − δ. A true state outside the latter is released
             as the nearest state in it (see `mechdesign.release.stage`); outside the former it is an error.
         repair: how states that the constrained domain disconnects and exposes are protected, see
-            `mechdesign.graphs.repairs.repair`; None leaves them exposed.
+            `mechdesign.graphs._repairs.repair`; None leaves them exposed.
         repaired: whom a repair protects. "disconnected": states with edges in the policy, all to states that are not
             possible (PGLP, Definition 11). A state without an edge in the policy needs no protection (Lemma 1): with
             the hull of its component, and by "lp", it is released as it is, unless a repair joins another state to it;

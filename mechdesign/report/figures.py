@@ -156,7 +156,7 @@ def requirements(design: Designed) -> Figure:
 def policy(domain: Domain, edges: ArrayLike) -> Figure:
     """Show a policy graph on the map: its edges, an array (k, 2) or a networkx graph, join secrets of `domain`."""
     require_kind(domain, Domain, "domain", "a Domain")
-    from mechdesign.graphs.builders import from_edges
+    from mechdesign.graphs._builders import from_edges
 
     listed = list(getattr(edges, "edges", edges) if isinstance(edges, nx.Graph) else as_array(edges, "edges"))
     pairs = list(from_edges(domain.size, listed).edges())

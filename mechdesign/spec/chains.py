@@ -22,8 +22,8 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SmoothedChainWarning
 from mechdesign.base._errors import SpecificationError
 from mechdesign.base._errors import StepWarning
-from mechdesign.graphs import builders as graphs
-from mechdesign.graphs.check import edge_array
+from mechdesign.graphs import _builders as graphs
+from mechdesign.graphs._builders import edge_array
 from mechdesign.leakage.estimate import Correlations
 from mechdesign.leakage.estimate import correlations_from_traces
 from mechdesign.leakage.matrices import disjoint_rows

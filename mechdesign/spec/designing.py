@@ -74,7 +74,7 @@ def check_solver(name: str, path: str) -> None:
 
 
 def _design_policy(problem: Problem, policy: PolicySettings, settings: SolveSettings) -> Design:
-    from mechdesign.policy.optimal import problem as policy_problem
+    from mechdesign.graphs._problem import problem as policy_problem
     from mechdesign.synthesis.design import synthesise
 
     asked = _asked(problem, policy)
@@ -116,10 +116,10 @@ class _Asked:
 
 
 def _asked(problem: Problem, policy: PolicySettings) -> _Asked:
-    from mechdesign.graphs.builders import union
-    from mechdesign.graphs.constraint import constrain
-    from mechdesign.graphs.exposure import exposed
-    from mechdesign.graphs.repairs import repair
+    from mechdesign.graphs._builders import union
+    from mechdesign.graphs._constraints import constrain
+    from mechdesign.graphs._exposure import exposed
+    from mechdesign.graphs._repairs import repair
 
     assert problem.secrets is not None
     graphs = [each for _, each in graph_requirements(problem.requirements)]

@@ -19,7 +19,7 @@ from mechdesign.model._grammar import GraphTable
 from mechdesign.model._grammar import Raw
 from mechdesign.data._text import read_columns
 from mechdesign.base._errors import SpecificationError
-from mechdesign.graphs import builders as graphs
+from mechdesign.graphs import _builders as graphs
 from mechdesign.model._domain import Domain
 from mechdesign.model._requirements._graph import GraphPrivacyTable
 from mechdesign.spec.chains import neighbours

@@ -25,7 +25,7 @@ from mechdesign.model._grammar import Table
 from mechdesign.model._grammar import holds
 from mechdesign.base._errors import SpecificationError
 from mechdesign.base._errors import withholding_values
-from mechdesign.graphs import builders as graphs
+from mechdesign.graphs import _builders as graphs
 from mechdesign.model import distances
 from mechdesign.model._dithering import anchor_means
 from mechdesign.model._dithering import between

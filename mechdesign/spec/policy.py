@@ -16,8 +16,8 @@ from mechdesign.model._grammar import Raw
 from mechdesign.model._grammar import Table
 from mechdesign.model._grammar import holds
 from mechdesign.base._errors import SpecificationError
-from mechdesign.graphs import builders as graphs
-from mechdesign.graphs.constraint import delta_set
+from mechdesign.graphs import _builders as graphs
+from mechdesign.graphs._constraints import delta_set
 from mechdesign.mechanisms import registry as mechanisms
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._markov import VaryingChain

@@ -93,7 +93,7 @@ from mechdesign.base._check import require_kind
 from mechdesign.base._warnings import silenced
 
 if TYPE_CHECKING:
-    from mechdesign.policy.overview import Overview
+    from mechdesign.graphs._overview import Overview
     from mechdesign.release.released import ReleasedTrace
     from mechdesign.synthesis.certified import Design
 
@@ -280,7 +280,7 @@ class Specification:
 
         Raises `SpecificationError` where there is no policy graph.
         """
-        from mechdesign.policy.overview import overview
+        from mechdesign.graphs._overview import overview
 
         policy, problem = self.policy, self._first
         support = policy.settings.possible(problem.prior)

@@ -14,8 +14,8 @@ from scipy import spatial, stats
 import mechdesign as md
 from mechdesign import graphs
 from mechdesign.base._errors import InputError
-from mechdesign.geometry.body import simplex_volumes
-from mechdesign.geometry.body import TOLERANCE
+from mechdesign.graphs._geometry._hull import simplex_volumes
+from mechdesign.graphs._geometry._hull import TOLERANCE
 
 SensitivityHull = graphs.SensitivityHull
 

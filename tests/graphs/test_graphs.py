@@ -18,8 +18,8 @@ import mechdesign as md
 from mechdesign import graphs
 from mechdesign.base._errors import GraphWarning
 from mechdesign.base._errors import InputError
-from mechdesign.graphs.check import check_graph
-from mechdesign.graphs.check import edge_array
+from mechdesign.graphs._builders import check_graph
+from mechdesign.graphs._builders import edge_array
 from mechdesign.policy import metrics
 
 

@@ -20,7 +20,7 @@ from mechdesign.data._trajectories import to_grid
 from mechdesign.base._errors import BudgetWarning
 from mechdesign.base._errors import CorrelationWarning
 from mechdesign.base._errors import InputError
-from mechdesign.graphs import builders
+from mechdesign.graphs import _builders as builders
 from mechdesign.leakage.pairing import mismatch
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain

@@ -16,17 +16,17 @@ from scipy.integrate import quad
 
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
-from mechdesign.geometry.diagrams import all_pairs
-from mechdesign.geometry.diagrams import line_diagram
-from mechdesign.geometry.diagrams import nearest
-from mechdesign.geometry.diagrams import plane_diagram
-from mechdesign.geometry.diagrams import rectangles
-from mechdesign.geometry.hull import SensitivityHull
-from mechdesign.geometry.quadrant import _second_difference
-from mechdesign.geometry.quadrant import clip
-from mechdesign.geometry.quadrant import integrate
-from mechdesign.geometry.quadrant import quadrants
-from mechdesign.graphs.builders import from_edges
+from mechdesign.graphs._geometry._cells import all_pairs
+from mechdesign.graphs._geometry._cells import line_diagram
+from mechdesign.graphs._geometry._cells import nearest
+from mechdesign.graphs._geometry._cells import plane_diagram
+from mechdesign.graphs._geometry._cells import rectangles
+from mechdesign.graphs._geometry._hull import SensitivityHull
+from mechdesign.graphs._geometry._cells import _second_difference
+from mechdesign.graphs._geometry._cells import clip
+from mechdesign.graphs._geometry._cells import integrate
+from mechdesign.graphs._geometry._cells import quadrants
+from mechdesign.graphs._builders import from_edges
 from mechdesign.mechanisms import masses as masses_module
 from mechdesign.mechanisms.masses import cell_masses
 from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic

@@ -19,7 +19,7 @@ from mechdesign.certify._privacy import check
 from mechdesign.certify._privacy import realised
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
-from mechdesign.geometry.diagrams import nearest
+from mechdesign.graphs._geometry._cells import nearest
 from mechdesign.mechanisms import knorm
 from mechdesign.mechanisms import masses
 from mechdesign.mechanisms.certified import certified_numerators

@@ -16,7 +16,7 @@ from mechdesign.release.composition import Composition
 from mechdesign.release.trace import Trace
 from mechdesign.release.composition import compose
 from mechdesign.release.composition import compose_graphs
-from mechdesign.graphs.hulls import hull_level
+from mechdesign.graphs._exposure import hull_level
 from mechdesign.release.composition import stage_level
 
 

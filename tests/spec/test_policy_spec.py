@@ -11,7 +11,7 @@ from mechdesign.data._movement import read_plt
 from mechdesign.data._trajectories import to_grid
 from mechdesign.base._errors import GraphWarning
 from mechdesign.base._errors import SpecificationError
-from mechdesign.graphs.check import edge_array
+from mechdesign.graphs._builders import edge_array
 from mechdesign.model._markov import MarkovChain
 
 GRID = "domain.grid = { columns = 3, rows = 2, width = 3.0, height = 2.0 }"

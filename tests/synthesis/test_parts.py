@@ -17,8 +17,8 @@ from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError
 from mechdesign.formats.mps import mps
-from mechdesign.graphs.builders import blocks
-from mechdesign.graphs.builders import from_edges
+from mechdesign.graphs._builders import blocks
+from mechdesign.graphs._builders import from_edges
 from mechdesign.model._problem import largest_distortion
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis import design as road

@@ -5,7 +5,7 @@ from __future__ import annotations
 from mechdesign.bench.families.family import Family
 from mechdesign.bench.families.family import prior_on
 from mechdesign.bench.families.family import square
-from mechdesign.graphs.builders import blocks
+from mechdesign.graphs._builders import blocks
 from mechdesign.model import distances
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
-from mechdesign.graphs.check import check_graph
+from mechdesign.graphs._builders import check_graph
 from mechdesign.model._components import connected
 from mechdesign.model._components import members
 from mechdesign.model._prior import Prior

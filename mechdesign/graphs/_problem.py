@@ -15,10 +15,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._errors import InputError
-from mechdesign.graphs.builders import union
-from mechdesign.graphs.check import check_graph
-from mechdesign.graphs.exposure import protected_pairs
-from mechdesign.graphs.repairs import repair
+from mechdesign.graphs._builders import union
+from mechdesign.graphs._builders import check_graph
+from mechdesign.graphs._exposure import protected_pairs
+from mechdesign.graphs._repairs import repair
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._components import tied

@@ -1,35 +1,32 @@
-"""Policy graphs: which secrets must not be told apart.
+"""Policy graphs.
 
 An edge of a policy graph means that its two ends are ε-indistinguishable; k hops then mean kε, and no path means that
 nothing is required (PGLP, Cao et al. 2020, Definitions 3 to 6 and Lemma 1; DPHMM, Xiao et al. 2017, Definition 4.2).
 Graphs are plain undirected graphs of networkx. Each builder returns one on the nodes 0, …, n−1, in that order, without
 self-loops; a constrained graph keeps a part of the nodes and their numbers.
 """
-
 from __future__ import annotations
-
+import networkx as nx
+import numpy as np
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Integers
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Hashable, Iterable, Sequence
-
-import networkx as nx
-import numpy as np
+from collections.abc import Hashable
+from collections.abc import Iterable
+from collections.abc import Sequence
 from numpy.typing import ArrayLike
 from scipy import sparse
-
 from mechdesign.certify._exact import exact
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._exact import nearest
 from mechdesign.base._errors import GraphWarning
-from mechdesign.base._errors import InputError
-from mechdesign.graphs.check import check_graph
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._domain import Grid
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._numbers import Number
-from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_array
 from mechdesign.base._check import as_integer
 from mechdesign.base._arrays import as_labels
@@ -37,24 +34,47 @@ from mechdesign.base._check import renamed
 from mechdesign.base._check import require_unmasked
 from mechdesign.base._warnings import warn
 
-__all__ = [
-    "as_grid",
-    "attribute",
-    "block_numbers",
-    "blocks",
-    "categories",
-    "complete",
-    "from_edges",
-    "line",
-    "neighbours8",
-    "threshold",
-    "transitions",
-    "union",
-]
+
+def check_graph(graph: nx.Graph, size: int | None = None, path: str = "graph") -> None:
+    """Raise `InputError` unless `graph` is a policy graph: undirected, not empty, without self-loops.
+
+    Its nodes must be whole numbers from 0 on, below `size` where that is given; a constrained graph lacks some.
+    """
+    if not isinstance(graph, nx.Graph):
+        raise InputError(path, "is not a networkx graph", value=type(graph).__name__, bound="a networkx.Graph")
+    if graph.is_directed():
+        raise InputError(path, "is directed", remedy="indistinguishability goes both ways: use to_undirected()")
+    if graph.is_multigraph():
+        raise InputError(path, "has parallel edges", value=type(graph).__name__, remedy="use networkx.Graph(graph)")
+    if graph.number_of_nodes() == 0:
+        raise InputError(path, "has no nodes", bound="at least one")
+    for node in graph:
+        if isinstance(node, bool | np.bool_) or not isinstance(node, int | np.integer):
+            raise InputError(
+                path,
+                "has a node that is no whole number",
+                value=node,
+                bound="the indices of the secrets",
+                remedy="relabel with networkx.convert_node_labels_to_integers",
+            )
+        if node < 0 or (size is not None and node >= size):
+            bound = "at least 0" if size is None else f"between 0 and {size - 1}"
+            raise InputError(path, "has an unknown node", value=int(node), bound=bound)
+    loop = next(iter(nx.nodes_with_selfloops(graph)), None)
+    if loop is not None:
+        raise InputError(
+            path,
+            "has a self-loop",
+            value=(int(loop), int(loop)),
+            remedy="remove it with graph.remove_edges_from(networkx.selfloop_edges(graph)): it hides nothing",
+        )
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+def edge_array(graph: nx.Graph) -> Integers:
+    """Return the edges as int64 of shape (k, 2): the lower end first, in lexicographic order."""
+    pairs: Integers = np.array(list(graph.edges()), dtype=np.int64).reshape(-1, 2)
+    pairs.sort(axis=1)
+    return pairs[np.lexsort((pairs[:, 1], pairs[:, 0]))]
 
 
 def complete(n: int) -> nx.Graph:
