@@ -25,10 +25,10 @@ from typing import Any
 
 from estimate_programs import PROGRAMS, Program
 from mechdesign.spec.specification import parse
-from mechdesign.synthesis.sizes import estimate
-from mechdesign.synthesis.speed import Speed
-from mechdesign.synthesis.speed import measure_speed
-from mechdesign.synthesis.speed import slowness
+from mechdesign.synthesis._sizes import estimate
+from mechdesign.synthesis._sizes import Speed
+from mechdesign.synthesis._sizes import measure_speed
+from mechdesign.synthesis._sizes import slowness
 
 STORED = Path(__file__).parent / "results" / "estimates.jsonl"
 

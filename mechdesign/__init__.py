@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from mechdesign.model._requirements._metric import MetricPrivacy as MetricPrivacy
     from mechdesign.model._requirements._threshold import ThresholdPrivacy as ThresholdPrivacy
     from mechdesign.spec.specification import read_spec as read_spec
-    from mechdesign.synthesis.anchors import plan_anchors as plan_anchors
-    from mechdesign.synthesis.certified import Design as Design
-    from mechdesign.synthesis.design import design as design
-    from mechdesign.synthesis.settings import SolveSettings as SolveSettings
-    from mechdesign.synthesis.summary import SolveSummary as SolveSummary
+    from mechdesign.synthesis._anchor_plan import plan_anchors as plan_anchors
+    from mechdesign.synthesis._result import Design as Design
+    from mechdesign.synthesis._design import design as design
+    from mechdesign.synthesis._settings import SolveSettings as SolveSettings
+    from mechdesign.synthesis._result import SolveSummary as SolveSummary
 
 _MODULES = {
     "attack": ".attacks.attack",

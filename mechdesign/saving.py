@@ -19,13 +19,13 @@ from mechdesign.blowfish import report as table_page
 from mechdesign.blowfish.publication import Publication
 from mechdesign.blowfish.release import Release
 from mechdesign.base._errors import InputError
-from mechdesign.export.files import check_writable
+from mechdesign.synthesis._folders import check_writable
 from mechdesign.base._files import note_readers
 from mechdesign.release import page as trace_page
 from mechdesign.release import pictures as trace_pictures
 from mechdesign.release.released import ReleasedTrace
 from mechdesign.report import page as design_page
-from mechdesign.synthesis.certified import Design
+from mechdesign.synthesis._result import Design
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_array
 from mechdesign.base._check import as_path

@@ -142,7 +142,7 @@ def test_an_addition_touches_as_many_files_as_the_page_says(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_module_elsewhere_tests_for_a_kind(kind):
     """No name of a registered kind stands in a comparison outside its own room."""
-    from mechdesign.formats import FORMATS
+    from mechdesign.synthesis.formats._registry import FORMATS
     from mechdesign.mechanisms import registry as mechanisms
     from mechdesign.model._requirements._kinds import KINDS as REQUIREMENTS
 

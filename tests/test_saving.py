@@ -18,7 +18,7 @@ from mechdesign.base._errors import ReportError
 from mechdesign.model._problem import Origin
 from mechdesign.solve._contract import Status
 from mechdesign.spec.blowfish.specification import parse as parse_table
-from mechdesign.synthesis.summary import SolveSummary
+from mechdesign.synthesis._result import SolveSummary
 
 WALK = """
 domain.grid = { columns = 3, rows = 1, width = 3, height = 1 }

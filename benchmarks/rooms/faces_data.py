@@ -94,7 +94,7 @@ Policy graphs: which secrets must not be told apart, whom that leaves exposed, a
 
 Builders such as `blocks` and `threshold` return networkx graphs on the numbers of the secrets. `exposed` and `repair` find
 and protect secrets that constraints leave alone, by sensitivity hulls. `problem` states the least-cost problem under a
-graph, which `mechdesign.synthesis.design.design` solves. The room imports `model`, `certify` and `base`.
+graph, which `mechdesign.synthesis._design.design` solves. The room imports `model`, `certify` and `base`.
 """,
     """problem Repair attribute blocks categories complete component_hulls components constrain degree_of_protection delta_set
 disconnected excluded exposed from_edges hop_distance isolated line neighbours8 protectable protected_pairs repair sensitivity_hull

@@ -42,9 +42,9 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
-from mechdesign.synthesis.certified import Design
-from mechdesign.synthesis.design import synthesise
-from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis._result import Design
+from mechdesign.synthesis._design import synthesise
+from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_floats

@@ -22,20 +22,20 @@ from mechdesign.solve._contract import Status
 from mechdesign.solve._solve import block_back_end
 from mechdesign.solve._registry import find
 from mechdesign.solve._contract import measure
-from mechdesign.synthesis.block_program import BlockReduction
-from mechdesign.synthesis.design import synthesise
-from mechdesign.synthesis.normal import NormalForm
-from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.recovery import recovered
-from mechdesign.synthesis.reduction import Candidate
-from mechdesign.synthesis.row_program import RowReduction
-from mechdesign.synthesis.row_program import all_triples
-from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.synthesis.spanner import bounded_pairs
+from mechdesign.synthesis._blocks import BlockReduction
+from mechdesign.synthesis._design import synthesise
+from mechdesign.synthesis._normal import NormalForm
+from mechdesign.synthesis._normal import normalise
+from mechdesign.synthesis._recovery import recovered
+from mechdesign.synthesis._normal import Candidate
+from mechdesign.synthesis._rows import RowReduction
+from mechdesign.synthesis._rows import all_triples
+from mechdesign.synthesis._settings import SolveSettings
+from mechdesign.synthesis._pairs import bounded_pairs
 
 __all__ = ["design_phases", "phases"]
 
-# What `mechdesign.synthesis.design.design` is asked for: a tenth of what still counts as optimal.
+# What `mechdesign.synthesis._design.design` is asked for: a tenth of what still counts as optimal.
 _GAP = OPTIMAL_GAP / 10
 
 Found = dict[str, Any]

@@ -31,7 +31,7 @@ class Contestant:
     Attributes:
         solver: Its name in tables and on the command line.
         settings: What sets it apart from others of the same solver.
-        back_end: Its name in `mechdesign.solve._solve`, or "auto" for all that `mechdesign.synthesis.design.design` does.
+        back_end: Its name in `mechdesign.solve._solve`, or "auto" for all that `mechdesign.synthesis._design.design` does.
         route: "design" (the whole road), "blocks" (the raw block program), or "rows" (the raw linear program).
         extra: Options under the solver's own names.
         vertex: Whether an interior-point method is to end in a vertex.

@@ -13,7 +13,7 @@ from mechdesign.bench.fractions import reduced
 from mechdesign.bench.suites import find_suite
 from mechdesign.bench.suites import problems
 from mechdesign.base._errors import ExportError
-from mechdesign.formats.mps import mps
+from mechdesign.synthesis.formats._plain import mps
 from mechdesign.solve._linear import to_mps
 from mechdesign.base._check import as_path
 

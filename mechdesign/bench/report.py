@@ -198,7 +198,7 @@ def _method(about: Mapping[str, Any]) -> str:
         "<p>Solvers of linear programs get the program that <code>mechdesign bench --export-mps</code> writes: a row "
         "for each bound that no others imply. Through CVXPY its own compilation counts. All are asked for a tolerance "
         "of 10⁻⁷ where they can be asked; OR-Tools' GLOP and SCIP run as they come. The block method takes all pairs "
-        "as they are. <em>auto</em> is <code>mechdesign.synthesis.design.design</code>, from the problem to the certificate.</p>",
+        "as they are. <em>auto</em> is <code>mechdesign.synthesis._design.design</code>, from the problem to the certificate.</p>",
         "<p>What a solver claims, what its numbers are as returned, and what rounding makes of them are three columns. "
         f"As returned, {power(SLACK)} is forgiven in ε, floors, signs and row sums.</p>",
     )

@@ -23,11 +23,11 @@ from mechdesign.certify._texts import csv_text
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import ReportError
-from mechdesign.export.files import NO_FILES
-from mechdesign.export.files import Files
-from mechdesign.export.files import check_folder
-from mechdesign.export.files import further_files
-from mechdesign.export.files import refusal_of_second
+from mechdesign.synthesis._folders import NO_FILES
+from mechdesign.synthesis._folders import Files
+from mechdesign.synthesis._folders import check_folder
+from mechdesign.synthesis._folders import further_files
+from mechdesign.synthesis._folders import refusal_of_second
 from mechdesign.base._check import as_path
 
 if TYPE_CHECKING:

@@ -21,12 +21,12 @@ from mechdesign.cli.weights import label_option
 from mechdesign.cli.weights import read_weights
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import TimeLimitError
-from mechdesign.export.folders import require_design
+from mechdesign.synthesis._folders import require_design
 from mechdesign.model._problem import Problem
 from mechdesign.model._words import attack_measure
 from mechdesign.solve._contract import Options
 from mechdesign.solve._contract import ProgressCallback
-from mechdesign.synthesis.certified import Design
+from mechdesign.synthesis._result import Design
 from mechdesign.base._arrays import Floats
 
 __all__ = ["attack"]

@@ -39,14 +39,14 @@ from mechdesign.data._matrices import read_matrix
 from mechdesign.data._matrices import read_only_array
 from mechdesign.data._labels import Names
 from mechdesign.base._errors import InputError
-from mechdesign.export.files import check_no_input
-from mechdesign.export.files import check_output
-from mechdesign.export.folders import require_design
+from mechdesign.synthesis._folders import check_no_input
+from mechdesign.synthesis._folders import check_output
+from mechdesign.synthesis._folders import require_design
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.base._files import write_output
-from mechdesign.synthesis.certified import Design
+from mechdesign.synthesis._result import Design
 from mechdesign.base._arrays import Floats
 
 if TYPE_CHECKING:

@@ -129,9 +129,9 @@ def release(
         from mechdesign.blowfish.publication import FILES
         from mechdesign.blowfish.publication import check_target
         from mechdesign.blowfish.publication import holds_release
-        from mechdesign.export.files import ADD_UP
-        from mechdesign.export.files import check_no_input_in
-        from mechdesign.export.files import check_room
+        from mechdesign.synthesis._folders import ADD_UP
+        from mechdesign.synthesis._folders import check_no_input_in
+        from mechdesign.synthesis._folders import check_room
 
         # Before the ledger is charged.
         check_no_input_in(directory, FILES, {"TABLE.csv": records})

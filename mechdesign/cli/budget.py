@@ -28,8 +28,8 @@ from mechdesign.data._budgets import write_budgets
 from mechdesign.data._budgets import read_cost_curves
 from mechdesign.data._budgets import read_weights
 from mechdesign.data._layout import withholding
-from mechdesign.export.files import check_no_input
-from mechdesign.export.files import check_output
+from mechdesign.synthesis._folders import check_no_input
+from mechdesign.synthesis._folders import check_output
 
 if TYPE_CHECKING:
     from mechdesign.leakage.least_cost import BestBudgets

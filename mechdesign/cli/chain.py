@@ -16,7 +16,7 @@ from mechdesign.cli.specified import memory_option
 from mechdesign.cli.specified import show_values_option
 from mechdesign.cli.specified import specified
 from mechdesign.cli.specified import time_options
-from mechdesign.export.files import check_folder
+from mechdesign.synthesis._folders import check_folder
 from mechdesign.model._markov import ENDS
 
 __all__ = ["chain"]

@@ -14,16 +14,16 @@ from mechdesign.cli.console import table
 from mechdesign.cli.private import say_private_folders
 from mechdesign.cli.specified import memory_option
 from mechdesign.base._errors import InputError
-from mechdesign.export.files import SET
-from mechdesign.export.files import check_no_input
-from mechdesign.export.files import check_output
-from mechdesign.export.folders import require_design
+from mechdesign.synthesis._folders import SET
+from mechdesign.synthesis._folders import check_no_input
+from mechdesign.synthesis._folders import check_output
+from mechdesign.synthesis._folders import require_design
 from mechdesign.base._files import write_output
 from mechdesign.report.compare import compared
 from mechdesign.report.compare import differences
 from mechdesign.report.compare import html
 from mechdesign.report.compare import rows
-from mechdesign.synthesis.certified import Design
+from mechdesign.synthesis._result import Design
 
 __all__ = ["compare"]
 

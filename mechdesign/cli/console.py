@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mechdesign.model._words import Measure
     from mechdesign.solve._contract import Progress
     from mechdesign.solve._contract import ProgressCallback
-    from mechdesign.synthesis.certified import Design
+    from mechdesign.synthesis._result import Design
 
 __all__ = [
     "STALLED",

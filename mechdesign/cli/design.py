@@ -28,21 +28,21 @@ from mechdesign.cli.specified import memory_option
 from mechdesign.cli.specified import show_values_option
 from mechdesign.cli.specified import specified
 from mechdesign.base._errors import ReportError
-from mechdesign.export.files import SET
-from mechdesign.export.files import check_target
+from mechdesign.synthesis._folders import SET
+from mechdesign.synthesis._folders import check_target
 from mechdesign.model._problem import Origin
 from mechdesign.model._locate import DEGREES
 from mechdesign.model._locate import PLANE
 from mechdesign.solve._contract import Status
 from mechdesign.spec.designing import check_solver
 from mechdesign.spec.tables import named
-from mechdesign.synthesis.settings import Rows
+from mechdesign.synthesis._settings import Rows
 
 if TYPE_CHECKING:
     from mechdesign.spec.specification import Specification
-    from mechdesign.synthesis.certified import Design
-    from mechdesign.synthesis.settings import SolveSettings
-    from mechdesign.synthesis.summary import SolveSummary
+    from mechdesign.synthesis._result import Design
+    from mechdesign.synthesis._settings import SolveSettings
+    from mechdesign.synthesis._result import SolveSummary
 
 __all__ = ["design"]
 
@@ -177,21 +177,21 @@ def _folder(specification: Path | None) -> str:
 
 
 def _stalled(made: Design, settings: SolveSettings) -> bool:
-    from mechdesign.synthesis.bracket import stalled
+    from mechdesign.synthesis._result import stalled
 
     return stalled(made, settings)
 
 
 def _estimate(given: Specification, settings: SolveSettings) -> None:
     from mechdesign.base._machine import count_processors
-    from mechdesign.synthesis.plan import RAYS
-    from mechdesign.synthesis.plan import takes_blocks
-    from mechdesign.synthesis.sizes import estimate
-    from mechdesign.synthesis.sizes import gigabytes
-    from mechdesign.synthesis.sizes import largest
-    from mechdesign.synthesis.sizes import remedies
-    from mechdesign.synthesis.speed import measure_speed
-    from mechdesign.synthesis.speed import slowness
+    from mechdesign.synthesis._plan import RAYS
+    from mechdesign.synthesis._plan import takes_blocks
+    from mechdesign.synthesis._sizes import estimate
+    from mechdesign.synthesis._sizes import gigabytes
+    from mechdesign.synthesis._sizes import largest
+    from mechdesign.synthesis._sizes import remedies
+    from mechdesign.synthesis._sizes import measure_speed
+    from mechdesign.synthesis._sizes import slowness
 
     size = given.size
     if size is None:

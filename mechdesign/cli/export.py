@@ -11,15 +11,15 @@ from mechdesign.cli.console import say_note
 from mechdesign.cli.console import show_next
 from mechdesign.cli.specified import memory_option
 from mechdesign.base._errors import InputError
-from mechdesign.export.files import SET
-from mechdesign.export.files import check_no_input
-from mechdesign.export.files import check_output
-from mechdesign.export.folders import require_design
-from mechdesign.formats import FORMATS
-from mechdesign.formats.format import Exported
-from mechdesign.formats.format import Format
-from mechdesign.formats import format_of
-from mechdesign.synthesis.certified import Design
+from mechdesign.synthesis._folders import SET
+from mechdesign.synthesis._folders import check_no_input
+from mechdesign.synthesis._folders import check_output
+from mechdesign.synthesis._folders import require_design
+from mechdesign.synthesis.formats._registry import FORMATS
+from mechdesign.synthesis.formats._format import Exported
+from mechdesign.synthesis.formats._format import Format
+from mechdesign.synthesis.formats._registry import format_of
+from mechdesign.synthesis._result import Design
 
 __all__ = ["export"]
 
@@ -102,7 +102,7 @@ def export(directory: Path, form: Format | None, target: Path | None, all_rows: 
 def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
     """Write a folder like `directory` without what its prior tells."""
     # Imported late: formats need none of it.
-    from mechdesign.export.without_prior import check_public_target
+    from mechdesign.synthesis._without_prior import check_public_target
     from mechdesign.model._problem import STANDS_IN
     from mechdesign.report.private import STEPS
     from mechdesign.report.private import tells_steps

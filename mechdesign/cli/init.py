@@ -14,8 +14,8 @@ from mechdesign.cli.specified import memory_option
 from mechdesign.cli.specified import show_values_option
 from mechdesign.cli.specified import time_options
 from mechdesign.base._errors import InputError
-from mechdesign.export.files import check_no_input
-from mechdesign.export.files import check_output
+from mechdesign.synthesis._folders import check_no_input
+from mechdesign.synthesis._folders import check_output
 from mechdesign.base._files import write_output
 
 __all__ = ["init"]

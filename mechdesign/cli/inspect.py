@@ -21,8 +21,8 @@ from mechdesign.cli.table_release import ANSWERS
 from mechdesign.cli.table_release import show_release
 from mechdesign.data._maps import read_outline
 from mechdesign.base._errors import InputError
-from mechdesign.export.files import check_output
-from mechdesign.export.folders import require_design
+from mechdesign.synthesis._folders import check_output
+from mechdesign.synthesis._folders import require_design
 from mechdesign.model._channel import Channel
 from mechdesign.model._disclosure import listed
 from mechdesign.model._problem import STANDS_IN
@@ -36,7 +36,7 @@ from mechdesign.report.private import private
 from mechdesign.report.proved import bounded
 from mechdesign.report.proved import left_free
 from mechdesign.model._words import cost_measure
-from mechdesign.synthesis.certified import Design
+from mechdesign.synthesis._result import Design
 
 __all__ = ["inspect"]
 

@@ -23,7 +23,7 @@ from mechdesign.cli.specified import memory_option
 from mechdesign.cli.specified import show_values_option
 from mechdesign.cli.specified import specified
 from mechdesign.base._errors import InputError
-from mechdesign.export.files import check_writable
+from mechdesign.synthesis._folders import check_writable
 from mechdesign.policy.files import EDGES
 from mechdesign.policy.files import FACTS
 from mechdesign.policy.files import PICTURE

@@ -39,10 +39,10 @@ from mechdesign.cli.spending import show_spending
 from mechdesign.cli.spending import wait_option
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import ReportError
-from mechdesign.export.files import ADD_UP
-from mechdesign.export.files import check_no_input_in
-from mechdesign.export.files import check_room
-from mechdesign.export.files import check_writable
+from mechdesign.synthesis._folders import ADD_UP
+from mechdesign.synthesis._folders import check_no_input_in
+from mechdesign.synthesis._folders import check_room
+from mechdesign.synthesis._folders import check_writable
 from mechdesign.solve._contract import Progress
 from mechdesign.spec import examples
 

@@ -24,16 +24,16 @@ from mechdesign.cli.specified import show_values_option
 from mechdesign.data._bounds import allowed_gib
 from mechdesign.data._labels import Names
 from mechdesign.base._errors import InputError
-from mechdesign.export.files import SET
-from mechdesign.export.files import check_no_input
-from mechdesign.export.files import check_output
-from mechdesign.export.folders import require_design
+from mechdesign.synthesis._folders import SET
+from mechdesign.synthesis._folders import check_no_input
+from mechdesign.synthesis._folders import check_output
+from mechdesign.synthesis._folders import require_design
 from mechdesign.model._answers import Answers
 from mechdesign.model._answers import answers
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.base._files import write_output
-from mechdesign.synthesis.certified import Design
+from mechdesign.synthesis._result import Design
 from mechdesign.base._check import as_generator
 
 __all__ = ["sample"]

@@ -23,17 +23,17 @@ from mechdesign.cli.console import say_note
 from mechdesign.cli.console import table
 from mechdesign.cli.pictures import load_pictures
 from mechdesign.cli.private import say_private
-from mechdesign.export.schedule import SCHEDULE
-from mechdesign.export.schedule import check_schedule_target
-from mechdesign.export.schedule import folder_name
-from mechdesign.export.schedule import unused_folders
+from mechdesign.synthesis._folders import SCHEDULE
+from mechdesign.synthesis._folders import check_schedule_target
+from mechdesign.synthesis._folders import folder_name
+from mechdesign.synthesis._folders import unused_folders
 from mechdesign.model._problem import Origin
 
 if TYPE_CHECKING:
     from mechdesign.certify._certificate import Certificate
     from mechdesign.data._budgets import Schedule
     from mechdesign.spec.specification import Specification
-    from mechdesign.synthesis.certified import Design
+    from mechdesign.synthesis._result import Design
 
 __all__ = ["design_schedule"]
 
@@ -61,7 +61,7 @@ def design_schedule(
         load_pictures("mechdesign.saving")
     for note in given.notes:
         say_note(note)
-    from mechdesign.synthesis.bracket import stalled
+    from mechdesign.synthesis._result import stalled
 
     save = _with_page if report else None
     certificates: dict[Fraction, Certificate] = {}

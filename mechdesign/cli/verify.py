@@ -26,10 +26,10 @@ from mechdesign.cli.console import output
 from mechdesign.cli.console import table
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import UnverifiedError
-from mechdesign.export.folders import is_schedule
-from mechdesign.export.folders import read_scheduled
-from mechdesign.export.folders import require_design
-from mechdesign.export.schedule import SCHEDULE
+from mechdesign.synthesis._folders import is_schedule
+from mechdesign.synthesis._folders import read_scheduled
+from mechdesign.synthesis._folders import require_design
+from mechdesign.synthesis._folders import SCHEDULE
 from mechdesign.model._requirements._kinds import finding_extensions
 
 __all__ = ["verify"]
@@ -83,7 +83,7 @@ def _verify(directory: Path, as_json: bool, memory: float) -> None:
         certificate = verified.certificate
         said = {**certificate.to_json(), "unproved": list(verified.unproved)}
         if any(checked.radius for checked in certificate.requirements):
-            from mechdesign.export.sets import stated_of
+            from mechdesign.synthesis._bundle import stated_of
             from mechdesign.report.proved import left_free
 
             said["left_free"] = list(left_free(stated_of(found)[0]))
@@ -208,7 +208,7 @@ def _others(design: Designed, places: Set[int]) -> list[object]:
 
 def _show(found: Bundle, verified: Verified) -> None:
     # Names and units need more than the proof does.
-    from mechdesign.export.sets import stated_of
+    from mechdesign.synthesis._bundle import stated_of
     from mechdesign.model._words import claim_names
     from mechdesign.report.proved import left_free
     from mechdesign.report.proved import proved

@@ -2,7 +2,7 @@
 
 Builders return plain networkx graphs on the numbers of the secrets; `constrain` keeps what is left when only some are
 possible; `sensitivity_hull` is the body that K-norm noise is fitted to; `exposed` tells who is left unprotected, and
-`repair` adds the edges that are missing. `problem` states what `mechdesign.synthesis.design.design` solves: the channel of least cost
+`repair` adds the edges that are missing. `problem` states what `mechdesign.synthesis._design.design` solves: the channel of least cost
 under a graph. After PGLP (Cao et al. 2020) and DPHMM (Xiao et al. 2017).
 """
 

@@ -86,7 +86,7 @@ def problem(
         title: What reports call the problem.
 
     Returns:
-        The problem, to be given to `mechdesign.synthesis.design.design`. Its last requirement is the graph. Its `facts` say `within`,
+        The problem, to be given to `mechdesign.synthesis._design.design`. Its last requirement is the graph. Its `facts` say `within`,
         `isolated` and how many `edges_added` that graph has; the certificate of a design repeats them.
 
     Raises:

@@ -283,7 +283,7 @@ class Problem:
             title: What the mechanism is called.
 
         Returns:
-            The problem, to be given to `mechdesign.synthesis.design.design`.
+            The problem, to be given to `mechdesign.synthesis._design.design`.
 
         Raises:
             InputError: No requirement has anchors, or an argument has the wrong shape.

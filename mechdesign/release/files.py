@@ -23,9 +23,9 @@ from mechdesign.base._atomic import write_file
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._texts import csv_text
 from mechdesign.base._errors import ExportError
-from mechdesign.export.files import SET
-from mechdesign.export.files import check_folder
-from mechdesign.export.files import refusal_of_second
+from mechdesign.synthesis._folders import SET
+from mechdesign.synthesis._folders import check_folder
+from mechdesign.synthesis._folders import refusal_of_second
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.release.adversary import Beliefs
@@ -34,7 +34,7 @@ from mechdesign.release.composition import Composition
 from mechdesign.release.composition import stage_level
 from mechdesign.release.history import History
 from mechdesign.release.outcome import Release
-from mechdesign.synthesis.certified import Design
+from mechdesign.synthesis._result import Design
 from mechdesign.base._version import __version__
 
 __all__ = [

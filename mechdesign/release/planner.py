@@ -47,9 +47,9 @@ from mechdesign.release.stage import Fitted
 from mechdesign.release.stage import Stage
 from mechdesign.model._numbers import Number
 from mechdesign.base._locks import ProcessLock
-from mechdesign.synthesis.design import synthesise
-from mechdesign.synthesis.settings import TOLERANCE
-from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis._design import synthesise
+from mechdesign.synthesis._settings import TOLERANCE
+from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_floats

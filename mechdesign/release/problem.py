@@ -17,8 +17,8 @@ from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.solve._contract import Status
-from mechdesign.synthesis.certified import Design
-from mechdesign.synthesis.summary import SolveSummary
+from mechdesign.synthesis._result import Design
+from mechdesign.synthesis._result import SolveSummary
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 

@@ -12,9 +12,9 @@ import numpy as np
 from mechdesign.certify._exact import exact_text
 from mechdesign.base._values import cached_property
 from mechdesign.base._errors import ReportError
-from mechdesign.export.files import NO_FILES
-from mechdesign.export.files import Files
-from mechdesign.export.files import further_files
+from mechdesign.synthesis._folders import NO_FILES
+from mechdesign.synthesis._folders import Files
+from mechdesign.synthesis._folders import further_files
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain
@@ -37,7 +37,7 @@ from mechdesign.release.files import write_outputs
 from mechdesign.release.history import History
 from mechdesign.release.outcome import Release
 from mechdesign.release.problem import without_prior
-from mechdesign.synthesis.certified import Design
+from mechdesign.synthesis._result import Design
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_path

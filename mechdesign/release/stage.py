@@ -42,8 +42,8 @@ from mechdesign.release.filter import logarithm
 from mechdesign.release.problem import merged
 from mechdesign.release.problem import stated_problem
 from mechdesign.solve._contract import Status
-from mechdesign.synthesis.certified import Design
-from mechdesign.synthesis.summary import SolveSummary
+from mechdesign.synthesis._result import Design
+from mechdesign.synthesis._result import SolveSummary
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_generator

@@ -36,7 +36,7 @@ from mechdesign.release.stage import Stage
 from mechdesign.model._numbers import Number
 from mechdesign.model._numbers import positive
 from mechdesign.base._locks import ProcessLock
-from mechdesign.synthesis.settings import TOLERANCE
+from mechdesign.synthesis._settings import TOLERANCE
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import as_floats
 from mechdesign.base._check import as_generator
@@ -87,7 +87,7 @@ class Trace:
         cost: what "lp" minimises, (n, n), cost of releasing o when s is true; Euclidean distances unless given.
         tolerance: the relative gap asked of "lp"; the certificate says what was reached.
         solving: how "lp" is solved at each step: solver, time_limit, rows, options or threads of
-            `mechdesign.synthesis.design.design`.
+            `mechdesign.synthesis._design.design`.
         rng: a NumPy generator or a seed, for reproducible outputs; without it the bits of the operating system.
         ledger: records ε of each release before it is drawn, and refuses the one that would pass its budget. Stages
             carry it: each of their draws is charged, too. Of what is drawn from `Stage.channel` or `Stage.design` it

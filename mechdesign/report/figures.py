@@ -1,9 +1,9 @@
 """Figures of designs, for papers and notebooks: plain Matplotlib figures, apart from pyplot and the user's settings.
 
-Each function takes a `mechdesign.synthesis.certified.Design`, or anything with its `problem`, `channel` and `certificate`, and returns a
+Each function takes a `mechdesign.synthesis._result.Design`, or anything with its `problem`, `channel` and `certificate`, and returns a
 `matplotlib.figure.Figure`; `save_figure` writes one in the format that the ending of a file name says, the same bytes
 every time. Where secrets have places the figures are maps, else bars. The report of a design shows the same, and its
-maps can be asked (`mechdesign.synthesis.certified.Design.save`).
+maps can be asked (`mechdesign.synthesis._result.Design.save`).
 
 >>> import mechdesign as md
 >>> distance = md.distances.euclidean(square := md.Domain.grid(2, 2, 2.0, 2.0))

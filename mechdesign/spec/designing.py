@@ -23,8 +23,8 @@ if TYPE_CHECKING:
     from mechdesign.model._domain import Domain
     from mechdesign.model._problem import Problem
     from mechdesign.spec.policy import PolicySettings
-    from mechdesign.synthesis.certified import Design
-    from mechdesign.synthesis.settings import SolveSettings
+    from mechdesign.synthesis._result import Design
+    from mechdesign.synthesis._settings import SolveSettings
 
 __all__ = ["check_solver", "design_problem", "solver_keys"]
 
@@ -48,8 +48,8 @@ def design_problem(
     """
     check_solver(settings.solver, "solver" if "solver" in given else "solver.name")
     # Imported late: wrong input is refused without waiting for solvers to load.
-    from mechdesign.synthesis.design import synthesise
-    from mechdesign.synthesis.isolation import check_isolated
+    from mechdesign.synthesis._design import synthesise
+    from mechdesign.synthesis._isolation import check_isolated
 
     with _named_as_specified(solver_keys(given)):
         if graph_requirements(problem.requirements):
@@ -75,7 +75,7 @@ def check_solver(name: str, path: str) -> None:
 
 def _design_policy(problem: Problem, policy: PolicySettings, settings: SolveSettings) -> Design:
     from mechdesign.graphs._problem import problem as policy_problem
-    from mechdesign.synthesis.design import synthesise
+    from mechdesign.synthesis._design import synthesise
 
     asked = _asked(problem, policy)
     other = problem.observables is not problem.secrets

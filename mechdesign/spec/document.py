@@ -16,8 +16,8 @@ from mechdesign.spec.policy import LedgerTable
 from mechdesign.spec.policy import PolicyTable
 from mechdesign.spec.policy import ReleaseTable
 from mechdesign.spec.priors import PriorTable
-from mechdesign.synthesis.settings import TOLERANCE
-from mechdesign.synthesis.settings import Rows
+from mechdesign.synthesis._settings import TOLERANCE
+from mechdesign.synthesis._settings import Rows
 
 __all__ = ["VERSION", "Document", "SolverTable"]
 
@@ -41,7 +41,7 @@ _LISTS = msgspec.Meta(
 
 
 class SolverTable(Table, frozen=True):
-    """How programs are solved: the arguments of `mechdesign.synthesis.design.design`.
+    """How programs are solved: the arguments of `mechdesign.synthesis._design.design`.
 
     Attributes:
         name: "auto", or a solver that `mechdesign info` lists.

@@ -37,8 +37,8 @@ from mechdesign.spec.policy import Policy
 from mechdesign.spec.policy import ReleaseSettings
 from mechdesign.spec.schedule import scheduled
 from mechdesign.spec.tables import named
-from mechdesign.synthesis.certified import Design
-from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis._result import Design
+from mechdesign.synthesis._settings import SolveSettings
 
 __all__ = ["release_trace", "step_problem"]
 

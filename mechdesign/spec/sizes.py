@@ -11,8 +11,8 @@ from mechdesign.solve._blocks.layout import is_sparse
 from mechdesign.solve._blocks.memory import Sparsity
 from mechdesign.solve._blocks.memory import measure
 from mechdesign.spec.document import Document
-from mechdesign.synthesis.sizes import Size
-from mechdesign.synthesis.sizes import most_symmetries
+from mechdesign.synthesis._sizes import Size
+from mechdesign.synthesis._sizes import most_symmetries
 
 __all__ = ["specified_size"]
 

@@ -83,9 +83,9 @@ from mechdesign.spec.tables import at
 from mechdesign.spec.tables import convert
 from mechdesign.spec.visits import priced
 from mechdesign.spec.visits import read_raw_visits
-from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.synthesis.sizes import Size
-from mechdesign.synthesis.sizes import check_size
+from mechdesign.synthesis._settings import SolveSettings
+from mechdesign.synthesis._sizes import Size
+from mechdesign.synthesis._sizes import check_size
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_path
@@ -95,7 +95,7 @@ from mechdesign.base._warnings import silenced
 if TYPE_CHECKING:
     from mechdesign.graphs._overview import Overview
     from mechdesign.release.released import ReleasedTrace
-    from mechdesign.synthesis.certified import Design
+    from mechdesign.synthesis._result import Design
 
 __all__ = ["Specification", "beyond_budgets", "from_tables", "parse", "read_spec", "read_text", "tables_of"]
 
@@ -193,7 +193,7 @@ class Specification:
                 ``time_limit``, ``rows``, ``threads``, ``options``, ``progress``.
 
         Returns:
-            The design, as `mechdesign.synthesis.design.design` returns it.
+            The design, as `mechdesign.synthesis._design.design` returns it.
 
         Raises:
             SpecificationError: A key is wrong, or the specification has several ε: see `designs`.
@@ -202,7 +202,7 @@ class Specification:
             SolverError: The solver failed.
 
         Warns:
-            RevealedWarning: See `mechdesign.synthesis.design.design`.
+            RevealedWarning: See `mechdesign.synthesis._design.design`.
         """
         settings = _changed(self.settings, changed)
         check_solver(settings.solver, "solver" if "solver" in changed else "solver.name")
@@ -266,9 +266,9 @@ class Specification:
         Raises:
             ExportError: The files may not, or cannot, be written; before the first design is made, where possible.
         """
-        from mechdesign.export.schedule import check_schedule_target
-        from mechdesign.export.schedule import save_designs
-        from mechdesign.synthesis.certified import Design
+        from mechdesign.synthesis._folders import check_schedule_target
+        from mechdesign.synthesis._folders import save_designs
+        from mechdesign.synthesis._result import Design
 
         schedule, asked = self._scheduled(), Origin(self.kept_text, name=self.name)
         check_schedule_target(directory, schedule, force, overwrite, asked)
@@ -639,7 +639,7 @@ def _within(progress: ProgressCallback | None, name: str) -> ProgressCallback | 
 
 def _say_revealed(made: Design, said: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Warn with `RevealedWarning` of what a design reveals, unless it was `said`; return what there is to say."""
-    from mechdesign.synthesis.isolation import warn_revealed
+    from mechdesign.synthesis._isolation import warn_revealed
 
     found = disclosed(made.problem, made.certificate.revealed or ())
     if found != said:

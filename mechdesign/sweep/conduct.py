@@ -13,7 +13,7 @@ from mechdesign.certify import _bundle as bundle
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MechdesignError
-from mechdesign.export.files import check_writable
+from mechdesign.synthesis._folders import check_writable
 from mechdesign.records.row import Row
 from mechdesign.records.row import State
 from mechdesign.records.store import Store

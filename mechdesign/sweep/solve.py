@@ -17,7 +17,7 @@ from mechdesign.base._errors import RecordsError
 from mechdesign.base._errors import RevealedWarning
 from mechdesign.base._errors import SolverInterruptedError
 from mechdesign.base._errors import TimeLimitError
-from mechdesign.export.sets import encode
+from mechdesign.synthesis._bundle import encode
 from mechdesign.records.row import Row
 from mechdesign.records.row import State
 from mechdesign.records.row import Value
@@ -33,7 +33,7 @@ from mechdesign.sweep.rows import versions_for
 from mechdesign.base._warnings import silenced
 
 if TYPE_CHECKING:
-    from mechdesign.synthesis.certified import Design
+    from mechdesign.synthesis._result import Design
 
 __all__ = ["Outcome", "failed", "interrupted", "solve"]
 

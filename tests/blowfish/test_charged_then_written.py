@@ -21,7 +21,7 @@ from mechdesign.cli import main
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import ReportError
-from mechdesign.export.files import check_room
+from mechdesign.synthesis._folders import check_room
 from mechdesign.spec.blowfish.specification import parse
 
 KINDS = {

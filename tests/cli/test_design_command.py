@@ -152,7 +152,7 @@ def _never(*_, **__):
     ],
 )
 def test_wrong_input_never_reaches_a_solver(spec, monkeypatch, change, arguments, words):
-    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", _never)
+    monkeypatch.setattr("mechdesign.synthesis._design.synthesise", _never)
     spec.write_text(SPECIFICATION.replace(*change), encoding="utf-8")
     before = sorted(os.listdir())
     result = run("design", spec, *arguments)
@@ -163,7 +163,7 @@ def test_wrong_input_never_reaches_a_solver(spec, monkeypatch, change, arguments
 
 
 def test_a_specification_that_is_not_there(monkeypatch):
-    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", _never)
+    monkeypatch.setattr("mechdesign.synthesis._design.synthesise", _never)
     result = run("design", "none.toml")
     assert result.exit_code == 2
     assert "none.toml: cannot be opened" in result.stderr
@@ -205,7 +205,7 @@ def test_each_specification_has_a_folder_of_its_own(spec):
 
 
 def test_a_solver_that_is_not_installed(spec, monkeypatch):
-    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", _never)
+    monkeypatch.setattr("mechdesign.synthesis._design.synthesise", _never)
     monkeypatch.setattr("importlib.util.find_spec", lambda name: None)
     result = run("design", spec, "--solver", "cvxpy")
     assert result.exit_code == 2
@@ -233,7 +233,7 @@ def test_solver_trouble(spec, monkeypatch):
     def fail(*_, **__):
         raise errors.SolverError("highs-ipx said: no")
 
-    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", fail)
+    monkeypatch.setattr("mechdesign.synthesis._design.synthesise", fail)
     result = run("design", spec)
     assert (result.exit_code, result.stderr) == (3, "error: highs-ipx said: no\n")
     assert os.listdir() == ["s.toml"]
@@ -243,7 +243,7 @@ def test_ctrl_c_before_anything_is_certified(spec, monkeypatch):
     def stop(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", stop)
+    monkeypatch.setattr("mechdesign.synthesis._design.synthesise", stop)
     result = run("design", spec)
     assert (result.exit_code, result.stderr) == (130, "error: stopped\n")
     assert os.listdir() == ["s.toml"]
@@ -272,8 +272,8 @@ def test_a_disk_that_fills_up(spec, monkeypatch):
 
 def test_a_stopped_design_does_not_replace_a_finished_one(made, monkeypatch):
     from mechdesign.solve._contract import Status
-    from mechdesign.synthesis import search
-    from mechdesign.synthesis import design as module
+    from mechdesign.synthesis import _design as search
+    from mechdesign.synthesis import _design as module
 
     search = search.search
 
@@ -294,7 +294,7 @@ def test_a_stopped_design_does_not_replace_a_finished_one(made, monkeypatch):
 
 
 def test_rays_that_stall_are_said_first_and_exit_with_3(spec, monkeypatch):
-    monkeypatch.setattr("mechdesign.synthesis.rays.generation._ROUNDS", 1)
+    monkeypatch.setattr("mechdesign.synthesis._rays.generation._ROUNDS", 1)
     Path("stalling.toml").write_text(SPECIFICATION.replace('"metric"', '"threshold"\nradius = 100'))
     stalling = run("design", "stalling.toml", "--rows", "rays", "--tolerance", "1e-3", "-o", "wide")
     assert stalling.exit_code == 3
@@ -305,7 +305,7 @@ def test_rays_that_stall_are_said_first_and_exit_with_3(spec, monkeypatch):
 
 
 def test_an_estimate_measures_this_machine(monkeypatch, spec):
-    from mechdesign.synthesis import speed
+    from mechdesign.synthesis import _sizes as speed
 
     monkeypatch.setattr(speed, "_SECONDS", 0.005)
     result = run("design", "--example", "city-300", "--estimate")

@@ -23,7 +23,7 @@ from mechdesign.model._markov import MarkovChain
 from mechdesign.release.trace import Trace
 from mechdesign.base import _atomic as atomic
 from mechdesign.release import files
-from mechdesign.synthesis import design
+from mechdesign.synthesis import _design as design
 from mechdesign.release import planner
 from mechdesign.release.composition import compose
 from mechdesign.release.stage import Stage

@@ -18,7 +18,7 @@ from mechdesign.base._errors import SolverInterruptedError
 from mechdesign.leakage.recursion import temporal
 from mechdesign.solve._contract import Progress
 from mechdesign.solve._contract import Status
-from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis._settings import SolveSettings
 
 SPECIFICATION = """
 title = "Three releases"
@@ -113,7 +113,7 @@ def test_an_older_schedule_is_replaced_and_other_files_are_not():
 
 def test_an_interrupted_run_leaves_no_schedule(monkeypatch):
     assert run("design", "s.toml", "-o", "out", "--no-report").exit_code == 0
-    from mechdesign.synthesis.design import synthesise
+    from mechdesign.synthesis._design import synthesise
 
     calls = []
 
@@ -123,14 +123,14 @@ def test_an_interrupted_run_leaves_no_schedule(monkeypatch):
             raise SolverInterruptedError("stopped")
         return synthesise(*arguments, **options)
 
-    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", interrupted)
+    monkeypatch.setattr("mechdesign.synthesis._design.synthesise", interrupted)
     assert run("design", "s.toml", "-o", "out", "--no-report").exit_code == 130
     assert not Path("out/schedule.csv").exists()
     assert run("verify", "out/epsilon-0.5").exit_code == 0
 
 
 def test_ctrl_c_ends_the_schedule_not_one_design_of_it(monkeypatch):
-    from mechdesign.synthesis.design import synthesise
+    from mechdesign.synthesis._design import synthesise
 
     calls = []
 
@@ -139,7 +139,7 @@ def test_ctrl_c_ends_the_schedule_not_one_design_of_it(monkeypatch):
         calls.append(made)
         return made.noted(status=Status.INTERRUPTED) if len(calls) == 2 else made
 
-    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", best_so_far)
+    monkeypatch.setattr("mechdesign.synthesis._design.synthesise", best_so_far)
     result = run("design", "s.toml", "-o", "out", "--no-report")
     assert (result.exit_code, result.stdout) == (130, "")
     assert "stopped in design 2 of 3; those before it stand" in result.stderr
@@ -153,9 +153,9 @@ def test_settings_are_the_same_for_all(monkeypatch):
         seen.append(dataclasses.replace(arguments[1], progress=None))
         return synthesise(*arguments, **options)
 
-    from mechdesign.synthesis.design import synthesise
+    from mechdesign.synthesis._design import synthesise
 
-    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", record)
+    monkeypatch.setattr("mechdesign.synthesis._design.synthesise", record)
     arguments = ["--no-report", "--solver", "highs", "--tolerance", "1e-7", "--time-limit", "9", "--threads", "1"]
     assert run("design", "s.toml", "-o", "out", *arguments).exit_code == 0
     assert seen == [SolveSettings("highs", 1e-7, 9.0, "auto", 1)] * 3

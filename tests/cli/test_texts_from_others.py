@@ -22,14 +22,14 @@ from mechdesign.data._states import read_states
 from mechdesign.data._text import read_columns
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError
-from mechdesign.export import sets
-from mechdesign.formats import FORMATS
+from mechdesign.synthesis import _bundle as sets
+from mechdesign.synthesis.formats._registry import FORMATS
 from mechdesign.model._problem import Origin
 from mechdesign.records.table import read_table
 from mechdesign.records.table import write_table
 from mechdesign.report.explorer import _block
 from mechdesign.spec.blowfish.specification import parse
-from mechdesign.synthesis import design as designing
+from mechdesign.synthesis import _design as designing
 
 BAD = "\x1b[2J\r\x08\x07\x9b31m\u202e\u2066\nhome verifies.\n\u2028"
 SCRIPT = "</script><script>alert(1)</script>\u2028"

@@ -17,7 +17,7 @@ from mechdesign.certify import second_verifier
 from mechdesign.cli import main
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
-from mechdesign.export.without_prior import without_prior
+from mechdesign.synthesis._without_prior import without_prior
 from mechdesign.model._problem import STANDS_IN
 from mechdesign.model._problem import Origin
 from mechdesign.report.private import private

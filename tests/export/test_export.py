@@ -19,12 +19,12 @@ from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MissingDependencyError
 from mechdesign.base._errors import UnknownNameError
-from mechdesign.export import table
-from mechdesign.export.files import check_target
-from mechdesign.formats import FORMATS
-from mechdesign.formats.format import Exported
-from mechdesign.formats import format_of
-from mechdesign.formats.mps import mps
+from mechdesign.synthesis import _bundle as table
+from mechdesign.synthesis._folders import check_target
+from mechdesign.synthesis.formats._registry import FORMATS
+from mechdesign.synthesis.formats._format import Exported
+from mechdesign.synthesis.formats._registry import format_of
+from mechdesign.synthesis.formats._plain import mps
 from mechdesign.model._channel import EXPONENT
 
 

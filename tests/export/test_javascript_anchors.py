@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.formats import FORMATS
-from mechdesign.formats.format import Exported
+from mechdesign.synthesis.formats._registry import FORMATS
+from mechdesign.synthesis.formats._format import Exported
 from mechdesign.model._requirements._requirement import Requirement
 
 pytest.importorskip("py_mini_racer", reason="mini-racer, of the extra test, is not installed")

@@ -11,11 +11,11 @@ from mechdesign.cli import main
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MissingDependencyError
 from mechdesign.base._errors import UnknownNameError
-from mechdesign.formats import FORMATS
-from mechdesign.formats.format import Exported
-from mechdesign.formats.format import Format
-from mechdesign.formats import format_of
-from mechdesign.formats import register
+from mechdesign.synthesis.formats._registry import FORMATS
+from mechdesign.synthesis.formats._format import Exported
+from mechdesign.synthesis.formats._format import Format
+from mechdesign.synthesis.formats._registry import format_of
+from mechdesign.synthesis.formats._registry import register
 
 # --8<-- [start:format]
 

@@ -111,7 +111,7 @@ def test_designs_across_180_degrees_show_degrees_within_180(tmp_path) -> None:
 
 
 def test_cells_of_geojson_are_cut_at_180_degrees() -> None:
-    from mechdesign.formats.geojson import _features
+    from mechdesign.synthesis.formats._geojson import _features
 
     domain = Domain.geographic_grid(**FIJI, east=182.0)
     shapes = [each["geometry"] for each in _features(domain, domain.labels, "secrets", prior=np.ones(8))]

@@ -148,12 +148,12 @@ def test_schedules():
 
 
 def test_an_unfinished_design_of_a_schedule_is_not_given(monkeypatch):
-    from mechdesign.synthesis.design import synthesise
+    from mechdesign.synthesis._design import synthesise
 
     def stopped(*arguments):
         return synthesise(*arguments).noted(status=Status.INTERRUPTED)
 
-    monkeypatch.setattr("mechdesign.synthesis.design.synthesise", stopped)
+    monkeypatch.setattr("mechdesign.synthesis._design.synthesise", stopped)
     with pytest.raises(SolverInterruptedError, match="stopped in design 1 of 2"):
         next(read(SCHEDULE).designs())
 

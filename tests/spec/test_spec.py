@@ -21,9 +21,9 @@ from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior
 from mechdesign.spec import examples
-from mechdesign.synthesis.design import design
-from mechdesign.synthesis.settings import Rows
-from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis._design import design
+from mechdesign.synthesis._settings import Rows
+from mechdesign.synthesis._settings import SolveSettings
 
 
 def test_grids():

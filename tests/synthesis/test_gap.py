@@ -7,8 +7,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.solve._contract import Options
-from mechdesign.synthesis.exponents import LARGEST_ROW_EXPONENT
-from mechdesign.synthesis.exponents import VACUOUS
+from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT
+from mechdesign.synthesis._normal import VACUOUS
 
 
 def problem(k, floor=False):

@@ -27,8 +27,8 @@ from mechdesign.model._disclosure import bounds_pairs
 from mechdesign.model._disclosure import loose
 from mechdesign.model._disclosure import untied
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
-from mechdesign.synthesis.design import synthesise
-from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis._design import synthesise
+from mechdesign.synthesis._settings import SolveSettings
 
 # Two clusters and a place far from both.
 PLACES = md.Domain.from_points([[0, 0], [1, 0], [0, 1], [9, 0], [9.5, 0], [30, 0]], labels=list("abcdef"), unit="km")

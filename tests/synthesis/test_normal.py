@@ -3,7 +3,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.synthesis.normal import normalise
+from mechdesign.synthesis._normal import normalise
 
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
 

@@ -16,15 +16,15 @@ from mechdesign.certify._certificate import certify
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError
-from mechdesign.formats.mps import mps
+from mechdesign.synthesis.formats._plain import mps
 from mechdesign.graphs._builders import blocks
 from mechdesign.graphs._builders import from_edges
 from mechdesign.model._problem import largest_distortion
 from mechdesign.solve._contract import Status
-from mechdesign.synthesis import design as road
-from mechdesign.synthesis import restriction
-from mechdesign.synthesis.parts import split
-from mechdesign.synthesis.parts import undominated
+from mechdesign.synthesis import _design as road
+from mechdesign.synthesis import _parts as restriction
+from mechdesign.synthesis._parts import split
+from mechdesign.synthesis._parts import undominated
 
 INF = math.inf
 EXACT = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}

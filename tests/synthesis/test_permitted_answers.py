@@ -28,10 +28,10 @@ from mechdesign.solve._contract import Options
 from mechdesign.solve._contract import Solution
 from mechdesign.solve._contract import Status
 from mechdesign.solve._contract import measure
-from mechdesign.synthesis.interior import interior
-from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.parts import has_floors
-from mechdesign.synthesis.parts import split
+from mechdesign.synthesis._slater_point import interior
+from mechdesign.synthesis._normal import normalise
+from mechdesign.synthesis._parts import has_floors
+from mechdesign.synthesis._parts import split
 
 INF = math.inf
 PAIRS = np.repeat([0, 1], 2)

@@ -15,12 +15,12 @@ from mechdesign.solve._contract import Options
 from mechdesign.solve._registry import Solver
 from mechdesign.solve._contract import Status
 from mechdesign.solve import _registry as registry
-from mechdesign.synthesis.multipliers import carried
-from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.polish import polished
-from mechdesign.synthesis.row_program import RowReduction
-from mechdesign.synthesis.row_program import all_triples
-from mechdesign.synthesis.spanner import bounded_pairs
+from mechdesign.synthesis._recovery import carried
+from mechdesign.synthesis._normal import normalise
+from mechdesign.synthesis._recovery import polished
+from mechdesign.synthesis._rows import RowReduction
+from mechdesign.synthesis._rows import all_triples
+from mechdesign.synthesis._pairs import bounded_pairs
 
 
 def problem(epsilon, objective="expected", floor=None):

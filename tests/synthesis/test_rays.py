@@ -14,10 +14,10 @@ from mechdesign.certify import second_verifier
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MetricWarning
 from mechdesign.base._errors import TooLargeError
-from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.synthesis.sizes import Size
-from mechdesign.synthesis.sizes import check_size
-from mechdesign.synthesis.sizes import estimate
+from mechdesign.synthesis._settings import SolveSettings
+from mechdesign.synthesis._sizes import Size
+from mechdesign.synthesis._sizes import check_size
+from mechdesign.synthesis._sizes import estimate
 
 MARGIN = 1e-6
 

@@ -8,15 +8,15 @@ from scipy.optimize import linprog
 
 import mechdesign as md
 from mechdesign.base._errors import SolverError
-from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.rays.generation import _batches
-from mechdesign.synthesis.rays.generators import closed
-from mechdesign.synthesis.rays.generators import falling
-from mechdesign.synthesis.rays.master import least_mixture
-from mechdesign.synthesis.rays.metric import laid_out
-from mechdesign.synthesis.rays.transport import Choices
-from mechdesign.synthesis.rays.transport import transport
-from mechdesign.synthesis.rounding import _nearly_private
+from mechdesign.synthesis._normal import normalise
+from mechdesign.synthesis._rays.generation import _batches
+from mechdesign.synthesis._rays.generators import closed
+from mechdesign.synthesis._rays.generators import falling
+from mechdesign.synthesis._rays.master import least_mixture
+from mechdesign.synthesis._rays.metric import laid_out
+from mechdesign.synthesis._rays.transport import Choices
+from mechdesign.synthesis._rays.transport import transport
+from mechdesign.synthesis._rounding import _nearly_private
 
 
 def metrics() -> dict[str, np.ndarray]:

@@ -13,14 +13,14 @@ import mechdesign as md
 from mechdesign.base._errors import BracketWarning
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._contract import Status
-from mechdesign.synthesis.bracket import stalled
-from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.rays import generation
-from mechdesign.synthesis.rays import transport
-from mechdesign.synthesis.rays.generators import falling
-from mechdesign.synthesis.rays.master import least_mixture
-from mechdesign.synthesis.rays.metric import laid_out
-from mechdesign.synthesis.settings import SolveSettings
+from mechdesign.synthesis._result import stalled
+from mechdesign.synthesis._normal import normalise
+from mechdesign.synthesis._rays import generation
+from mechdesign.synthesis._rays import transport
+from mechdesign.synthesis._rays.generators import falling
+from mechdesign.synthesis._rays.master import least_mixture
+from mechdesign.synthesis._rays.metric import laid_out
+from mechdesign.synthesis._settings import SolveSettings
 
 
 def scattered(seed: int, count: int) -> tuple[np.ndarray, np.ndarray]:

@@ -10,9 +10,9 @@ from mechdesign.certify._claims import Floor
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._costs import distortion
 from mechdesign.certify._privacy import check
-from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.rounding import _apportion
-from mechdesign.synthesis.rounding import round_channel
+from mechdesign.synthesis._normal import normalise
+from mechdesign.synthesis._rounding import _apportion
+from mechdesign.synthesis._rounding import round_channel
 
 ONE = 1 << 62
 

@@ -13,22 +13,22 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.synthesis import rounding
-from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.rounding import _apportion
-from mechdesign.synthesis.rounding import _Chosen
-from mechdesign.synthesis.rounding import _clean
-from mechdesign.synthesis.rounding import _common
-from mechdesign.synthesis.rounding import _least_weights
-from mechdesign.synthesis.rounding import _met
-from mechdesign.synthesis.rounding import _mix
-from mechdesign.synthesis.rounding import _permitted
-from mechdesign.synthesis.rounding import _raise
-from mechdesign.synthesis.rounding import _shortage
-from mechdesign.synthesis.rounding import channel_cost
-from mechdesign.synthesis.rounding import cheapest_constant
-from mechdesign.synthesis.rounding import round_channel
-from mechdesign.synthesis.rounding import tight
+from mechdesign.synthesis import _rounding as rounding
+from mechdesign.synthesis._normal import normalise
+from mechdesign.synthesis._rounding import _apportion
+from mechdesign.synthesis._rounding import _Chosen
+from mechdesign.synthesis._rounding import _clean
+from mechdesign.synthesis._rounding import _common
+from mechdesign.synthesis._rounding import _least_weights
+from mechdesign.synthesis._rounding import _met
+from mechdesign.synthesis._rounding import _mix
+from mechdesign.synthesis._rounding import _permitted
+from mechdesign.synthesis._rounding import _raise
+from mechdesign.synthesis._rounding import _shortage
+from mechdesign.synthesis._rounding import channel_cost
+from mechdesign.synthesis._rounding import cheapest_constant
+from mechdesign.synthesis._rounding import round_channel
+from mechdesign.synthesis._rounding import tight
 
 ONE = 2**62
 UNIT = 2.0**-62

@@ -11,14 +11,14 @@ import mechdesign as md
 from mechdesign.solve._contract import Status
 from mechdesign.solve import _apart as apart
 from mechdesign.solve._blocks.parallel import LateError
-from mechdesign.synthesis import plan as plans
-from mechdesign.synthesis import row_generation
-from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.row_program import all_triples
-from mechdesign.synthesis.row_program import permitted_triples
-from mechdesign.synthesis.spanner import bounded_pairs
-from mechdesign.synthesis.spanner import dilation
-from mechdesign.synthesis.spanner import irreducible
+from mechdesign.synthesis import _plan as plans
+from mechdesign.synthesis import _rows as row_generation
+from mechdesign.synthesis._normal import normalise
+from mechdesign.synthesis._rows import all_triples
+from mechdesign.synthesis._rows import permitted_triples
+from mechdesign.synthesis._pairs import bounded_pairs
+from mechdesign.synthesis._pairs import dilation
+from mechdesign.synthesis._pairs import irreducible
 
 
 def scattered(n: int, floor: float = 0.0) -> md.Problem:
@@ -93,7 +93,7 @@ def test_the_clock_is_looked_at_while_pairs_are_looked_through() -> None:
 def test_rows_are_listed_alike_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
     form = normalise(scattered(12))
     pairs = bounded_pairs(form, "reduced")
-    monkeypatch.setattr("mechdesign.synthesis.row_program._AT_A_TIME", 300)
+    monkeypatch.setattr("mechdesign.synthesis._rows._AT_A_TIME", 300)
     some, every = permitted_triples(pairs, form), all_triples(pairs, form.observables)
     for name in ("sources", "targets", "observables"):
         assert np.array_equal(getattr(some, name), getattr(every, name))

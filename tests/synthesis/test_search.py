@@ -7,10 +7,10 @@ import pytest
 import mechdesign as md
 from mechdesign.model._problem import largest_distortion
 from mechdesign.solve._contract import Status
-from mechdesign.synthesis import plan
-from mechdesign.synthesis import block_program
-from mechdesign.synthesis import row_generation
-from mechdesign.synthesis import search
+from mechdesign.synthesis import _plan as plan
+from mechdesign.synthesis import _blocks as block_program
+from mechdesign.synthesis import _rows as row_generation
+from mechdesign.synthesis import _design as search
 
 
 def problem(k):

@@ -7,9 +7,9 @@ import mechdesign as md
 from mechdesign.base._errors import InputError
 from mechdesign.solve._contract import Progress
 from mechdesign.solve._contract import Status
-from mechdesign.synthesis.design import synthesise
-from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.synthesis.summary import SolveSummary
+from mechdesign.synthesis._design import synthesise
+from mechdesign.synthesis._settings import SolveSettings
+from mechdesign.synthesis._result import SolveSummary
 
 HAMMING = 1 - np.eye(3)
 PROBLEM = md.Problem(np.full(3, 1 / 3), HAMMING, [md.MetricPrivacy(1, HAMMING)])

@@ -16,18 +16,18 @@ from mechdesign.base._errors import TooLargeError
 from mechdesign.solve._blocks import memory
 from mechdesign.spec.specification import Specification
 from mechdesign.spec.specification import parse
-from mechdesign.synthesis.block_program import solve_blocks
-from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.parts import split
-from mechdesign.synthesis.plan import plan
-from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.synthesis.sizes import Size
-from mechdesign.synthesis.sizes import check_size
-from mechdesign.synthesis.sizes import estimate
-from mechdesign.synthesis.sizes import largest
-from mechdesign.synthesis.sizes import most_symmetries
-from mechdesign.synthesis.sizes import remedies
-from mechdesign.synthesis.sizes import size_of
+from mechdesign.synthesis._blocks import solve_blocks
+from mechdesign.synthesis._normal import normalise
+from mechdesign.synthesis._parts import split
+from mechdesign.synthesis._plan import plan
+from mechdesign.synthesis._settings import SolveSettings
+from mechdesign.synthesis._sizes import Size
+from mechdesign.synthesis._sizes import check_size
+from mechdesign.synthesis._sizes import estimate
+from mechdesign.synthesis._sizes import largest
+from mechdesign.synthesis._sizes import most_symmetries
+from mechdesign.synthesis._sizes import remedies
+from mechdesign.synthesis._sizes import size_of
 
 SPECIFICATION = """
 domain.grid = {{ columns = {side}, rows = {side}, width = 10, height = 10 }}

@@ -10,20 +10,20 @@ import pytest
 
 import mechdesign as md
 from mechdesign.solve._blocks.memory import Sparsity
-from mechdesign.synthesis import rounding
-from mechdesign.synthesis.block_program import BlockReduction
-from mechdesign.synthesis.normal import normalise
-from mechdesign.synthesis.parts import split
-from mechdesign.synthesis.rounding import _apportion
-from mechdesign.synthesis.rounding import _raise
-from mechdesign.synthesis.rounding import _raise_step_by_step
-from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.synthesis.sizes import Size
-from mechdesign.synthesis.sizes import estimate
-from mechdesign.synthesis.sizes import size_of
-from mechdesign.synthesis.spanner import dilation
-from mechdesign.synthesis.spanner import few_pairs
-from mechdesign.synthesis.spanner import irreducible
+from mechdesign.synthesis import _rounding as rounding
+from mechdesign.synthesis._blocks import BlockReduction
+from mechdesign.synthesis._normal import normalise
+from mechdesign.synthesis._parts import split
+from mechdesign.synthesis._rounding import _apportion
+from mechdesign.synthesis._rounding import _raise
+from mechdesign.synthesis._rounding import _raise_step_by_step
+from mechdesign.synthesis._settings import SolveSettings
+from mechdesign.synthesis._sizes import Size
+from mechdesign.synthesis._sizes import estimate
+from mechdesign.synthesis._sizes import size_of
+from mechdesign.synthesis._pairs import dilation
+from mechdesign.synthesis._pairs import few_pairs
+from mechdesign.synthesis._pairs import irreducible
 
 SIDE = 7
 STREETS = nx.convert_node_labels_to_integers(nx.grid_2d_graph(SIDE, SIDE))

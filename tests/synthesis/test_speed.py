@@ -11,14 +11,14 @@ from pathlib import Path
 
 import pytest
 
-from mechdesign.synthesis import speed
-from mechdesign.synthesis.settings import SolveSettings
-from mechdesign.synthesis.sizes import Size
-from mechdesign.synthesis.sizes import estimate
-from mechdesign.synthesis.sizes import largest
-from mechdesign.synthesis.speed import Speed
-from mechdesign.synthesis.speed import measure_speed
-from mechdesign.synthesis.speed import slowness
+from mechdesign.synthesis import _sizes as speed
+from mechdesign.synthesis._settings import SolveSettings
+from mechdesign.synthesis._sizes import Size
+from mechdesign.synthesis._sizes import estimate
+from mechdesign.synthesis._sizes import largest
+from mechdesign.synthesis._sizes import Speed
+from mechdesign.synthesis._sizes import measure_speed
+from mechdesign.synthesis._sizes import slowness
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

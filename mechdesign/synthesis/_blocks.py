@@ -1,0 +1,159 @@
+"""The reduction of a normal form to a block program, and its solution: all pairs at once, neither reduced nor lazy."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from mechdesign.solve import _solve as solvers
+from mechdesign.base._errors import InputError
+from mechdesign.solve._block_angular import BlockProgram
+from mechdesign.solve._block_angular import FloorBlock
+from mechdesign.solve._block_angular import WorstBlock
+from mechdesign.solve._contract import Status
+from mechdesign.solve._blocks.solution import BlockSolution
+from mechdesign.solve._blocks.symmetry import Symmetry
+from mechdesign.solve._blocks.automorphisms import find_symmetry
+from mechdesign.solve._blocks.automorphisms import generated
+from mechdesign.solve._blocks.automorphisms import invariant
+from mechdesign.solve._blocks.automorphisms import symmetry_of
+from mechdesign.synthesis._normal import VACUOUS
+from mechdesign.synthesis._normal import NormalForm
+from mechdesign.synthesis._plan import Plan
+from mechdesign.synthesis._normal import Candidate
+from mechdesign.synthesis._normal import FormMultipliers
+from mechdesign.synthesis._settings import SolveSettings
+from mechdesign.synthesis._pairs import few_pairs
+from mechdesign.synthesis._result import SolveSummary
+from mechdesign.base._version import __version__
+
+__all__ = ["BlockInverse", "BlockReduction", "asked_symmetry", "solve_blocks"]
+
+# Where ε·d is extreme, multipliers may be too large to be folded by symmetry: up to so many ratio rows we try without.
+_SMALL = 1_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class BlockInverse:
+    """The way back from a block program with bounds on `pairs` of groups."""
+
+    form: NormalForm
+    pairs: int
+
+    def __call__(self, solution: BlockSolution) -> Candidate:
+        """Turn a solution into a candidate."""
+        found, ratios = solution.multipliers, solution.multipliers.ratios
+        multipliers = FormMultipliers(
+            ratios.sources, ratios.targets, ratios.columns, ratios.values, tuple(found.floors), found.weights
+        )
+        form = self.form
+        summary = SolveSummary(
+            solution.status,
+            solution.message,
+            solver_version=__version__,
+            rows_policy="all" if self.pairs == np.isfinite(form.exponents).sum() else "reduced",
+            program_rows=self.pairs * form.observables,
+            program_columns=form.groups * form.observables,
+            blocks=solution.blocks,
+            iterations=solution.iterations,
+            memory_estimate=solution.memory,
+            primal_residual=solution.history[-1].primal_residual if solution.history else 1.0,
+            proving_seconds=round(solution.proving, 3),
+        )
+        # Nothing cheaper than a constant is known before the first iterate.
+        begun = bool(solution.history) or solution.status is Status.OPTIMAL
+        return Candidate(solution.x if begun else None, multipliers, summary)
+
+
+@dataclass(frozen=True)
+class BlockReduction:
+    """From a normal form to a block program, equations (11) or (12) with (21)–(24) of Privacy Games (Shokri 2015)."""
+
+    def apply(self, form: NormalForm) -> tuple[BlockProgram, BlockInverse]:
+        """Return the program and its inverse.
+
+        Bounds that only say that zero goes with zero are left out, and all that others imply where few remain.
+        """
+        problem = form.problem
+        exponents = np.where(form.exponents <= VACUOUS, form.exponents, np.inf)
+        kept = None if form.floors else few_pairs(exponents)
+        if kept is not None:
+            exponents = np.where(kept, exponents, np.inf)
+        floors = tuple(FloorBlock(floor.minimum, floor.error) for floor in form.floors)
+        if problem.objective == "worst":
+            nothing = np.zeros((form.groups, form.observables))
+            program = BlockProgram(nothing, exponents, floors, WorstBlock(problem.cost, form.group))
+        else:
+            program = BlockProgram(form.gather(problem.prior[:, None] * problem.cost), exponents, floors)
+        pairs = np.isfinite(form.exponents if kept is None else exponents).sum()
+        return program, BlockInverse(form, int(pairs))
+
+
+def solve_blocks(form: NormalForm, plan: Plan, settings: SolveSettings, start: object = None) -> Candidate:
+    """Solve a normal form by a solver of block programs, within the time limit, to half the gap asked for.
+
+    ``settings.options["symmetry"]`` is true (the default: symmetries are looked for), false, or the symmetries
+    themselves: permutations γ of the secrets (k, n), secret s going to γ[s], of which all products are taken; the other
+    options are the solver's. The status STALLED says that the iteration stalled above 1e-6; what it found is valid all
+    the same. No solver of block programs has a use for `start`.
+
+    Raises:
+        SolverError: Memory does not suffice; the message has the estimate.
+        InputError: An option is not known, or a given permutation does not leave the problem as it is.
+    """
+    clock = time.perf_counter()
+    program, inverse = BlockReduction().apply(form)
+    options = settings.options_for_blocks()
+    extra = dict(options.extra)
+    symmetry = asked_symmetry(form, program, extra.pop("symmetry", True))
+    options = replace(options, extra=extra)
+    solve = solvers.block_back_end(plan.solver)
+    left = options.after(time.perf_counter() - clock)
+    solution = solve(program, left, gap=options.relative_gap, symmetry=symmetry)
+    small = form.groups**2 * form.observables <= _SMALL
+    if solution.status is Status.STALLED and symmetry is not None and symmetry.order > 1 and small:
+        left = options.after(time.perf_counter() - clock)
+        plain = solve(program, left, gap=options.relative_gap)
+        if plain.upper - plain.lower < solution.upper - solution.lower:
+            solution, symmetry = plain, None
+    return inverse(solution).noted(solver=plan.solver, symmetries=1 if symmetry is None else symmetry.order)
+
+
+def asked_symmetry(form: NormalForm, program: BlockProgram, asked: Any) -> Symmetry | None:
+    """Return the symmetries to use: those found, none, or those given, checked."""
+    if isinstance(asked, bool | np.bool_):
+        return find_symmetry(program) if asked else None
+    path, n = "options.symmetry", form.group.size
+    try:
+        given = np.asarray(asked)
+    except ValueError:
+        # Rows of different lengths.
+        given = np.zeros(0)
+    if given.ndim != 2 or given.shape[1] != n or not np.issubdtype(given.dtype, np.integer):
+        raise InputError(
+            path,
+            "is no list of permutations",
+            value=asked,
+            bound=f"true, false, or permutations of {n} secrets, (k, {n})",
+        )
+    groups = []
+    for index, permutation in enumerate(given.astype(np.int64)):
+        if not np.array_equal(np.sort(permutation), np.arange(n)):
+            raise InputError(f"{path}[{index}]", "is no permutation of the secrets", value=permutation.tolist())
+        image = np.zeros(form.groups, dtype=np.int64)
+        image[form.group] = form.group[permutation]
+        together = np.array_equal(image[form.group], form.group[permutation])
+        if not together or not invariant(program, image):
+            raise InputError(
+                f"{path}[{index}]",
+                "changes the problem: prior, costs or requirements are not the same after it",
+                remedy="leave it out, or give symmetry = true to have the symmetries found",
+            )
+        groups.append(image)
+    elements = generated(np.array(groups, dtype=np.int64).reshape(-1, form.groups))
+    if elements is None:
+        raise InputError(path, "generates too large a group", bound="permutations with at most 64 products")
+    return symmetry_of(program, elements)

@@ -1,0 +1,221 @@
+"""Solve parts with answers of their own that share distortion floors.
+
+Each part's answers tell which part the secret is in, so that the adversary's errors about the parts add up; see
+`mechdesign.synthesis._coupled.column_generation` for how the floors are shared out.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._costs import distortion
+from mechdesign.certify._evidence import FloorMultipliers
+from mechdesign.certify._evidence import Multipliers
+from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._privacy import check
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.model._channel import EXPONENT
+from mechdesign.model._problem import Problem
+from mechdesign.synthesis._coupled.column_generation import Decomposed
+from mechdesign.synthesis._coupled.column_generation import decompose
+from mechdesign.synthesis._parts import Assembled
+from mechdesign.synthesis._parts import Gathered
+from mechdesign.synthesis._parts import Known
+from mechdesign.synthesis._parts import Part
+from mechdesign.synthesis._plan import EXACT
+from mechdesign.synthesis._plan import takes_blocks
+from mechdesign.synthesis._coupled.pricing import Answer
+from mechdesign.synthesis._coupled.pricing import Kind
+from mechdesign.synthesis._coupled.pricing import priced_problem
+from mechdesign.synthesis._rounding import round_channel
+from mechdesign.synthesis._settings import SolveSettings
+from mechdesign.synthesis._result import SolveSummary
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+
+__all__ = ["couple", "decomposes"]
+
+
+_Columns = tuple[Integers, Integers, Floats]
+
+
+@dataclass(frozen=True, eq=False)
+class _Member:
+    """A part, the kind that it is of (an index), and for each floor of that kind the estimates that were kept."""
+
+    part: Part
+    kind: int
+    estimates: Mapping[int, Integers]
+
+
+def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings) -> Assembled:
+    """Design a channel for parts that share floors.
+
+    The solver is "auto" (the simplex method, which goes on from the round before) or any that takes programs of rows,
+    and the rows are "auto", "all" or "reduced".
+
+    Raises:
+        InputError: Another choice.
+        SolverError: A solver fails.
+    """
+    _check_choices(settings)
+    floors = {i: claim for i, claim in enumerate(problem.claims) if isinstance(claim, Floor) and claim.minimum > 0}
+    known: Known[int] = Known()
+    kinds: list[Kind] = []
+    members: list[_Member] = []
+    for part in parts:
+        alone, estimates = priced_problem(problem, part, tuple(floors))
+        number = known.answer(alone, lambda: len(kinds))
+        if number == len(kinds):
+            kinds.append(Kind(alone, tuple(floors), settings.rows))
+        kinds[number].mass += part.mass
+        members.append(_Member(part, number, estimates))
+    name = EXACT if settings.solver == "auto" else settings.solver
+    minima = np.array([float(floor.minimum) for floor in floors.values()])
+    found = decompose(kinds, minima, name, settings)
+    channels, weight = _round(problem, kinds, members, found.shares, floors)
+    numerators = np.zeros(problem.cost.shape, dtype=np.int64)
+    for member in members:
+        numerators[np.ix_(member.part.secrets, member.part.observables)] = channels[member.kind]
+    summary = SolveSummary(
+        found.status,
+        plan=f"{len(parts)} parts that share floors, {len(kinds)} different ones, by decomposition",
+        solver=name,
+        parts=len(parts),
+        programs=len(kinds),
+        rounds=found.rounds,
+        proposals=sum(len(kind.proposals) for kind in kinds),
+        floor_weight=float(weight),
+    )
+    return Assembled(numerators, _multipliers(problem, members, found, floors), summary)
+
+
+def decomposes(problem: Problem, parts: Sequence[Part]) -> bool:
+    """Tell whether `couple` takes a problem.
+
+    Members of a part must be permitted the same answers; the worst cost would couple the parts once more; and where an
+    adversary believes in secrets that can never be, all in a part of their own, that part has no scale.
+    """
+    beliefs = [claim.prior for claim in problem.claims if isinstance(claim, Floor) and claim.minimum > 0]
+    scaled = all(part.mass or not prior[part.secrets].any() for prior in beliefs if prior is not None for part in parts)
+    return problem.objective == "expected" and scaled and all(part.alike for part in parts)
+
+
+def _check_choices(settings: SolveSettings) -> None:
+    solver, rows = settings.solver, settings.rows
+    if solver != "auto" and takes_blocks(solver):
+        bound = "auto, or a solver that takes programs of rows"
+        raise InputError("solver", "takes no sets of secrets that share a floor", value=solver, bound=bound)
+    if rows not in ("auto", "all", "reduced"):
+        bound = "auto, all or reduced"
+        raise InputError("rows", "cannot be chosen where sets of secrets share a floor", value=rows, bound=bound)
+
+
+def _round(
+    problem: Problem,
+    kinds: Sequence[Kind],
+    members: Sequence[_Member],
+    shares: Sequence[Floats],
+    floors: Mapping[int, Floor],
+) -> tuple[list[Integers], float]:
+    """Return an integer channel for each kind, and the weight of the constant channels mixed in to meet the floors.
+
+    Both are decided in exact arithmetic: privacy by `check`, floors by the sum of the parts' distortions.
+    """
+    weight = 0.0
+    while True:
+        channels = [_rounded(kind, part, weight) for kind, part in zip(kinds, shares, strict=True)]
+        short = 0.0
+        for index, floor in enumerate(floors.values()):
+            value = sum((_distortion(problem, floor, one.part, channels[one.kind]) for one in members), Fraction(0))
+            if value < floor.minimum:
+                room = sum(kind.mass * kind.constant.distortions[index] for kind in kinds) - float(value)
+                missing = float(floor.minimum - value) / room if room > 0 else 1.0
+                short = max(short, weight + (1 - weight) * min(1.0, max(missing, 2.0**-50)))
+        if not short:
+            return channels, weight
+        if weight >= 1.0:
+            raise SolverError("constant channels miss a floor that they were found to meet")
+        weight = min(1.0, max(2 * weight, short * (1 + 1e-9) + 2.0**-50))
+
+
+def _distortion(problem: Problem, floor: Floor, part: Part, numerators: Integers) -> Fraction:
+    prior = floor.prior_or(problem.prior)
+    return distortion(numerators, EXPONENT, prior[part.secrets], floor.error[:, part.secrets])
+
+
+def _rounded(kind: Kind, shares: Floats, weight: float) -> Integers:
+    """Mix the proposals of a kind, and its constant channel with the given weight, and round the mixture."""
+    bounds = [claim for claim in kind.problem.claims if isinstance(claim, PairBound)]
+    # Where nobody ever is, the master has no reason to choose.
+    if not kind.mass:
+        shares = np.eye(shares.size)[int(np.argmin([one.cost for one in kind.proposals]))]
+    matrix = weight * kind.constant.matrix
+    for share, one in zip(shares.tolist(), kind.proposals, strict=True):
+        matrix = matrix + (1 - weight) * share * one.matrix
+    found = round_channel(
+        replace(kind.form, floors=()),
+        matrix,
+        lambda numerators: all(check(numerators, EXPONENT, bound) is None for bound in bounds),
+        lambda _: (),
+    )
+    if found is None:
+        raise SolverError("the numbers of the solver cannot be rounded to a channel")
+    return found.numerators
+
+
+def _multipliers(
+    problem: Problem, members: Sequence[_Member], found: Decomposed, floors: Mapping[int, Floor]
+) -> Multipliers:
+    """Put the multipliers of the best bound together.
+
+    Those of a floor must sum to its price on every observable, also on those that are permitted to nobody.
+    """
+    gathered = Gathered(problem)
+    if not found.answers:
+        return gathered.multipliers()
+    unused = np.ones(problem.cost.shape[1], dtype=np.bool_)
+    prices = dict(zip(floors, found.prices.tolist(), strict=True))
+    for member in members:
+        part, answer = member.part, found.answers[member.kind]
+        unused[part.observables] = False
+        for index, entry in enumerate(answer.multipliers.requirements):
+            if isinstance(entry, PairMultipliers) and part.mass:
+                ends = part.secrets[entry.sources], part.secrets[entry.targets]
+                gathered.add(index, *ends, part.observables[entry.observables], entry.values * part.mass)
+        for index, floor in floors.items():
+            for estimates, observables, values in _attacks(problem, member, answer, index, floor, prices[index]):
+                gathered.add(index, estimates, part.observables[observables], values)
+    idle = np.flatnonzero(unused)
+    for index, price in prices.items():
+        gathered.add(index, np.zeros(idle.size, dtype=np.int64), idle, np.full(idle.size, price))
+    return gathered.multipliers()
+
+
+def _attacks(
+    problem: Problem, member: _Member, answer: Answer, index: int, floor: Floor, price: float
+) -> Iterator[_Columns]:
+    """Yield estimates, observables of the part and values of a floor's multipliers, which sum to the price on each.
+
+    On observables that the solver gave none, the estimate that is best about the part takes them all.
+    """
+    secrets, size = member.part.secrets, member.part.observables.size
+    entry = answer.multipliers.requirements[index]
+    assert isinstance(entry, FloorMultipliers)
+    given = index in member.estimates
+    sums = np.bincount(entry.observables, entry.values, size) if given else np.zeros(size)
+    if given:
+        used = np.flatnonzero((entry.values > 0) & (sums[entry.observables] > 0))
+        observables = entry.observables[used]
+        scaled = entry.values[used] * (price / sums[observables])
+        yield member.estimates[index][entry.estimates[used]], observables, scaled
+    rest = np.flatnonzero(sums == 0)
+    best = int((floor.error[:, secrets] @ floor.prior_or(problem.prior)[secrets]).argmin())
+    yield np.full(rest.size, best), rest, np.full(rest.size, price)

@@ -1,0 +1,135 @@
+"""The program of one part when distortion has a price: least cost minus price times distortion."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+
+import numpy as np
+
+from mechdesign.solve import _solve as solvers
+from mechdesign.certify._claims import Floor
+from mechdesign.certify._evidence import Multipliers
+from mechdesign.certify._stated import Stated
+from mechdesign.base._errors import SolverError
+from mechdesign.model._problem import Problem
+from mechdesign.model._problem import largest_distortion
+from mechdesign.model._requirements._claimed import ClaimedPrivacy
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
+from mechdesign.synthesis._recovery import carried
+from mechdesign.synthesis._normal import normalise
+from mechdesign.synthesis._parts import Part
+from mechdesign.synthesis._parts import restricted
+from mechdesign.synthesis._parts import undominated
+from mechdesign.synthesis._rounding import channel_cost
+from mechdesign.synthesis._rounding import cheapest_constant
+from mechdesign.synthesis._rows import RowReduction
+from mechdesign.synthesis._rows import all_triples
+from mechdesign.synthesis._settings import Rows
+from mechdesign.synthesis._pairs import bounded_pairs
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+
+__all__ = ["Answer", "Kind", "Proposal", "priced_problem"]
+
+
+@dataclass(frozen=True, eq=False)
+class Proposal:
+    """A channel of a part, p(o|group), with its cost and its distortion for each floor, for a prior that sums to 1."""
+
+    matrix: Floats
+    cost: float
+    distortions: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Answer:
+    """What a part says to prices: a proposal, a lower bound of cost minus prices times distortions, and its proof."""
+
+    proposal: Proposal
+    bound: float
+    multipliers: Multipliers
+
+
+def priced_problem(problem: Problem, part: Part, floors: Sequence[int]) -> tuple[Problem, dict[int, Integers]]:
+    """Return the problem of a part alone, and which of the adversary's estimates its floors keep.
+
+    `floors` are indices among the claims. An estimate that is never better than another one about these secrets is left
+    out. The floors of the part are the largest possible, which only serves as a scale; one about which the adversary
+    cannot err at all is left out. Errors under a prior of a floor's own count as much as the part does there.
+    """
+    alone = restricted(problem, part, part.observables)
+    statements = list(alone.stated)
+    estimates: dict[int, Integers] = {}
+    for index in floors:
+        floor = problem.claims[index]
+        assert isinstance(floor, Floor)
+        errors = floor.error[:, part.secrets]
+        kept, _ = undominated(errors.T)
+        if floor.prior is None:
+            prior, errors = alone.prior, errors[kept]
+        elif (total := floor.prior[part.secrets].sum()) > 0:
+            prior, errors = floor.prior[part.secrets] / total, errors[kept] * (total / part.mass)
+        else:
+            continue
+        largest = largest_distortion(prior, errors)
+        if largest:
+            own = None if floor.prior is None else prior
+            statements[index] = Stated.floor("priced", largest, errors, own)
+            estimates[index] = kept
+    requirements = [ClaimedPrivacy([stated], part.secrets.size) for stated in statements]
+    return Problem(alone.prior, alone.cost, requirements), estimates
+
+
+@dataclass(eq=False)
+class Kind:
+    """Parts that are equal but for their places: one program for all, and the proposals it has made.
+
+    `floors` are the indices, among the requirements, of all floors with a price, and `mass` is the probability of all
+    parts of the kind.
+    """
+
+    problem: Problem
+    floors: tuple[int, ...]
+    rows: Rows
+    mass: float = 0.0
+    proposals: list[Proposal] = field(default_factory=list)
+    _start: object = None
+
+    def __post_init__(self) -> None:
+        self.form = normalise(self.problem)
+        pairs = bounded_pairs(self.form, "all" if self.rows == "all" else "reduced")
+        self._program, self._inverse = RowReduction(all_triples(pairs, self.form.observables)).apply(self.form)
+        self.constant = self.proposal(np.tile(cheapest_constant(self.form), (self.form.groups, 1)))
+        self.proposals.append(self.constant)
+
+    def proposal(self, matrix: Floats) -> Proposal:
+        """Return what a channel p(o|group) costs, and how much the adversary errs about it."""
+        rows = np.clip(matrix, 0.0, 1.0)
+        rows /= rows.sum(axis=1, keepdims=True)
+        known = {floor.requirement: float((floor.error @ rows).min(axis=0).sum()) for floor in self.form.floors}
+        distortions = np.array([known.get(index, 0.0) for index in self.floors])
+        return Proposal(rows, channel_cost(self.form, rows[self.form.group]), distortions)
+
+    def ask(self, prices: Floats, solver: str, options: Options) -> tuple[Status, Answer | None]:
+        """Minimise Σ π p c − Σ_i price_i · distortion_i; None when the solver was stopped before it had the least.
+
+        Raises SolverError when it fails.
+        """
+        program, inverse = self._program, self._inverse
+        cost, lower = program.cost.copy(), program.row_lower.copy()
+        at = dict(zip(self.floors, prices.tolist(), strict=True))
+        for i, (floor, factor) in enumerate(zip(self.form.floors, inverse.floor_scales, strict=True)):
+            cost[program.column_blocks[f"x{i}"]] = -at[floor.requirement] * inverse.scale / factor
+            # The last row of a floor is the floor itself, which is not for this part to meet.
+            lower[program.row_blocks[f"floor{i}"].stop - 1] = -np.inf
+        found = solvers.solve(replace(program, cost=cost, row_lower=lower), solver, options, self._start)
+        if found.status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.ITERATION_LIMIT):
+            return found.status, None
+        if found.status not in (Status.OPTIMAL, Status.STALLED):
+            raise SolverError(f"{solver} is not to be trusted here: {found.message}")
+        self._start = found.start
+        proposal = self.proposal(inverse.channel(found.x))
+        multipliers = carried(self.form, inverse.multipliers(found.row_dual))
+        return found.status, Answer(proposal, inverse.bound(found), multipliers)

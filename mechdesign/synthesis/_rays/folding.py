@@ -1,0 +1,118 @@
+"""Symmetries of a problem, used by rays: of secrets and observables that are images of others one stands for all."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechdesign.solve._blocks.symmetry import Symmetry
+from mechdesign.synthesis._rays.pricing import Attack
+from mechdesign.synthesis._rays.pricing import Proof
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+
+__all__ = ["Folding", "folding"]
+
+
+_DIGITS = 9
+
+
+@dataclass(frozen=True, eq=False)
+class Folding:
+    """The orbits of secrets and observables under a group of symmetries.
+
+    Attributes:
+        symmetry: The group, or None for the identity alone.
+        orbit: The number of the orbit of each secret (k,).
+        sizes: How many secrets each orbit has.
+        observables: One observable of each orbit.
+        asymmetry: The largest difference between two exponents that are images of each other.
+    """
+
+    symmetry: Symmetry | None
+    orbit: Integers
+    sizes: Integers
+    observables: Integers
+    asymmetry: float
+
+    @property
+    def order(self) -> int:
+        """The number of symmetries."""
+        return 1 if self.symmetry is None else self.symmetry.order
+
+    def folded(self, rays: Floats) -> Floats:
+        """Return the means of rays (number, k) over every orbit, which are those of the mean of all images of a ray."""
+        if self.symmetry is None:
+            return rays
+        order = np.argsort(self.orbit, kind="stable")
+        starts = np.concatenate([[0], np.cumsum(self.sizes)[:-1]])
+        means: Floats = np.add.reduceat(rays[:, order], starts, axis=1) / self.sizes
+        return means
+
+    def different(self, rays: Floats) -> Floats:
+        """Return rays (number, k) without those that are images of others."""
+        if self.symmetry is None:
+            return rays
+        first = np.unique(np.round(self.folded(rays), _DIGITS), axis=0, return_index=True)[1]
+        return rays[np.sort(first)]
+
+    def spread(self, multipliers: Floats) -> Floats:
+        """Return the multipliers of all row sums (k,), given those of the orbits' means."""
+        spread: Floats = (multipliers / self.sizes)[self.orbit]
+        return spread
+
+    def largest(self, values: Floats) -> Floats:
+        """Return for every secret (k,) the largest value of its orbit."""
+        if self.symmetry is None:
+            return values
+        found = np.full(self.sizes.size, -np.inf)
+        np.maximum.at(found, self.orbit, values)
+        return found[self.orbit]
+
+    def mean(self, matrix: Floats) -> Floats:
+        """Return the mean of a channel (k, m) and its images."""
+        if self.symmetry is None:
+            return matrix
+        total = np.zeros_like(matrix)
+        for rows, columns in zip(self.symmetry.rows, self.symmetry.columns, strict=True):
+            total[np.ix_(rows, columns)] += matrix
+        total /= self.symmetry.order
+        return total
+
+    def heaped(self, shares: Floats) -> Floats:
+        """Return for every observable (m,) the sum of its orbit's shares."""
+        if self.symmetry is None:
+            return shares
+        least = self.symmetry.columns.min(axis=0)
+        found: Floats = np.bincount(least, shares, shares.size)[least]
+        return found
+
+    def unfolded(self, proofs: list[Proof]) -> list[Proof]:
+        """Return the proofs of all observables, in their order, given those of `observables` in any order."""
+        by = {proof.observable: proof for proof in proofs}
+        symmetry = self.symmetry
+        if symmetry is None:
+            return [by[observable] for observable in sorted(by)]
+        movers, orbits = symmetry.origins(symmetry.columns.shape[1])
+        found = []
+        for observable, (mover, orbit) in enumerate(zip(movers.tolist(), orbits.tolist(), strict=True)):
+            proof = by[int(self.observables[orbit])]
+            rows = symmetry.rows[mover]
+            attacks = tuple(
+                Attack(images[mover][attack.estimates], attack.weights)
+                for images, attack in zip(symmetry.estimates, proof.attacks, strict=True)
+            )
+            found.append(Proof(observable, rows[proof.sources], rows[proof.targets], proof.values, attacks))
+        return found
+
+
+def folding(metric: Floats, observables: int, symmetry: Symmetry | None) -> Folding:
+    """Return the orbits under a group, for a metric (k, k) and a number of observables."""
+    secrets = len(metric)
+    if symmetry is None or symmetry.order == 1:
+        single = np.ones(secrets, dtype=np.int64)
+        return Folding(None, np.arange(secrets), single, np.arange(observables), 0.0)
+    orbit, sizes = np.unique(symmetry.rows.min(axis=0), return_inverse=True, return_counts=True)[1:]
+    asymmetry = max(float(np.abs(metric[np.ix_(rows, rows)] - metric).max()) for rows in symmetry.rows)
+    return Folding(symmetry, orbit, sizes, symmetry.representatives(observables)[0], asymmetry)

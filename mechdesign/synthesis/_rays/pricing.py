@@ -1,0 +1,184 @@
+"""Price all private columns of an observable at once, and prove what the multipliers are worth.
+
+The lower bound is Σ_s λ_s + Σ_i v_i D_i where no private column x of any observable o has a negative value
+
+    Σ_s (c̃_so − λ_s) x_s − Σ_i min_ŝ Σ_q v_i a_i(ŝ)·x,
+
+c̃ = π∘c, v_i the multiplier of floor i. Whatever weights q_i of sum v_i on the estimates take the place of the minimum,
+they prove no more than is true. A transport problem (`transport.py`) decides for given weights, and says by how much
+λ is too large where it is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mechdesign.synthesis._rays.generators import closed
+from mechdesign.synthesis._rays.transport import Choices
+from mechdesign.synthesis._rays.transport import transport
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+
+__all__ = ["Attack", "Prices", "Proof", "Scene", "price"]
+
+
+_REACH = 8.0
+# Estimates that may have a weight at first, and how often new weights are looked for, as long as less than so much of
+# what was lacking still is.
+_ESTIMATES, _ANSWERS, _SETTLED = 12, 6, 0.98
+_ROUNDING = 1e-12
+
+
+@dataclass(frozen=True, eq=False)
+class Scene:
+    """What stays the same.
+
+    Attributes:
+        metric: Exponents (k, k), 0 on the diagonal.
+        cost: c̃ (k, m).
+        errors: The error (estimates, k) of each floor, times its prior.
+        homes: Of each observable (m,) the secret for which it costs least.
+    """
+
+    metric: Floats
+    cost: Floats
+    errors: tuple[Floats, ...]
+    homes: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Prices:
+    """Multipliers: λ (k,) of the row sums, and v of each floor."""
+
+    sums: Floats
+    floors: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Attack:
+    """Weights on the estimates of a floor: indices and values, whose sum is the floor's multiplier."""
+
+    estimates: Integers
+    weights: Floats
+
+
+@dataclass(frozen=True, eq=False)
+class Proof:
+    """What is proved of one observable.
+
+    Attributes:
+        observable: Which.
+        sources: Secrets s of the rows e^E(s,t) x_t − x_s >= 0 that have a multiplier.
+        targets: Their secrets t.
+        values: The multipliers.
+        attacks: One for each floor.
+        lacking: By how much λ is too large (k,), 0 almost everywhere; None where it is not.
+        ray: The column (k,) of least value, with the largest entry at most 1; None where nothing was lacking at first.
+    """
+
+    observable: int
+    sources: Integers
+    targets: Integers
+    values: Floats
+    attacks: tuple[Attack, ...] = ()
+    lacking: Floats | None = None
+    ray: Floats | None = None
+
+    @property
+    def total(self) -> float:
+        """The sum of what is lacking."""
+        return 0.0 if self.lacking is None else float(self.lacking.sum())
+
+
+@dataclass(frozen=True, eq=False)
+class _Weights:
+    """For each floor the estimates that may have a weight, and the weights (estimates,) that stand so far."""
+
+    allowed: list[Integers]
+    standing: list[Floats]
+
+
+def price(scene: Scene, prices: Prices, observable: int, tolerance: float) -> Proof:
+    """Prove what can be proved of one observable; `tolerance` is that of the transport problem.
+
+    Under floors weights are chosen among a few estimates, those that are good for the observable's home at first; who
+    lacks and who gives is told by the weights that stand, and so the problem is solved again for the weights found.
+    """
+    value = scene.cost[:, observable] - prices.sums
+    home = scene.homes[observable]
+    allowed = [np.argsort(error[:, home], kind="stable")[:_ESTIMATES] for error in scene.errors]
+    standing = [np.zeros(len(error)) for error in scene.errors]
+    for weights, some, total in zip(standing, allowed, prices.floors, strict=True):
+        weights[some[0]] = total
+    best, chosen = _served(scene, value, observable, _Weights(allowed, standing), prices.floors, tolerance)
+    for _ in range(_ANSWERS if scene.errors else 0):
+        if best.lacking is None:
+            break
+        found, chosen = _served(scene, value, observable, chosen, prices.floors, tolerance)
+        settled = found.total > _SETTLED * best.total
+        best = min(best, found, key=lambda proof: proof.total)
+        if settled:
+            break
+    return best
+
+
+def _served(
+    scene: Scene, value: Floats, observable: int, given: _Weights, totals: Floats, tolerance: float
+) -> tuple[Proof, _Weights]:
+    """Serve the secrets of negative value by those of positive value; return the weights that this took, too."""
+    lowered = value - _losses(scene, given.standing)
+    short = np.flatnonzero(lowered < 0)
+    if not short.size:
+        nothing = np.zeros(0, dtype=np.int64)
+        return Proof(observable, nothing, nothing, np.zeros(0), _attacks(given.standing)), given
+    distances = scene.metric[short]
+    others = np.flatnonzero((lowered > 0) & (distances.min(axis=0) < _REACH))
+    arrives = np.exp(-distances[:, others])
+    choices = _choices(scene, given.allowed, totals, short, others)
+    found = transport(-value[short], value[others], arrives, tolerance, choices)
+    standing = [np.zeros(len(error)) for error in scene.errors]
+    parts = np.split(found.weights, np.cumsum([len(some) for some in given.allowed])[:-1]) if given.allowed else []
+    for weights, some, part in zip(standing, given.allowed, parts, strict=True):
+        weights[some] = part
+    s, t = np.nonzero(found.flows)
+    flows = found.flows[s, t]
+    arriving = flows * arrives[s, t]
+    left = value - _losses(scene, standing)
+    np.add.at(left, short[s], arriving)
+    np.subtract.at(left, others[t], flows)
+    ray = closed(found.prices, short, scene.metric)
+    allowed = [
+        np.union1d(some, (error @ ray).argmin()) for some, error in zip(given.allowed, scene.errors, strict=True)
+    ]
+    lacking = np.maximum(-left, 0.0)
+    # Rounding leaves next to nothing.
+    served = lacking.sum() <= _ROUNDING * np.abs(value[short]).sum()
+    missing = None if served else lacking
+    proof = Proof(observable, short[s], others[t], arriving, _attacks(standing), missing, ray)
+    return proof, _Weights(allowed, standing)
+
+
+def _losses(scene: Scene, weights: list[Floats]) -> Floats:
+    found = np.zeros(len(scene.metric))
+    for weight, error in zip(weights, scene.errors, strict=True):
+        some = np.flatnonzero(weight)
+        found += weight[some] @ error[some]
+    return found
+
+
+def _attacks(weights: list[Floats]) -> tuple[Attack, ...]:
+    return tuple(Attack(np.flatnonzero(weight), weight[weight > 0]) for weight in weights)
+
+
+def _choices(scene: Scene, allowed: list[Integers], totals: Floats, short: Integers, others: Integers) -> Choices:
+    member = np.zeros((len(allowed), sum(len(some) for some in allowed)))
+    start = 0
+    for row, some in zip(member, allowed, strict=True):
+        row[start : start + len(some)] = 1.0
+        start += len(some)
+    if not allowed:
+        return Choices.none(len(short), len(others))
+    errors = np.concatenate([error[some] for some, error in zip(allowed, scene.errors, strict=True)])
+    return Choices(errors[:, short], errors[:, others], member, totals)

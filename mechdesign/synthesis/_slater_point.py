@@ -1,0 +1,89 @@
+"""A channel that keeps every bound and floor with room to spare, where secrets are permitted different answers.
+
+Elsewhere a constant output is such a channel. Here the bounds themselves may leave none: an answer of s must be
+possible for t, and those of several such s may ask for more than all of t's probability. One linear program tells.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import scipy.sparse as sparse
+
+from mechdesign.solve import _solve as solvers
+from mechdesign.base._errors import InfeasibleError
+from mechdesign.base._errors import SolverError
+from mechdesign.base._errors import TimeLimitError
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._contract import Options
+from mechdesign.solve._contract import Status
+from mechdesign.synthesis._normal import NormalForm
+from mechdesign.synthesis._plan import EXACT
+from mechdesign.synthesis._plan import LAZY
+from mechdesign.synthesis._plan import SMALL
+from mechdesign.synthesis._rows import RowInverse
+from mechdesign.synthesis._rows import RowReduction
+from mechdesign.synthesis._rows import permitted_triples
+from mechdesign.synthesis._pairs import bounded_pairs
+from mechdesign.base._arrays import Floats
+
+__all__ = ["interior"]
+
+
+_FLOOR_SHARE = 1 / 64
+# Solvers meet rows up to about this much: less room than its negative is no room.
+_RESOLUTION = 1e-8
+# The time that it has where there is less.
+_LEAST_SECONDS = 1.0
+
+
+def interior(form: NormalForm, time_limit: float | None = None) -> Floats:
+    """Return p(o|group) (k, m), 0 where forbidden, whose least room in any bound or floor is largest.
+
+    Raises:
+        InfeasibleError: Some bound or floor is violated by every channel.
+        TimeLimitError: There is none within the time limit, in seconds, or within a second where that is longer.
+        SolverError: The solver fails.
+    """
+    triples = permitted_triples(bounded_pairs(form, "reduced"), form)
+    program, inverse = RowReduction(triples).apply(form)
+    solver = EXACT if program.rows <= SMALL else LAZY
+    # Without this channel there is nothing to certify.
+    limit = None if time_limit is None else max(time_limit, _LEAST_SECONDS)
+    solution = solvers.solve(_roomy(program, inverse), solver, Options(time_limit=limit))
+    if solution.status is Status.TIME_LIMIT and not solution.residuals.primal <= _RESOLUTION:
+        raise TimeLimitError(f"{solver} found no channel that gives only permitted answers within {limit:.3g} s")
+    if not np.isfinite(solution.x).all():
+        raise SolverError(f"{solver} found no channel with room in all bounds: {solution.message}")
+    room = float(solution.x[-1])
+    if room < -_RESOLUTION:
+        what = "bounds and floors" if form.floors else "bounds"
+        raise InfeasibleError(
+            f"cost: no channel that gives only permitted answers meets all {what}; by a linear program the best one "
+            f"violates one of them by {-room:.2g} of its scale. Forbid fewer answers, or ask for less"
+        )
+    rows = np.where(form.forbidden, 0.0, np.clip(inverse.channel(solution.x[:-1]), 0.0, 1.0))
+    found: Floats = rows / rows.sum(axis=1, keepdims=True)
+    return found
+
+
+def _roomy(program: LinearProgram, inverse: RowInverse) -> LinearProgram:
+    """Replace the objective by the room of all rows that are bounds or floors, a last column, to be maximised."""
+    form = inverse.form
+    widths = np.zeros(program.rows)
+    # A uniform output has this room in the rows √g p(o|t) − p(o|s)/√g >= 0.
+    widths[program.row_blocks["privacy"]] = np.minimum(inverse.roots - 1 / inverse.roots, 1.0) / form.observables
+    for i in range(len(form.floors)):
+        last = program.row_blocks[f"floor{i}"].stop - 1
+        widths[last] = program.row_lower[last] * _FLOOR_SHARE
+    cost = np.zeros(program.columns + 1)
+    cost[-1] = -1.0
+    return replace(
+        program,
+        cost=cost,
+        matrix=sparse.csr_array(sparse.hstack([program.matrix, sparse.csr_array(-widths[:, None])])),
+        lower=np.append(program.lower, -np.inf),
+        upper=np.append(program.upper, 1.0),
+        column_blocks={**program.column_blocks, "room": slice(program.columns, program.columns + 1)},
+    )

@@ -1,0 +1,194 @@
+"""JavaScript: one module that samples exactly and checks every pair bound, for apps in browsers and on servers."""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import json
+from collections.abc import Iterator
+from fractions import Fraction
+from importlib import resources
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.certify._claims import Claim
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._claims import RatioBound
+from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
+from mechdesign.base._errors import InputError
+from mechdesign.synthesis._bundle import names
+from mechdesign.synthesis.formats._format import Exported
+from mechdesign.synthesis.formats._format import Format
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import Lattice
+from mechdesign.model._locate import DEGREES
+from mechdesign.model._words import claim_names
+from mechdesign.base._version import __version__
+
+__all__ = ["JS"]
+
+# An answer on the Earth is what `sample` takes.
+_SHORT = {"latitude": "lat", "longitude": "lon", "x": "x", "y": "y"}
+
+
+def _contents(exported: Exported) -> Iterator[bytes]:
+    """Yield an ES module without imports: the template `channel.js` with the channel as base64 in it.
+
+    It holds what is needed to sample and to check bounds between pairs of secrets; neither prior nor cost, and no
+    floors on the adversary's error, which need the prior.
+    """
+    text = json.dumps(_payload(exported), separators=(",", ":"))
+    template = resources.files("mechdesign.synthesis.formats._registry").joinpath("channel.js").read_text(encoding="utf-8")
+    digest = hashlib.sha256(text.encode("ascii")).hexdigest()
+    # The data come last: they may hold anything.
+    for name, value in (("VERSION", __version__), ("SHA256", digest), ("TEXT", script_text(text))):
+        template = template.replace(f"@{name}@", value)
+    yield template.encode()
+
+
+def script_text(text: str) -> str:
+    r"""Return a string of JavaScript that may stand within an element ``script`` of a page, whatever it says.
+
+    >>> print(script_text("</script>"))
+    "\u003c/script>"
+    """
+    # All but ASCII is escaped: U+2028 and U+2029, which end lines of older JavaScript, as well.
+    return json.dumps(text).replace("<", "\\u003c")
+
+
+def _payload(exported: Exported) -> dict[str, Any]:
+    problem, channel = exported.problem, exported.channel
+    n, m = channel.numerators.shape
+    secrets, observables = names(channel)
+    return {
+        "format": 1,
+        "title": problem.title,
+        "secrets": n,
+        "observables": m,
+        "labels": {"secrets": secrets, "observables": observables},
+        **_map(problem.secrets),
+        "answers": _answers(problem.observables),
+        "requirements": [
+            {"name": name, "claim": _claimed(claim), "bound": _bound(claim, n)}
+            for name, claim in zip(claim_names(problem), problem.claims, strict=True)
+        ],
+        "numerators": _encoded(channel.numerators.astype("<u8")),
+    }
+
+
+def _map(domain: Domain | None) -> dict[str, Any]:
+    """Return how a place becomes a secret: by borders between cells, by anchors around it, or by the nearest place.
+
+    `members` says which secret each cell is, where some are none, and `reach` how far from the nearest place is inside,
+    in the unit, with what rounding may add, `margin`; `turn` is the longitude below which a place is 360 degrees more.
+    """
+    nothing: dict[str, Any] = {"axes": None, "degrees": False, "unit": "", "lattice": None, "turn": None}
+    nothing |= {"borders": None, "members": None, "places": None, "reach": None, "margin": 0.0}
+    if domain is None:
+        return nothing
+    try:
+        axes = domain.axes
+    except InputError:
+        return nothing
+    area = domain.area(axes)
+    assert area is not None
+    unit = "km" if axes == DEGREES else domain.unit
+    found: dict[str, Any] = {"axes": [_SHORT[axis] for axis in axes], "degrees": axes == DEGREES, "unit": unit}
+    if axes == DEGREES:
+        found["turn"] = _turn(domain)
+    if domain.lattice is not None:
+        return nothing | found | {"lattice": _lattice(domain.lattice)}
+    if area.borders is not None:
+        found["borders"] = [side.tolist() for side in area.borders]
+        if area.members is None:
+            return nothing | found
+        return nothing | found | {"members": area.members.tolist(), "places": area.known.tolist()}
+    return nothing | found | {"places": area.known.tolist(), "reach": area.reach, "margin": area.margin}
+
+
+def _turn(domain: Domain) -> float | None:
+    """Return the longitude below which a place is 360 degrees more, where secrets lie across 180 degrees."""
+    known = domain.places(DEGREES)
+    assert known is not None
+    if domain.geographic is not None:
+        west, east = domain.geographic.west, domain.geographic.east
+    else:
+        west, east = (float(end) for end in (known[:, 1].min(), known[:, 1].max()))
+    return None if east <= 180 else (west + east) / 2 - 180
+
+
+def _lattice(lattice: Lattice) -> list[dict[str, Any]]:
+    """Return for each coordinate of a place where the anchors along it start, how far they reach, and how many."""
+    if lattice.box is None:
+        sides = (
+            (Fraction(0), exact(lattice.width), lattice.columns),
+            (Fraction(0), exact(lattice.height), lattice.rows),
+        )
+    else:
+        south, north, west, east = map(Fraction, lattice.box)
+        sides = ((south, north - south, lattice.rows), (west, east - west, lattice.columns))
+    return [
+        {"start": _ratio(start), "length": _ratio(length), "count": count, "ends": list(ends)}
+        for (start, length, count), ends in zip(sides, lattice.ends, strict=True)
+    ]
+
+
+def _answers(domain: Domain | None) -> dict[str, Any] | None:
+    known = _map(domain)
+    if domain is None or known["axes"] is None:
+        return None
+    places = domain.degrees if domain.axes == DEGREES else domain.points
+    assert places is not None
+    return {"names": known["axes"], "places": places.tolist()}
+
+
+def _claimed(claim: Claim) -> str:
+    symbol = {"epsilon": "ε = ", "factor": "factor ", "minimum": "error ≥ "}[claim.number]
+    return f"{symbol}{exact_text(claim.nominal)}"
+
+
+def _bound(claim: Claim, n: int) -> dict[str, Any] | None:
+    """Return a bound on pairs: the distinct terms of factors, and which of them each pair has.
+
+    `pairs` is None where the pairs are all of different secrets, row by row.
+    """
+    if isinstance(claim, Dithered):
+        steps = {"steps": [_ratio(claim.step_x), _ratio(claim.step_y)], "columns": claim.columns, "rows": claim.rows}
+        return {"norm": claim.norm, "epsilon": _ratio(claim.epsilon)} | steps
+    if not isinstance(claim, PairBound):
+        return None
+    order = np.lexsort((claim.targets, claim.sources))
+    sources, targets = claim.sources[order], claim.targets[order]
+    if isinstance(claim, ExponentBound):
+        distinct, places = np.unique(claim.weights[order], return_inverse=True)
+        terms = distinct.tolist()
+        number = {"epsilon": _ratio(claim.epsilon)}
+    elif isinstance(claim, RatioBound):
+        both = np.column_stack((claim.numerators, claim.denominators))[order].reshape(-1, 2)
+        distinct, places = np.unique(both, axis=0, return_inverse=True)
+        terms = [[str(top), str(bottom)] for top, bottom in distinct.tolist()]
+        number = {"factor": _ratio(claim.factor)}
+    else:
+        raise InputError("requirements", "are of no known form", value=type(claim).__name__)
+    width = 1 if len(terms) <= 2**8 else 2 if len(terms) <= 2**16 else 4
+    rows, columns = np.nonzero(~np.eye(n, dtype=np.bool_))
+    complete = np.array_equal(sources, rows) and np.array_equal(targets, columns)
+    pairs = None if complete else _encoded(np.column_stack((sources, targets)).astype("<u4"))
+    found = {"terms": terms, "width": width, "places": _encoded(places.ravel().astype(f"<u{width}")), "pairs": pairs}
+    return number | found
+
+
+def _ratio(number: Any) -> list[str]:
+    return [str(number.numerator), str(number.denominator)]
+
+
+def _encoded(array: NDArray[Any]) -> str:
+    return base64.b64encode(array.tobytes()).decode("ascii")
+
+
+JS = Format("js", "a module for apps: exact sampling, and a check of every pair bound", (".js", ".mjs"), _contents)

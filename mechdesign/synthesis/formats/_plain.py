@@ -1,0 +1,183 @@
+"""CSV, JSON, NPZ, Parquet, MPS."""
+from __future__ import annotations
+from collections.abc import Iterator
+from mechdesign.synthesis._bundle import to_csv
+from mechdesign.synthesis.formats._format import Exported
+from mechdesign.synthesis.formats._format import Format
+import json
+from mechdesign.synthesis._bundle import described
+from mechdesign.synthesis._bundle import names
+from mechdesign.model._channel import EXPONENT
+import math
+from dataclasses import replace
+import numpy as np
+import scipy.sparse as sparse
+from mechdesign.model._problem import Problem
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._linear import to_mps
+from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT
+from mechdesign.synthesis._normal import NormalForm
+from mechdesign.synthesis._normal import normalise
+from mechdesign.synthesis._rows import RowReduction
+from mechdesign.synthesis._rows import all_triples
+from mechdesign.synthesis._pairs import irreducible
+import io
+
+
+def _csv_contents(exported: Exported) -> Iterator[bytes]:
+    yield to_csv(exported.channel).encode()
+
+
+CSV = Format("csv", "the matrix with labels, as text", (".csv",), _csv_contents)
+
+
+def _json_contents(exported: Exported) -> Iterator[bytes]:
+    """Yield a JSON object.
+
+    ``numerators`` are texts, since many readers lose digits of JSON numbers of 62 bits; ``matrix`` holds numerators
+    over 2 to the power of ``exponent``, rounded to float64.
+    """
+    problem, channel = exported.problem, exported.channel
+    arrays, metadata = described(problem, channel)
+    secrets, observables = names(channel)
+    document = {
+        **metadata,
+        "labels": {"secrets": secrets, "observables": observables},
+        "points": {
+            name: arrays[f"{name}_points"].tolist() for name in ("secrets", "observables") if f"{name}_points" in arrays
+        },
+        "prior": problem.prior.tolist(),
+        "exponent": EXPONENT,
+        "numerators": [[str(number) for number in row] for row in channel.numerators.tolist()],
+        "matrix": channel.matrix.tolist(),
+        "certificate": exported.certificate.to_json(),
+    }
+    yield json.dumps(document, indent=1).encode() + b"\n"
+
+
+JSON = Format("json", "channel, labels, points, prior and certificate", (".json",), _json_contents)
+
+
+# Magnitudes from 1/32 to 16 stay as they are: the objective is then the cost itself.
+_NEAR_ONE_BITS = 4
+
+
+def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
+    """Yield the lines of the program of `problem` in free MPS format.
+
+    It has the privacy rows that no others imply, or those of every pair with `all_rows`; either way not those of pairs
+    at an exponent above `LARGEST_ROW_EXPONENT`. Its objective is the cost, times a power of two where it would be far
+    from 1: solvers stop at an absolute tolerance, and take small costs for zero. Comments state that factor, and those
+    of floors on the adversary's error. Blocks are named as in `RowReduction`.
+    """
+    form = normalise(problem)
+    pairs = np.isfinite(form.exponents) if all_rows else irreducible(form.exponents)
+    triples = all_triples(pairs & (form.exponents <= LARGEST_ROW_EXPONENT), form.observables)
+    program, _ = RowReduction(triples, scaled=False).apply(form)
+    scaled, comments = _scale(program, form)
+    yield from to_mps(scaled, comments)
+
+
+def _scale(program: LinearProgram, form: NormalForm) -> tuple[LinearProgram, list[str]]:
+    """Return the program in units in which its cost and the errors of its floors are about 1, and what to say of them.
+
+    Powers of two round nothing. The columns of a floor i and the worst cost are in the new units.
+    """
+    rows, columns = np.ones(program.rows), np.ones(program.columns)
+    cost = _power(_magnitude(form))
+    comments = [_said("the objective is the cost", cost)]
+    if "theta" in program.column_blocks:
+        rows[program.row_blocks["worst"]] = cost
+        columns[program.column_blocks["theta"]] = 1 / cost
+    for index, floor in enumerate(form.floors):
+        unit = _power(floor.minimum)
+        rows[program.row_blocks[f"floor{index}"]] = unit
+        columns[program.column_blocks[f"x{index}"]] = 1 / unit
+        comments.append(_said(f"x{index} and floor{index} are errors of the adversary", unit))
+    matrix = sparse.diags_array(rows) @ program.matrix @ sparse.diags_array(columns)
+    changed = replace(
+        program,
+        cost=program.cost * columns * cost,
+        matrix=sparse.csr_array(matrix),
+        row_lower=program.row_lower * rows,
+        row_upper=program.row_upper * rows,
+    )
+    return changed, comments
+
+
+def _magnitude(form: NormalForm) -> float:
+    """Return a cost that the optimum does not exceed by much: that of the best constant answer, or of a usual one."""
+    problem = form.problem
+    if problem.objective == "worst":
+        return float(form.finite_cost.max())
+    if form.forbidden.any():
+        permitted = np.isfinite(problem.cost).sum(axis=1)
+        return float(problem.prior @ (form.finite_cost.sum(axis=1) / permitted))
+    return float((problem.prior @ problem.cost).min())
+
+
+def _power(magnitude: float) -> float:
+    """Return the power of two that brings a magnitude into [1/2, 1); 1 for 0 and for what is about 1 as it is."""
+    exponent = math.frexp(magnitude)[1]
+    return 1.0 if abs(exponent) <= _NEAR_ONE_BITS else 2.0 ** -min(max(exponent, -1000), 1000)
+
+
+def _said(what: str, factor: float) -> str:
+    return f"{what} times {factor:.17g} (2^{round(math.log2(factor))})"
+
+
+def _mps_contents(exported: Exported, all_rows: bool = False) -> Iterator[bytes]:
+    return (line.encode() for line in mps(exported.problem, all_rows))
+
+
+MPS = Format("mps", "the linear program that the channel solves", (".mps",), _mps_contents, options=("all_rows",))
+
+
+def _npz_contents(exported: Exported) -> Iterator[bytes]:
+    """Yield an archive of ``numerators``, ``exponent``, ``matrix``, ``prior``, ``cost``, labels and points."""
+    channel, problem = exported.channel, exported.problem
+    arrays, _ = described(problem, channel)
+    content = io.BytesIO()
+    np.savez_compressed(
+        content,
+        allow_pickle=False,
+        numerators=channel.numerators,
+        exponent=np.int64(EXPONENT),
+        matrix=channel.matrix,
+        prior=problem.prior,
+        cost=problem.cost,
+        **arrays,
+    )
+    yield content.getvalue()
+
+
+NPZ = Format("npz", "arrays for NumPy, with the exact integers", (".npz",), _npz_contents, text=False)
+
+
+def _parquet_contents(exported: Exported) -> Iterator[bytes]:
+    """Yield a table of labels, indices, numerators and probabilities; its metadata holds the denominator."""
+    import pyarrow as arrow
+    import pyarrow.parquet as parquet
+
+    channel = exported.channel
+    n, m = channel.numerators.shape
+    secrets, observables = names(channel)
+    secret, observable = np.repeat(np.arange(n, dtype=np.int32), m), np.tile(np.arange(m, dtype=np.int32), n)
+    table = arrow.table(
+        {
+            "secret": arrow.DictionaryArray.from_arrays(secret, list(secrets)),
+            "observable": arrow.DictionaryArray.from_arrays(observable, list(observables)),
+            "secret_index": secret,
+            "observable_index": observable,
+            "numerator": channel.numerators.ravel(),
+            "probability": channel.matrix.ravel(),
+        }
+    ).replace_schema_metadata({"denominator": str(channel.denominator)})
+    target = arrow.BufferOutputStream()
+    parquet.write_table(table, target)
+    yield target.getvalue().to_pybytes()
+
+
+PARQUET = Format(
+    "parquet", "a line for each pair", (".parquet",), _parquet_contents, text=False, package="pyarrow", extra="parquet"
+)
