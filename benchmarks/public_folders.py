@@ -42,7 +42,7 @@ import numpy as np
 from click.testing import CliRunner
 
 from mechdesign.cli import main as command
-from mechdesign.mechanisms.discrete import DiscreteNoise
+from mechdesign.mechanisms._discrete import DiscreteNoise
 from mechdesign.model._channel import Channel
 
 RESULT = Path(__file__).parent / "results" / "public_folders.txt"

@@ -143,7 +143,7 @@ def test_an_addition_touches_as_many_files_as_the_page_says(kind):
 def test_no_module_elsewhere_tests_for_a_kind(kind):
     """No name of a registered kind stands in a comparison outside its own room."""
     from mechdesign.synthesis.formats._registry import FORMATS
-    from mechdesign.mechanisms import registry as mechanisms
+    from mechdesign.mechanisms import _registry as mechanisms
     from mechdesign.model._requirements._kinds import KINDS as REQUIREMENTS
 
     names = {

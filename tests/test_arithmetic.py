@@ -16,7 +16,7 @@ from mechdesign.base._arithmetic import own_arithmetic
 from mechdesign.certify._exponential import SHIFT
 from mechdesign.certify._exponential import exp_lower
 from mechdesign.base._errors import MetricWarning
-from mechdesign.mechanisms.enclosures import exp_minus
+from mechdesign.mechanisms._sampling import exp_minus
 from mechdesign.release.filter import forward
 from mechdesign.release.smoothing import smooth
 from mechdesign.model._words import bounded

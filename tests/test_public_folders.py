@@ -15,7 +15,7 @@ import pytest
 from mechdesign.cli import places
 from mechdesign.cli import console
 from mechdesign.cli import sample
-from mechdesign.mechanisms.discrete import DiscreteLaplace
+from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.release import files
 from mechdesign.release import released
 from mechdesign.release.stage import Stage

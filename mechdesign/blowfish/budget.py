@@ -10,9 +10,9 @@ from mechdesign.blowfish.query_sensitivity import sensitivity
 from mechdesign.certify._exact import exact
 from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.discrete import DiscreteGaussian
-from mechdesign.mechanisms.discrete import DiscreteLaplace
-from mechdesign.mechanisms.discrete import DiscreteNoise
+from mechdesign.mechanisms._discrete import DiscreteGaussian
+from mechdesign.mechanisms._discrete import DiscreteLaplace
+from mechdesign.mechanisms._discrete import DiscreteNoise
 
 if TYPE_CHECKING:
     from mechdesign.blowfish.policy import Policy

@@ -34,9 +34,9 @@ from mechdesign.certify._exact import exact
 from mechdesign.certify._exact import exact_text
 from mechdesign.base._values import cached_property
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.discrete import LARGEST_VALUE
-from mechdesign.mechanisms.discrete import DiscreteLaplace
-from mechdesign.mechanisms.discrete import as_confidence
+from mechdesign.mechanisms._discrete import LARGEST_VALUE
+from mechdesign.mechanisms._discrete import DiscreteLaplace
+from mechdesign.mechanisms._discrete import as_confidence
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_array

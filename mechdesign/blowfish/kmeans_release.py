@@ -29,8 +29,8 @@ from mechdesign.blowfish.true_answers import check_table
 from mechdesign.blowfish.true_answers import true_answers
 from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.discrete import DiscreteLaplace
-from mechdesign.mechanisms.discrete import as_confidence
+from mechdesign.mechanisms._discrete import DiscreteLaplace
+from mechdesign.mechanisms._discrete import as_confidence
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_floats

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.accounting.partition import Partition
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.discrete import DiscreteGaussian
-from mechdesign.mechanisms.discrete import DiscreteLaplace
-from mechdesign.mechanisms.discrete import DiscreteNoise
-from mechdesign.mechanisms.discrete import as_confidence
+from mechdesign.mechanisms._discrete import DiscreteGaussian
+from mechdesign.mechanisms._discrete import DiscreteLaplace
+from mechdesign.mechanisms._discrete import DiscreteNoise
+from mechdesign.mechanisms._discrete import as_confidence
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_generator

@@ -19,7 +19,7 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.blowfish.policy import Policy
 from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.geometric import Geometric
+from mechdesign.mechanisms._finite import Geometric
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy

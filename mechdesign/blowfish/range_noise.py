@@ -14,7 +14,7 @@ from mechdesign.blowfish.range_tree import RangeTree
 from mechdesign.blowfish.secret_graphs import require_room
 from mechdesign.certify._exact import nearest
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.discrete import DiscreteLaplace
+from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.base._arrays import Floats
 
 __all__ = ["RangeNoise", "interval_about"]

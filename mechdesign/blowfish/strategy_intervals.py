@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.mechanisms.discrete import DiscreteGaussian
-from mechdesign.mechanisms.discrete import DiscreteNoise
+from mechdesign.mechanisms._discrete import DiscreteGaussian
+from mechdesign.mechanisms._discrete import DiscreteNoise
 from mechdesign.base._arrays import Floats
 
 __all__ = ["half_widths"]

@@ -11,7 +11,7 @@ import numpy as np
 
 from mechdesign.blowfish.policy import Policy
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.discrete import LARGEST_VALUE
+from mechdesign.mechanisms._discrete import LARGEST_VALUE
 from mechdesign.base._arrays import Integers
 
 __all__ = ["check_table", "true_answers"]

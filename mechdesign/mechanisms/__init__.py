@@ -11,24 +11,24 @@ import importlib
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from mechdesign.mechanisms.discrete import DiscreteGaussian as DiscreteGaussian
-    from mechdesign.mechanisms.discrete import DiscreteLaplace as DiscreteLaplace
-    from mechdesign.mechanisms.exponential import Exponential as Exponential
-    from mechdesign.mechanisms.finite import FiniteMechanism as FiniteMechanism
-    from mechdesign.mechanisms.finite import additive as additive
-    from mechdesign.mechanisms.finite import hops as hops
-    from mechdesign.mechanisms.finite import snapping as snapping
-    from mechdesign.mechanisms.geometric import Geometric as Geometric
-    from mechdesign.mechanisms.knorm import KNormMechanism as KNormMechanism
-    from mechdesign.mechanisms.laplace import Laplace as Laplace
-    from mechdesign.mechanisms.mechanism import Mechanism as Mechanism
-    from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic as PlanarIsotropic
-    from mechdesign.mechanisms.planar_laplace import PlanarLaplace as PlanarLaplace
-    from mechdesign.mechanisms.randomised_response import RandomisedResponse as RandomisedResponse
-    from mechdesign.mechanisms.registry import MechanismKind as MechanismKind
-    from mechdesign.mechanisms.registry import available as available
-    from mechdesign.mechanisms.registry import find as find
-    from mechdesign.mechanisms.registry import register as register
+    from mechdesign.mechanisms._discrete import DiscreteGaussian as DiscreteGaussian
+    from mechdesign.mechanisms._discrete import DiscreteLaplace as DiscreteLaplace
+    from mechdesign.mechanisms._finite import Exponential as Exponential
+    from mechdesign.mechanisms._finite import FiniteMechanism as FiniteMechanism
+    from mechdesign.mechanisms._finite import additive as additive
+    from mechdesign.mechanisms._finite import hops as hops
+    from mechdesign.mechanisms._finite import snapping as snapping
+    from mechdesign.mechanisms._finite import Geometric as Geometric
+    from mechdesign.mechanisms._knorm import KNormMechanism as KNormMechanism
+    from mechdesign.mechanisms._knorm import Laplace as Laplace
+    from mechdesign.mechanisms._mechanism import Mechanism as Mechanism
+    from mechdesign.mechanisms._knorm import PlanarIsotropic as PlanarIsotropic
+    from mechdesign.mechanisms._planar_laplace import PlanarLaplace as PlanarLaplace
+    from mechdesign.mechanisms._finite import RandomisedResponse as RandomisedResponse
+    from mechdesign.mechanisms._registry import MechanismKind as MechanismKind
+    from mechdesign.mechanisms._registry import available as available
+    from mechdesign.mechanisms._registry import find as find
+    from mechdesign.mechanisms._registry import register as register
 
 _VALUES = {
     "DiscreteGaussian": "discrete",

@@ -18,7 +18,7 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.certify._exact import float_up
 from mechdesign.certify._exponential import ln_upper
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.knorm import KNormMechanism
+from mechdesign.mechanisms._knorm import KNormMechanism
 from mechdesign.model._channel import Channel
 from mechdesign.model._prior import Prior
 from mechdesign.release.stage import Stage

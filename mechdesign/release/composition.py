@@ -26,8 +26,8 @@ from mechdesign.certify._exact import text_up
 from mechdesign.base._errors import InputError
 from mechdesign.graphs._builders import check_graph
 from mechdesign.graphs._exposure import hull_level
-from mechdesign.mechanisms.mechanism import Mechanism
-from mechdesign.mechanisms.mechanism import graph_level
+from mechdesign.mechanisms._mechanism import Mechanism
+from mechdesign.mechanisms._mechanism import graph_level
 from mechdesign.release.outcome import Release
 from mechdesign.release.stage import Stage
 from mechdesign.model._numbers import Number

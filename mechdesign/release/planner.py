@@ -33,10 +33,10 @@ from mechdesign.graphs._exposure import sensitivity_hull
 from mechdesign.graphs._repairs import Method as RepairMethod
 from mechdesign.graphs._repairs import Repair
 from mechdesign.graphs._repairs import repair
-from mechdesign.mechanisms.knorm import HullChoice
-from mechdesign.mechanisms.mechanism import Mechanism
-from mechdesign.mechanisms.registry import MECHANISMS
-from mechdesign.mechanisms.registry import find
+from mechdesign.mechanisms._knorm import HullChoice
+from mechdesign.mechanisms._mechanism import Mechanism
+from mechdesign.mechanisms._registry import MECHANISMS
+from mechdesign.mechanisms._registry import find
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain

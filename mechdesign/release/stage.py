@@ -32,9 +32,9 @@ from mechdesign.base._values import cached_property
 from mechdesign.base._errors import InputError
 from mechdesign.graphs._geometry._hull import SensitivityHull
 from mechdesign.graphs._repairs import Repair
-from mechdesign.mechanisms.knorm import HullChoice
-from mechdesign.mechanisms.knorm import KNormMechanism
-from mechdesign.mechanisms.mechanism import Mechanism
+from mechdesign.mechanisms._knorm import HullChoice
+from mechdesign.mechanisms._knorm import KNormMechanism
+from mechdesign.mechanisms._mechanism import Mechanism
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain

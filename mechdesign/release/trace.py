@@ -16,7 +16,7 @@ from mechdesign.accounting.ledger import Ledger
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import TraceError
-from mechdesign.mechanisms.knorm import HullChoice
+from mechdesign.mechanisms._knorm import HullChoice
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._markov import VaryingChain
@@ -67,7 +67,7 @@ class Trace:
             depend on it: where it was counted in the data of a person, they tell of these data.
         initial: the distribution of the state at the first time, before anything is released, (n,); likewise.
         mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name that
-            `mechdesign.mechanisms.registry.available` lists; or "lp", the channel of least expected cost, designed anew for the
+            `mechdesign.mechanisms._registry.available` lists; or "lp", the channel of least expected cost, designed anew for the
             belief of each time.
         delta: the constrained domain is the set of all states of positive probability, or, with a δ in [0, 1), the
             δ-location set: the fewest states of probability at least 1 − δ. A true state outside the latter is released

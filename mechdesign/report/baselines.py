@@ -16,7 +16,7 @@ from mechdesign.certify import _privacy as privacy
 from mechdesign.certify._claims import Floor
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._dithering import Dithered
-from mechdesign.mechanisms.planar_laplace import planar_laplace
+from mechdesign.mechanisms._planar_laplace import planar_laplace
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._channel import Channel
 from mechdesign.model.distances import euclidean

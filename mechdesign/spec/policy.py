@@ -18,7 +18,7 @@ from mechdesign.model._grammar import holds
 from mechdesign.base._errors import SpecificationError
 from mechdesign.graphs import _builders as graphs
 from mechdesign.graphs._constraints import delta_set
-from mechdesign.mechanisms import registry as mechanisms
+from mechdesign.mechanisms import _registry as mechanisms
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._markov import VaryingChain
 from mechdesign.model._prior import Prior

@@ -17,7 +17,7 @@ from mechdesign.blowfish.scaling import scaled
 from mechdesign.certify._exact import nearest
 from mechdesign.cli import main
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.discrete import LARGEST_VALUE
+from mechdesign.mechanisms._discrete import LARGEST_VALUE
 from mechdesign.spec.blowfish.specification import parse
 
 B = md.blowfish
@@ -180,7 +180,7 @@ def test_tables_of_the_noise_are_made_before_the_charge(place, release, monkeypa
     def fail(law):
         raise MemoryError("no room for thresholds")
 
-    monkeypatch.setattr("mechdesign.mechanisms.sampling.prepare", fail)
+    monkeypatch.setattr("mechdesign.mechanisms._sampling.prepare", fail)
     ledger = md.Ledger()
     with pytest.raises(MemoryError, match="thresholds"):
         release(ledger)

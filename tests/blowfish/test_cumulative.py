@@ -18,7 +18,7 @@ from mechdesign.blowfish.cumulative import CumulativeRelease
 from mechdesign.blowfish.range_planning import ordered_error
 from mechdesign.blowfish.range_planning import plan_ranges
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.discrete import DiscreteLaplace
+from mechdesign.mechanisms._discrete import DiscreteLaplace
 
 SPARSE = np.zeros(64, dtype=np.int64)
 SPARSE[[3, 20, 21, 50]] = [100, 40, 7, 500]

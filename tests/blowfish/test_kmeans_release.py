@@ -15,7 +15,7 @@ from mechdesign.blowfish.policy import Policy
 from mechdesign.blowfish import clusterings
 from mechdesign.blowfish import kmeans_release
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.discrete import DiscreteLaplace
+from mechdesign.mechanisms._discrete import DiscreteLaplace
 
 LINE = Domain({"x": range(10)})
 PLANE = Domain({"x": range(5), "y": [0.0, 0.5, 1.0, 1.5]})

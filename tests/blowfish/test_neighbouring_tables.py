@@ -15,7 +15,7 @@ from mechdesign.blowfish.policy import Policy
 from mechdesign.blowfish.publication import Publication
 from mechdesign.cli import main
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.discrete import LARGEST_VALUE
+from mechdesign.mechanisms._discrete import LARGEST_VALUE
 from mechdesign.spec.blowfish.specification import parse
 
 DOMAIN = Domain({"age": range(4), "dose": [0.5, 1, 2]})

@@ -17,7 +17,7 @@ from mechdesign.blowfish.optimal_channels import optimal_count
 from mechdesign.blowfish.optimal_channels import remapped_cost
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import RevealedWarning
-from mechdesign.mechanisms.geometric import Geometric
+from mechdesign.mechanisms._finite import Geometric
 
 LINE = Domain({"floor": range(5)})
 

@@ -21,7 +21,7 @@ from mechdesign.blowfish.planning import cumulative_theta
 from mechdesign.blowfish.planning import plan_kmeans
 from mechdesign.blowfish.planning import plan_sum
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.discrete import DiscreteLaplace
+from mechdesign.mechanisms._discrete import DiscreteLaplace
 
 AGE = Domain({"age": range(40)})
 

@@ -18,8 +18,8 @@ from mechdesign.blowfish import release
 from mechdesign.blowfish.kmeans_release import ClusteringRelease
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.discrete import DiscreteGaussian
-from mechdesign.mechanisms.discrete import DiscreteLaplace
+from mechdesign.mechanisms._discrete import DiscreteGaussian
+from mechdesign.mechanisms._discrete import DiscreteLaplace
 
 DOMAIN = Domain({"age": range(6), "sex": ["f", "m, or other"]})
 ROWS = np.random.default_rng(4).integers(0, DOMAIN.size, 500)

@@ -16,8 +16,8 @@ from mechdesign.blowfish.loading import load
 from mechdesign.blowfish.strategy_intervals import half_widths
 from mechdesign.blowfish.workload import as_workload
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.discrete import DiscreteGaussian
-from mechdesign.mechanisms.discrete import DiscreteLaplace
+from mechdesign.mechanisms._discrete import DiscreteGaussian
+from mechdesign.mechanisms._discrete import DiscreteLaplace
 
 _LINE = Domain({"x": range(6)})
 _TABLE = Domain({"age": range(3), "sex": ["f", "m"]})

@@ -10,7 +10,7 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign.mechanisms.planar_laplace import planar_laplace
+from mechdesign.mechanisms._planar_laplace import planar_laplace
 from mechdesign.spec.noise import LEVELS
 from mechdesign.spec.noise import noise_cost
 from mechdesign.spec.noise import worthwhile_epsilon

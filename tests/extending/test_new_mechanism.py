@@ -10,11 +10,11 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign import saving
 from mechdesign.cli import main
-from mechdesign.mechanisms.finite import FiniteMechanism
-from mechdesign.mechanisms.registry import MechanismKind
-from mechdesign.mechanisms.registry import register
-from mechdesign.mechanisms.finite import hops
-from mechdesign.mechanisms.registry import MECHANISMS
+from mechdesign.mechanisms._finite import FiniteMechanism
+from mechdesign.mechanisms._registry import MechanismKind
+from mechdesign.mechanisms._registry import register
+from mechdesign.mechanisms._finite import hops
+from mechdesign.mechanisms._registry import MECHANISMS
 
 
 # [mechanism]

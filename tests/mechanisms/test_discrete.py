@@ -13,12 +13,12 @@ import pytest
 from scipy import stats
 
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms import sampling
-from mechdesign.mechanisms.discrete import LARGEST_VALUE
-from mechdesign.mechanisms.discrete import DiscreteGaussian
-from mechdesign.mechanisms.discrete import DiscreteLaplace
-from mechdesign.mechanisms.discrete import DiscreteNoise
-from mechdesign.mechanisms.enclosures import exp_minus
+from mechdesign.mechanisms import _sampling as sampling
+from mechdesign.mechanisms._discrete import LARGEST_VALUE
+from mechdesign.mechanisms._discrete import DiscreteGaussian
+from mechdesign.mechanisms._discrete import DiscreteLaplace
+from mechdesign.mechanisms._discrete import DiscreteNoise
+from mechdesign.mechanisms._sampling import exp_minus
 
 LAWS = [
     DiscreteLaplace(Fraction(1, 10)),

@@ -27,9 +27,9 @@ from mechdesign.graphs._geometry._cells import clip
 from mechdesign.graphs._geometry._cells import integrate
 from mechdesign.graphs._geometry._cells import quadrants
 from mechdesign.graphs._builders import from_edges
-from mechdesign.mechanisms import masses as masses_module
-from mechdesign.mechanisms.masses import cell_masses
-from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic
+from mechdesign.mechanisms import _masses as masses_module
+from mechdesign.mechanisms._masses import cell_masses
+from mechdesign.mechanisms._knorm import PlanarIsotropic
 from mechdesign.model._domain import Domain
 
 Floats = NDArray[np.float64]

@@ -20,10 +20,10 @@ from mechdesign.certify._privacy import realised
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InputError
 from mechdesign.graphs._geometry._cells import nearest
-from mechdesign.mechanisms import knorm
-from mechdesign.mechanisms import masses
-from mechdesign.mechanisms.certified import certified_numerators
-from mechdesign.mechanisms.knorm import KNormMechanism
+from mechdesign.mechanisms import _knorm as knorm
+from mechdesign.mechanisms import _masses as masses
+from mechdesign.mechanisms._masses import certified_numerators
+from mechdesign.mechanisms._knorm import KNormMechanism
 from mechdesign.model._numbers import Number
 
 Floats = NDArray[np.float64]

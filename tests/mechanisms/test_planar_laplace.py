@@ -7,7 +7,7 @@ import pytest
 from scipy.integrate import dblquad, quad
 
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.planar_laplace import planar_laplace
+from mechdesign.mechanisms._planar_laplace import planar_laplace
 from mechdesign.model._domain import Domain
 
 SCATTERED = np.array([[0.0, 0.0], [1.0, 0.2], [2.5, -1.0], [0.3, 2.0], [-1.5, 0.7], [4.0, 4.0]])

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.mechanisms.discrete import DiscreteGaussian
-from mechdesign.mechanisms.discrete import DiscreteLaplace
+from mechdesign.mechanisms._discrete import DiscreteGaussian
+from mechdesign.mechanisms._discrete import DiscreteLaplace
 
 GRID = md.Domain.grid(2, 2, 2.0, 2.0)
 BLOCK = md.graphs.blocks(GRID, 2)

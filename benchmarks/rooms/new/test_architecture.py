@@ -178,7 +178,7 @@ def test_no_module_elsewhere_tests_for_a_kind(kind):
     """No name of a registered kind stands in a comparison outside its own room."""
     from mechdesign.synthesis.formats import FORMATS
 
-    from mechdesign.mechanisms.registry import available
+    from mechdesign.mechanisms._registry import available
     from mechdesign.model import KINDS as REQUIREMENTS
 
     names = {

@@ -1,30 +1,26 @@
-"""Mechanisms with finitely many answers, the secrets themselves: a law by masses, and its exact channel.
+"""Exponential, geometric, randomised response, snapping.
 
 `snapping` and `additive` are rules that people use, as matrices to audit; nothing about them is certified.
 """
-
 from __future__ import annotations
-
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
-
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import shortest_path
-
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
 from mechdesign.graphs._builders import check_graph
-from mechdesign.mechanisms.certified import certified_numerators
-from mechdesign.mechanisms.mechanism import Mechanism
-from mechdesign.mechanisms.mechanism import Within
+from mechdesign.mechanisms._masses import certified_numerators
+from mechdesign.mechanisms._mechanism import Mechanism
+from mechdesign.mechanisms._mechanism import Within
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number
@@ -39,12 +35,7 @@ from mechdesign.base._check import as_number
 from mechdesign.base._arrays import read_only
 from mechdesign.base._arrays import require
 from mechdesign.base._check import require_kind
-
-__all__ = ["FiniteMechanism", "additive", "as_positive", "falling", "hops", "snapping"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+from mechdesign.model import distances
 
 
 class FiniteMechanism(Mechanism):
@@ -227,3 +218,111 @@ def falling(apart: Floats, rate: float) -> Floats:
         weights = np.exp(-rate * (apart - apart.min(axis=1, keepdims=True)))
     divided: Floats = weights / weights.sum(axis=1, keepdims=True)
     return divided
+
+
+class Exponential(FiniteMechanism):
+    """The exponential mechanism, p(o|s) ∝ exp(−ε d(s, o) / 2) (McSherry and Talwar 2007).
+
+    With a metric d it is ε·d-private: both the numerator and the normalising sum change by at most exp(ε d / 2).
+
+    >>> Exponential(2, [[0, 1], [1, 0]]).matrix().round(4).tolist()
+    [[0.7311, 0.2689], [0.2689, 0.7311]]
+    """
+
+    def __init__(self, epsilon: Number, distance: ArrayLike, graph: nx.Graph | None = None) -> None:
+        super().__init__(epsilon, distance, graph)
+        distances.check_metric(self.distance, "distance")
+
+    @classmethod
+    def of_graph(cls, epsilon: Number, graph: nx.Graph) -> Exponential:
+        """Return the mechanism under a policy graph: d counts hops, and answers stay in the component."""
+        return cls(epsilon, hops(graph), graph)
+
+    @in_own_arithmetic
+    def matrix(self, answers: ArrayLike | None = None) -> Floats:
+        """Return p(o|s) as floats, up to a few roundings: shape (n, n), or (n, m) for other answers than the secrets.
+
+        Args:
+            answers: d(s, o) >= 0 from the n secrets to m answers, (n, m), in the unit of the distance.
+
+        >>> Exponential(2, [[0, 1], [1, 0]]).matrix(answers=[[0], [3]]).tolist()
+        [[1.0], [1.0]]
+        """
+        rate = float(self.epsilon)
+        if answers is None:
+            return self._masses(rate)
+        apart = as_nonnegative(answers, "answers", 2)
+        if len(apart) != len(self.nodes) or not apart.size:
+            raise InputError(
+                "answers", "have another shape", value=apart.shape, bound=f"({len(self.nodes)}, m), m >= 1"
+            )
+        return falling(apart, rate / 2)
+
+    def _masses(self, rate: float) -> Floats:
+        return falling(self.distance, rate / 2)
+
+
+class Geometric(FiniteMechanism):
+    """The geometric mechanism on 0, …, n−1, truncated to that range (Ghosh, Roughgarden and Sundararajan 2009).
+
+    Two-sided geometric noise, Pr(z) = (1 − α)/(1 + α) α^|z| with α = e^−ε, is added and the result is clipped to the
+    range: an end gets α^k/(1 + α) from k steps away. Neighbours are ε-indistinguishable. Followed by the Bayes-optimal
+    remap of its answers it is optimal for every cost that does not fall with the distance; as it is, it is not.
+
+    >>> Geometric(1, 3).matrix().round(4).tolist()[0]
+    [0.7311, 0.17, 0.0989]
+    """
+
+    def __init__(self, epsilon: Number, n: int) -> None:
+        places = np.arange(as_integer(n, "n", 1), dtype=np.float64)
+        self._order = np.arange(len(places))
+        super().__init__(epsilon, np.abs(places[:, None] - places), nx.path_graph(len(places)))
+
+    @classmethod
+    def of_graph(cls, epsilon: Number, graph: nx.Graph) -> Geometric:
+        """Return the mechanism under a policy graph that is a path, such as that of an ordered attribute."""
+        distance = hops(graph)
+        if np.isinf(distance).any() or any(degree > 2 for _, degree in graph.degree()) or nx.cycle_basis(graph):
+            raise InputError("graph", "is not a path", remedy='use "exponential" or "randomised-response"')
+        made = cls(epsilon, len(distance))
+        made.distance, made.graph = distance, nx.freeze(nx.Graph(graph))
+        made.nodes = np.array(sorted(graph), dtype=np.int64)
+        # The place of every node along the path, from one of its ends.
+        made._order = distance[int(np.unravel_index(int(distance.argmax()), distance.shape)[0])].astype(np.int64)
+        return made
+
+    def _masses(self, rate: float) -> Floats:
+        n = len(self._order)
+        ratio = np.exp(-rate)
+        steps = np.abs(self._order[:, None] - self._order).astype(np.float64)
+        masses = ratio**steps / (1 + ratio)
+        inside = (self._order > 0) & (self._order < n - 1)
+        masses[:, inside] *= -np.expm1(-rate)
+        return np.asarray(masses) if n > 1 else np.ones((1, 1))
+
+
+class RandomisedResponse(FiniteMechanism):
+    """k-ary randomised response: the truth with probability e^ε / (e^ε + k − 1), else any other value (Warner 1965).
+
+    Any two values are ε-indistinguishable. Under the uniform prior and Hamming cost it is optimal for the complete
+    graph, at the cost (k − 1)/(k − 1 + e^ε).
+
+    >>> RandomisedResponse("0.5", 2).matrix().round(4).tolist()[0]
+    [0.6225, 0.3775]
+    """
+
+    def __init__(self, epsilon: Number, k: int) -> None:
+        super().__init__(epsilon, 1.0 - np.eye(as_integer(k, "k", 1)))
+
+    @classmethod
+    def of_graph(cls, epsilon: Number, graph: nx.Graph) -> RandomisedResponse:
+        """Return randomised response within each connected component of a policy graph."""
+        made = cls(epsilon, 1)
+        made.distance = np.minimum(hops(graph), np.where(np.isinf(hops(graph)), np.inf, 1.0))
+        made.graph = nx.freeze(nx.Graph(graph))
+        made.nodes = np.array(sorted(graph), dtype=np.int64)
+        return made
+
+    def _masses(self, rate: float) -> Floats:
+        weights = np.exp(-rate * self.distance)
+        return np.asarray(weights / weights.sum(axis=1, keepdims=True))

@@ -8,13 +8,13 @@ from dataclasses import dataclass
 import networkx as nx
 from numpy.typing import ArrayLike
 
-from mechdesign.mechanisms.exponential import Exponential
-from mechdesign.mechanisms.geometric import Geometric
-from mechdesign.mechanisms.knorm import HullChoice
-from mechdesign.mechanisms.laplace import Laplace
-from mechdesign.mechanisms.mechanism import Mechanism
-from mechdesign.mechanisms.planar_isotropic import PlanarIsotropic
-from mechdesign.mechanisms.randomised_response import RandomisedResponse
+from mechdesign.mechanisms._finite import Exponential
+from mechdesign.mechanisms._finite import Geometric
+from mechdesign.mechanisms._knorm import HullChoice
+from mechdesign.mechanisms._knorm import Laplace
+from mechdesign.mechanisms._mechanism import Mechanism
+from mechdesign.mechanisms._knorm import PlanarIsotropic
+from mechdesign.mechanisms._finite import RandomisedResponse
 from mechdesign.model._domain import Domain
 from mechdesign.base._registry import Registry
 from mechdesign.model._numbers import Number

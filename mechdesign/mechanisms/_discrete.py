@@ -1,7 +1,7 @@
 """Noise on the integers: the two-sided geometric law and the discrete Gaussian, exactly.
 
 Both laws are those of Canonne, Kamath and Steinke, "The Discrete Gaussian for Differential Privacy" (2020). Their
-parameters are rational, their draws follow them exactly (`mechdesign.mechanisms.sampling` says why), and their masses
+parameters are rational, their draws follow them exactly (`mechdesign.mechanisms._sampling` says why), and their masses
 can be enclosed to any number of bits.
 """
 
@@ -20,10 +20,10 @@ from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.certify._exact import exact
 from mechdesign.certify._exact import nearest
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.enclosures import exp_minus
-from mechdesign.mechanisms.sampling import draw
-from mechdesign.mechanisms.sampling import prepare
-from mechdesign.mechanisms.sampling import source
+from mechdesign.mechanisms._sampling import exp_minus
+from mechdesign.mechanisms._sampling import draw
+from mechdesign.mechanisms._sampling import prepare
+from mechdesign.mechanisms._sampling import source
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_integer
 

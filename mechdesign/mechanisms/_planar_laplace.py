@@ -18,7 +18,7 @@ from scipy.spatial import Voronoi
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms.finite import falling
+from mechdesign.mechanisms._finite import falling
 from mechdesign.model.distances import euclidean
 from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number

@@ -1,4 +1,4 @@
-"""Exact draws from symmetric laws on the integers whose weights are exp(-g(|k|)), g convex, g(0) = 0.
+"""Exact draws.
 
 The magnitude |k| is drawn by inversion, a block of 2**s numbers at a time:
 
@@ -21,27 +21,44 @@ words are below 1 - D·(k - j·2**s)/2**s, with D = g((j + 1)·2**s) - g(j·2**s
 exp(-x) >= 1 - x is a lower bound of t: they need no exponential. As 2**s is at most 1/32 of the scale, about one word
 in two thousand does.
 """
-
 from __future__ import annotations
-
+from decimal import Decimal
+from fractions import Fraction
+from mechdesign.base._arithmetic import decimals
 import secrets
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
-from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from typing import Protocol
-
 import numpy as np
 from numpy.typing import NDArray
-
-from mechdesign.mechanisms.enclosures import exp_minus
 from mechdesign.base._arrays import Flags
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_generator
 
-__all__ = ["LARGEST_NOISE", "Law", "Thresholds", "Words", "draw", "prepare", "source", "thresholds"]
+
+# Bits computed beyond those asked for, so that the two bounds are neighbours unless a multiple of 2**-bits is near.
+_GUARD_DIGITS = 16
+
+
+def exp_minus(x: Fraction, bits: int) -> tuple[int, int]:
+    """Return integers with low <= 2**bits · exp(-x) <= high and high - low at most 2, for x >= 0.
+
+    The `decimal` module rounds exp correctly. Its argument is the rational x rounded to `digits` digits, which changes
+    exp(-x) by a relative 2x·10**-digits at most, and x is below the number of bits: with the digits taken here both
+    errors together are less than one unit of the last guard bit, and two are allowed for.
+    """
+    # ln 2 < 1, so that beyond this the power is below 2**-bits.
+    if x.numerator >= bits * x.denominator:
+        return 0, 1
+    fine = bits + _GUARD_DIGITS
+    digits = 10 + len(str(bits)) + fine * 30103 // 100000
+    context = decimals(digits)
+    power = context.exp(context.divide(Decimal(-x.numerator), Decimal(x.denominator)))
+    number = int(context.multiply(power, Decimal(1 << fine)))
+    return max(number - 2, 0) >> _GUARD_DIGITS, min((number + 2 >> _GUARD_DIGITS) + 1, 1 << bits)
 
 
 Words = Callable[[int], NDArray[np.uint64]]

@@ -1,7 +1,5 @@
-"""K-norm noise: fitted to a convex body, with its density, its samples, and its exact channel."""
-
+"""K-norm noise: Laplace and planar isotropic."""
 from __future__ import annotations
-
 import functools
 import math
 from abc import abstractmethod
@@ -10,11 +8,9 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
-
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
-
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._exact import exact
@@ -29,10 +25,10 @@ from mechdesign.graphs._constraints import components
 from mechdesign.graphs._constraints import membership
 from mechdesign.graphs._exposure import degree_of_protection
 from mechdesign.graphs._exposure import hull_level
-from mechdesign.mechanisms.certified import certified_numerators
-from mechdesign.mechanisms.masses import cell_masses
-from mechdesign.mechanisms.mechanism import Mechanism
-from mechdesign.mechanisms.mechanism import Within
+from mechdesign.mechanisms._masses import certified_numerators
+from mechdesign.mechanisms._masses import cell_masses
+from mechdesign.mechanisms._mechanism import Mechanism
+from mechdesign.mechanisms._mechanism import Within
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number
@@ -41,12 +37,8 @@ from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_generator
 from mechdesign.base._check import as_integer
 from mechdesign.base._check import require_unmasked
-
-__all__ = ["HullChoice", "KNormMechanism"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+from mechdesign.graphs._exposure import component_hulls
+from mechdesign.graphs._exposure import sensitivity_hull
 
 
 HullChoice = Literal["component", "graph"]
@@ -334,3 +326,61 @@ def _observables(observables: Domain | ArrayLike, d: int) -> Floats:
         raise InputError("observables", "have another dimension than the points", value=sites.shape, bound=f"(m, {d})")
     check_distinct(sites, "observables", "keep one of them")
     return sites
+
+
+class Laplace(KNormMechanism):
+    """The policy-based Laplace mechanism, P-LM (PGLP, Cao et al. 2020, Algorithm 1).
+
+    `Laplace(epsilon, points, graph, hull="component")`: arguments as for `PlanarIsotropic`. Each coordinate gets
+    independent Laplace noise of scale S/ε, with S the largest ‖f(s) - f(s')‖₁ over the *edges* of the node's component,
+    or of the graph (Definition 7 says all pairs of the component; edges suffice, as losses add up along a path). That
+    is the K-norm mechanism of the cross-polytope S·B₁, which contains the sensitivity hull.
+
+    The noise fills all d dimensions unless S = 0, as for a node without edges under ``hull="component"``: then there is
+    **no noise**, and the place is released as it is.
+    """
+
+    @staticmethod
+    def _bodies(places: Floats, graph: nx.Graph, hull: HullChoice) -> list[SensitivityHull]:
+        edges, parts = edge_array(graph), components(graph)
+        owner = membership(parts, len(places))[edges[:, 0]]
+        lengths = np.abs(places[edges[:, 0]] - places[edges[:, 1]]).sum(axis=1)
+        largest = np.zeros(len(parts))
+        np.maximum.at(largest, owner, lengths)
+        if hull == "graph":
+            largest[:] = largest.max()
+        axes = np.eye(places.shape[1])
+        bodies = {length: SensitivityHull.of(length * axes) for length in np.unique(largest).tolist()}
+        return [bodies[length] for length in largest.tolist()]
+
+    def _noise(self, body: SensitivityHull, shape: tuple[int, ...], generator: np.random.Generator) -> Floats:
+        size = (*shape, self.points.shape[1])
+        return generator.laplace(0.0, body.radius / float(self.epsilon), size)
+
+
+class PlanarIsotropic(KNormMechanism):
+    """The policy-based planar isotropic mechanism, P-PIM (PGLP, Cao et al. 2020, Algorithm 2).
+
+    `PlanarIsotropic(epsilon, points, graph, hull="component")`: `epsilon` is in nats per edge; `points` are the places
+    f(s), a domain or an array (n, d) with any d ≥ 1; the nodes of `graph` are indices into them. The output has the
+    density ε^k / (k! vol K) exp(-ε ‖z - f(s)‖_K), with K the sensitivity hull and k its *affine* dimension: two nodes
+    get noise on the line through them, of mean K-norm 1/ε.
+
+    With ``hull="component"`` K comes from the edges of the node's own connected component. A node without edges then
+    gets **no noise**: its place is released as it is. With ``hull="graph"`` K comes from all edges (DPHMM, Xiao et al.
+    2017), and only a graph without any edge gives no noise. Raises InputError for an ε that is not positive, points
+    that are not finite, a graph with other nodes, and a `hull` that is neither.
+    """
+
+    @staticmethod
+    def _bodies(places: Floats, graph: nx.Graph, hull: HullChoice) -> list[SensitivityHull]:
+        if hull == "component":
+            return component_hulls(places, graph)
+        return [sensitivity_hull(places, graph)] * len(components(graph))
+
+    def degrees(self) -> dict[int, int]:
+        """Return, for every node, how many nodes are released with an equal hull and lie within it, itself included."""
+        shared = all(body is self._hulls[0] for body in self._hulls)
+        found = degree_of_protection(self.points, self.graph, hull=self._hulls[0] if shared else "component")
+        assert isinstance(found, dict)
+        return found
