@@ -36,7 +36,7 @@ import scipy.sparse as sparse
 
 import mechdesign as md
 from garbage import changed
-from mechdesign.accounting.ledger import Ledger
+from mechdesign.leakage.accounting import Ledger
 from mechdesign.certify import _archive as archive
 from mechdesign.certify import _bundle as bundle
 from mechdesign.data._budgets import read_budgets
@@ -45,7 +45,7 @@ from mechdesign.data._states import read_states
 from mechdesign.data._movement import read_checkins
 from mechdesign.data._movement import read_plt
 from mechdesign.data._trajectories import to_grid
-from mechdesign.leakage.accountant import Accountant
+from mechdesign.leakage._accountant import Accountant
 from mechdesign.spec.specification import Specification
 from mechdesign.spec.specification import parse
 from mechdesign.spec.specification import read_spec

@@ -42,7 +42,7 @@ from typing import Any
 import mechdesign as md
 from mechdesign import blowfish
 from mechdesign.base._errors import MechdesignError
-from mechdesign.leakage.accountant import Accountant
+from mechdesign.leakage._accountant import Accountant
 
 RESULT = Path(__file__).parent / "results" / "interleavings.txt"
 

@@ -23,7 +23,7 @@ from rich.console import Console
 from rich.table import Table
 
 from leakage_matrices import KINDS
-from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage import plots
 
 

@@ -24,8 +24,8 @@ from rich.console import Console
 from rich.table import Table
 
 from leakage_matrices import random_matrix
-from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.row_pair import fractional
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._row_pair import fractional
 from mechdesign.leakage.cao2019 import algorithm1
 from mechdesign.leakage.cao2019 import algorithm2
 from mechdesign.leakage.cao2019 import algorithm3

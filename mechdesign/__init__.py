@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from mechdesign import release
     from mechdesign import spec
     from mechdesign import sweep
-    from mechdesign.accounting.ledger import Ledger as Ledger
+    from mechdesign.leakage.accounting import Ledger as Ledger
     from mechdesign.attacks import attack
     from mechdesign.auditing.audit import Audit as Audit
     from mechdesign.auditing.audit import audit as audit

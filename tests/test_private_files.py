@@ -23,8 +23,8 @@ from mechdesign.base._atomic import write_file
 from mechdesign.base._errors import CacheWarning
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import ExposedFileWarning
-from mechdesign.leakage.accountant import Accountant
-from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage._accountant import Accountant
+from mechdesign.leakage._loss import LossFunction
 from mechdesign.base._files import note_readers
 from mechdesign.base._files import read_own
 from mechdesign.base._files import why_not_above

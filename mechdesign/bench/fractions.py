@@ -15,7 +15,7 @@ from mechdesign.bench.verdicts import OPTIMAL_GAP
 from mechdesign.bench.verdicts import SLACK
 from mechdesign.bench.verdicts import Verdict
 from mechdesign.bench.verdicts import claimed
-from mechdesign.leakage.row_pair import row_pair_program
+from mechdesign.leakage._row_pair import row_pair_program
 from mechdesign.solve._fractional import CharnesCooper
 from mechdesign.solve._fractional import charnes_cooper
 from mechdesign.solve._contract import Answer

@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.accounting.partition import LARGEST_LISTED
-from mechdesign.accounting.partition import UNKNOWN
-from mechdesign.accounting.partition import Partition
+from mechdesign.leakage._partition import LARGEST_LISTED
+from mechdesign.leakage._partition import UNKNOWN
+from mechdesign.leakage._partition import Partition
 from mechdesign.blowfish.budget import Budget
 from mechdesign.blowfish.budget import LedgerLike
 from mechdesign.blowfish.clique_graphs import AttributeGraph
@@ -70,7 +70,7 @@ def charge(
         what: what is released, in words.
         policy: what is protected.
         classes: returns the classes of values that exact answers tell apart; None where all answers are noisy.
-        together: insist on the release beside others, see `mechdesign.accounting.ledger.Ledger.spend`.
+        together: insist on the release beside others, see `mechdesign.leakage.accounting.Ledger.spend`.
 
     All that can fail is computed before the entry is made.
 
@@ -83,7 +83,7 @@ def charge(
     if ledger is None:
         return None
     if isinstance(ledger, type) or not callable(getattr(ledger, "spend", None)):
-        raise InputError("ledger", "is not a ledger", value=ledger, bound="a mechdesign.accounting.ledger.Ledger")
+        raise InputError("ledger", "is not a ledger", value=ledger, bound="a mechdesign.leakage.accounting.Ledger")
     free = not (budget.epsilon or budget.rho)
     # Nothing is nothing of either budget: an entry in ρ would keep a ledger from a sum in ε.
     given: dict[str, Any] = {"epsilon": Fraction(0) if free else budget.epsilon, "rho": None if free else budget.rho}

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any
 
 from numpy.typing import ArrayLike
 
-from mechdesign.accounting.ledger_file import Entry
-from mechdesign.accounting.ledger import Ledger
-from mechdesign.accounting.policies import PolicyTotals
+from mechdesign.leakage._ledger_file import Entry
+from mechdesign.leakage.accounting import Ledger
+from mechdesign.leakage._ledger_file import PolicyTotals
 from mechdesign.blowfish.parallel import parallel_composition
 from mechdesign.blowfish.policy_words import name_policy
 from mechdesign.base._errors import InputError
@@ -57,7 +57,7 @@ class LedgerPart:
     ) -> Entry:
         """Record what a release about this group spends; raise `InputError` for one under another policy.
 
-        Arguments are those of `mechdesign.accounting.ledger.Ledger.spend`. A release that names no policy is one under that of the part.
+        Arguments are those of `mechdesign.leakage.accounting.Ledger.spend`. A release that names no policy is one under that of the part.
         """
         part = self._named(policy)
         return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)
@@ -105,7 +105,7 @@ def part_of(ledger: Ledger, policy: Policy, division: str, part: str, parts: Arr
     Fraction(1, 1)
 
     Args:
-        ledger: a `mechdesign.accounting.ledger.Ledger`.
+        ledger: a `mechdesign.leakage.accounting.Ledger`.
         policy: the policy of all these releases; a release under another one is refused.
         division: what divides the people, such as "clinics".
         part: the group, such as "north".

@@ -10,7 +10,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.accounting.partition import UNKNOWN
+from mechdesign.leakage._partition import UNKNOWN
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.blowfish.budget import Budget
 from mechdesign.blowfish.budget import LedgerLike
@@ -135,7 +135,7 @@ def kmeans(
         positions: instead of `points`, which are None then, the numbers of the values of the records.
         initial: the centroids to begin with, shape (k, numeric attributes), chosen **without looking at the data**;
             without them they are drawn uniformly from the box.
-        ledger: a `mechdesign.accounting.ledger.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.leakage.accounting.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each size and sum.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.

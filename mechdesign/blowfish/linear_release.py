@@ -43,7 +43,7 @@ from mechdesign.base._check import as_generator
 from mechdesign.base._check import require_unmasked
 
 if TYPE_CHECKING:
-    from mechdesign.accounting.partition import Partition
+    from mechdesign.leakage._partition import Partition
     from mechdesign.blowfish.domain import Domain
 
 __all__ = [
@@ -97,7 +97,7 @@ def release_histogram(
         positions: instead of `data`, which is None then, the numbers of the values of the records.
         rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
         partition: the block of each value, texts or numbers of shape (|T|,).
-        ledger: a `mechdesign.accounting.ledger.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.leakage.accounting.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each count.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.
@@ -166,7 +166,7 @@ def release_linear(
             decimal that Python prints.
         positions: instead of `data`, which is None then, the numbers of the values of the records.
         rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
-        ledger: a `mechdesign.accounting.ledger.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.leakage.accounting.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each answer.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.
@@ -217,7 +217,7 @@ def release_sum(
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
         positions: instead of `data`, which is None then, the numbers of the values of the records.
         rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
-        ledger: a `mechdesign.accounting.ledger.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.leakage.accounting.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of the sum.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.

@@ -32,7 +32,7 @@ from mechdesign.base._errors import ReportError
 from mechdesign.spec import examples
 
 if TYPE_CHECKING:
-    from mechdesign.accounting.ledger import Ledger
+    from mechdesign.leakage.accounting import Ledger
     from mechdesign.blowfish.planning import Plan
     from mechdesign.blowfish.publication import Publication
     from mechdesign.spec.blowfish.specification import ReleaseSpecification
@@ -125,7 +125,7 @@ def release(
         if records is None:
             raise click.UsageError("give TABLE.csv: the records")
         # Imported late: wrong usage is refused at once.
-        from mechdesign.accounting.ledger import Ledger
+        from mechdesign.leakage.accounting import Ledger
         from mechdesign.blowfish.publication import FILES
         from mechdesign.blowfish.publication import check_target
         from mechdesign.blowfish.publication import holds_release

@@ -32,8 +32,8 @@ from mechdesign.synthesis._folders import check_no_input
 from mechdesign.synthesis._folders import check_output
 
 if TYPE_CHECKING:
-    from mechdesign.leakage.least_cost import BestBudgets
-    from mechdesign.leakage.loss import LossFunction
+    from mechdesign.leakage._best_budgets import BestBudgets
+    from mechdesign.leakage._loss import LossFunction
 
 __all__ = ["budget"]
 
@@ -116,8 +116,8 @@ def budget(
             check_no_input(path, {"--backward": backward, "--forward": forward})
             check_output(path)
     # Imported late: wrong usage is refused at once.
-    from mechdesign.leakage.budgets import allocate_budget
-    from mechdesign.leakage.budgets import constant_budget
+    from mechdesign.leakage._budgets import allocate_budget
+    from mechdesign.leakage._budgets import constant_budget
 
     before, after = loss_of(backward, "backward"), loss_of(forward, "forward")
     with naming_options(_OPTIONS), warnings_once():
@@ -202,7 +202,7 @@ def _least_cost(
     weights = np.ones(count) if weights is None else weights
     before, after = loss_of(matrices[0], "backward"), loss_of(matrices[1], "forward")
     # Imported late: wrong usage is refused at once.
-    from mechdesign.leakage.least_cost import best_budgets
+    from mechdesign.leakage._best_budgets import best_budgets
 
     with warnings_once():
         if given:

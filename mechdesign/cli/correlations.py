@@ -24,7 +24,7 @@ from mechdesign.model._markov import as_ends
 from mechdesign.base._warnings import collected
 
 if TYPE_CHECKING:
-    from mechdesign.leakage.loss import LossFunction
+    from mechdesign.leakage._loss import LossFunction
 
 __all__ = ["Mixed", "by_counts", "check_figure", "loss_of", "mixed", "silenced", "warnings_once"]
 
@@ -35,7 +35,7 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
     """Return the loss function of the matrix in a file, or None for no file; errors name the argument and the file."""
     if path is None:
         return None
-    from mechdesign.leakage.loss import LossFunction
+    from mechdesign.leakage._loss import LossFunction
     from mechdesign.model._markov import OpenChain
     from mechdesign.base._check import renamed
 

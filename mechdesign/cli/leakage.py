@@ -37,7 +37,7 @@ from mechdesign.spec.examples import on_disk
 from mechdesign.base._arrays import Floats
 
 if TYPE_CHECKING:
-    from mechdesign.leakage.loss import LossFunction
+    from mechdesign.leakage._loss import LossFunction
 
 __all__ = ["leakage"]
 
@@ -100,7 +100,7 @@ def leakage(
             check_no_input(path, {"P.csv": backward, "--forward": forward, "--budgets": budget_file})
             check_output(path)
     # Imported late: wrong usage is refused at once.
-    from mechdesign.leakage import recursion
+    from mechdesign.leakage import _recursion as recursion
 
     with nullcontext(backward) if example is None else on_disk(example_for(example, "leakage").file) as matrix:
         before, after = loss_of(matrix, "backward"), loss_of(forward, "forward")
@@ -159,8 +159,8 @@ def _facts(
     budgets: Floats, width: int | None, before: LossFunction | None, after: LossFunction | None
 ) -> dict[str, float]:
     """Return what one release, a window of them, and all of them leak; see `_MEANINGS`."""
-    from mechdesign.leakage import composition
-    from mechdesign.leakage import recursion
+    from mechdesign.leakage import _recursion as composition
+    from mechdesign.leakage import _recursion as recursion
 
     facts = {"largest": float(recursion.temporal(budgets, before, after).max())}
     if width is not None:

@@ -32,7 +32,7 @@ def ledger() -> None:
 @wait_option
 def new(path: Path, epsilon: str | None, rho: str | None, again: bool, group: str | None, wait: float) -> None:
     """Begin an empty ledger at PATH, with a budget or without, for its owner only."""
-    from mechdesign.accounting.beginning import begin_ledger
+    from mechdesign.leakage.accounting import begin_ledger
     from mechdesign.base._locks import file_of
     from mechdesign.base._locks import lock_file_of
     from mechdesign.base._locks import stands
@@ -54,7 +54,7 @@ def new(path: Path, epsilon: str | None, rho: str | None, again: bool, group: st
 @click.argument("path", metavar="LEDGER", type=_FILE)
 def show(path: Path) -> None:
     """Show what was spent under each policy, and what is left."""
-    from mechdesign.accounting.ledger import Ledger
+    from mechdesign.leakage.accounting import Ledger
 
     for line in str(Ledger.existing(path)).splitlines():
         output().print(line, soft_wrap=True, markup=False)
@@ -70,8 +70,8 @@ def check(path: Path, folders: tuple[Path, ...]) -> None:
     another one: what was spent since is not in it. A folder that names no entry does not keep the others from being
     checked; the exit code is then 2, if no entry is missing.
     """
-    from mechdesign.accounting.beginning import check_folders
-    from mechdesign.accounting.ledger import Ledger
+    from mechdesign.leakage.accounting import check_folders
+    from mechdesign.leakage.accounting import Ledger
 
     opened = Ledger.existing(path)
     missing = unreadable = False

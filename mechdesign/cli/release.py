@@ -47,7 +47,7 @@ from mechdesign.solve._contract import Progress
 from mechdesign.spec import examples
 
 if TYPE_CHECKING:
-    from mechdesign.accounting.ledger import Ledger
+    from mechdesign.leakage.accounting import Ledger
     from mechdesign.release.released import ReleasedTrace
     from mechdesign.base._arrays import Integers
 
@@ -150,7 +150,7 @@ def release(
         if trace is None:
             raise click.UsageError("give TRACE.csv: the true state of each step")
         # Imported late: wrong usage is refused at once.
-        from mechdesign.accounting.ledger import Ledger
+        from mechdesign.leakage.accounting import Ledger
         from mechdesign.release.files import FILES
         from mechdesign.release.files import MANIFEST
         from mechdesign.release.files import PRIVATE

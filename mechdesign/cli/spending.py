@@ -17,7 +17,7 @@ from mechdesign.base._locks import lock_file_of
 from mechdesign.base._locks import stands
 
 if TYPE_CHECKING:
-    from mechdesign.accounting.ledger import Ledger
+    from mechdesign.leakage.accounting import Ledger
 
 __all__ = ["announce", "show_spending", "wait_option"]
 
@@ -60,7 +60,7 @@ def announce(ledger: Ledger | None, public: Path) -> None:
 
 def show_spending(ledger: Ledger) -> None:
     """Show what is left of a ledger's budget and, where there are several policies, what was spent under each."""
-    from mechdesign.accounting.policies import APART
+    from mechdesign.leakage._ledger_file import APART
 
     left = [
         f"{name} = {float(amount):.6g}"

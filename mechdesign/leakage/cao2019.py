@@ -17,12 +17,12 @@ import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
 from mechdesign.base._errors import InputError
-from mechdesign.leakage.formulas import limit_of
-from mechdesign.leakage.formulas import log_ratio
-from mechdesign.leakage.matrices import as_transition
-from mechdesign.leakage.numbers import as_alphas
-from mechdesign.leakage.numbers import as_not_negative
-from mechdesign.leakage.numbers import as_target
+from mechdesign.leakage._loss import limit_of
+from mechdesign.leakage._loss import log_ratio
+from mechdesign.leakage._transitions import as_transition
+from mechdesign.leakage._transitions import as_alphas
+from mechdesign.leakage._transitions import as_not_negative
+from mechdesign.leakage._transitions import as_target
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import as_array
 from mechdesign.base._check import as_integer

@@ -21,8 +21,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.accounting.ledger_file import Entry
-from mechdesign.accounting.ledger import Ledger
+from mechdesign.leakage._ledger_file import Entry
+from mechdesign.leakage.accounting import Ledger
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._certificate import certify
 from mechdesign.certify._claims import PairBound

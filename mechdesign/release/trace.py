@@ -12,7 +12,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.accounting.ledger import Ledger
+from mechdesign.leakage.accounting import Ledger
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import TraceError
@@ -212,7 +212,7 @@ class Trace:
     def step(self, true_state: int | str, *, epsilon: Number | None = None, same_time: bool = False) -> Release:
         """Release the state of the next time: its index, or its label.
 
-        `epsilon` is the budget of this release alone, such as one of `mechdesign.leakage.budgets.allocate_budget`. With
+        `epsilon` is the budget of this release alone, such as one of `mechdesign.leakage._budgets.allocate_budget`. With
         `same_time` the state is that of the last release once more: nothing moves, and the budgets add up (DPHMM,
         Theorem 7.1); see `compose`.
 

@@ -17,14 +17,14 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
 
-from mechdesign.leakage.budgets import allocate_budget
-from mechdesign.leakage.budgets import constant_budget
+from mechdesign.leakage._budgets import allocate_budget
+from mechdesign.leakage._budgets import constant_budget
 from mechdesign.leakage.cao2019 import algorithm2
-from mechdesign.leakage.correlation import Correlation
-from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.recursion import backward as backward_leakage
-from mechdesign.leakage.recursion import forward as forward_leakage
-from mechdesign.leakage.recursion import temporal
+from mechdesign.leakage._correlations import Correlation
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._recursion import backward as backward_leakage
+from mechdesign.leakage._recursion import forward as forward_leakage
+from mechdesign.leakage._recursion import temporal
 from mechdesign.model._markov import smooth
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import as_array

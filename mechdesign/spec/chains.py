@@ -24,9 +24,9 @@ from mechdesign.base._errors import SpecificationError
 from mechdesign.base._errors import StepWarning
 from mechdesign.graphs import _builders as graphs
 from mechdesign.graphs._builders import edge_array
-from mechdesign.leakage.estimate import Correlations
-from mechdesign.leakage.estimate import correlations_from_traces
-from mechdesign.leakage.matrices import disjoint_rows
+from mechdesign.leakage._estimate import Correlations
+from mechdesign.leakage._estimate import correlations_from_traces
+from mechdesign.leakage._transitions import disjoint_rows
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._markov import VaryingChain

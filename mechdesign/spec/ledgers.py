@@ -5,7 +5,7 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
-from mechdesign.accounting.ledger import Ledger
+from mechdesign.leakage.accounting import Ledger
 from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import SpecificationError
 from mechdesign.base._locks import WAIT_S

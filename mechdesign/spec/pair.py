@@ -10,7 +10,7 @@ from mechdesign.data._matrices import counts_file
 from mechdesign.model._grammar import Raw
 from mechdesign.base._errors import SmoothedChainWarning
 from mechdesign.base._errors import SpecificationError
-from mechdesign.leakage.estimate import Correlations
+from mechdesign.leakage._estimate import Correlations
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._markov import OpenChain

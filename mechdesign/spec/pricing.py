@@ -14,10 +14,10 @@ from numpy.typing import ArrayLike
 
 from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import SpecificationError
-from mechdesign.leakage.correlation import Correlation
-from mechdesign.leakage.least_cost import BestBudgets
-from mechdesign.leakage.least_cost import best_budgets
-from mechdesign.leakage.numbers import as_target
+from mechdesign.leakage._correlations import Correlation
+from mechdesign.leakage._best_budgets import BestBudgets
+from mechdesign.leakage._best_budgets import best_budgets
+from mechdesign.leakage._transitions import as_target
 from mechdesign.base._values import ReadOnlyMapping
 from mechdesign.spec.designing import design_problem
 from mechdesign.spec.specification import Specification
@@ -60,7 +60,7 @@ def price_budgets(
     told: Callable[[str], None] | None = None,
     **changed: Any,
 ) -> PricedBudgets:
-    """Return budgets of least cost for releases that a specification describes; see `mechdesign.leakage.least_cost.best_budgets`.
+    """Return budgets of least cost for releases that a specification describes; see `mechdesign.leakage._best_budgets.best_budgets`.
 
     Designs are made and certified at a few ε, then at those that the budgets ask for, until every ε that is spent has
     a design and the total is within `tolerance` of what the curve promises.

@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Protocol
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.accounting.ledger import Ledger
+from mechdesign.leakage.accounting import Ledger
 from mechdesign.certify._exact import exact_text
 from mechdesign.data._layout import cell
 from mechdesign.data._budgets import Schedule

@@ -25,7 +25,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mechdesign.accounting.ledger import Ledger
+from mechdesign.leakage.accounting import Ledger
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._texts import require_plain
 from mechdesign.certify._texts import require_plain_texts

@@ -10,11 +10,11 @@ import zlib
 import numpy as np
 import pytest
 
-from mechdesign.accounting.ledger import Ledger
-from mechdesign.accounting.partition import Partition
-from mechdesign.accounting.ledger_file import read_ledger
-from mechdesign.accounting.partition import LARGEST_LISTED
-from mechdesign.accounting.partition import UNKNOWN
+from mechdesign.leakage.accounting import Ledger
+from mechdesign.leakage._partition import Partition
+from mechdesign.leakage._ledger_file import read_ledger
+from mechdesign.leakage._partition import LARGEST_LISTED
+from mechdesign.leakage._partition import UNKNOWN
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import LedgerError
 
@@ -128,7 +128,7 @@ def test_an_entry_that_names_no_partition_is_refused(tmp_path, place):
     document = json.loads(path.read_text(encoding="utf-8"))
     document["entries"][0]["classes"] = place
     del document["sha256"]
-    from mechdesign.accounting.ledger_file import _digest
+    from mechdesign.leakage._ledger_file import _digest
 
     document["sha256"] = _digest(document)
     path.write_text(json.dumps(document), encoding="utf-8")

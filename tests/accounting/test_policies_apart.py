@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.accounting.policies import APART
+from mechdesign.leakage._ledger_file import APART
 from mechdesign.blowfish.domain import Domain
 from mechdesign.blowfish.policy import Policy
 from mechdesign.blowfish.policy_words import name_policy

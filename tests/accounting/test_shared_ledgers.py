@@ -19,11 +19,11 @@ from typing import Any
 import pytest
 
 import mechdesign as md
-from mechdesign.accounting.beginning import begin_ledger
-from mechdesign.accounting.beginning import check_folders
-from mechdesign.accounting.ledger import Ledger
-from mechdesign.accounting.partition import Partition
-from mechdesign.accounting.ledger_file import read_ledger
+from mechdesign.leakage.accounting import begin_ledger
+from mechdesign.leakage.accounting import check_folders
+from mechdesign.leakage.accounting import Ledger
+from mechdesign.leakage._partition import Partition
+from mechdesign.leakage._ledger_file import read_ledger
 from mechdesign.base._errors import BudgetExceededError
 from mechdesign.base._errors import ExactReleaseError
 from mechdesign.base._errors import InputError
@@ -199,7 +199,7 @@ def test_nothing_is_spent_while_the_same_thread_spends(
             seen.append(attempt(ledger))
         return "0" * 2 * count
 
-    monkeypatch.setattr("mechdesign.accounting.ledger.secrets.token_hex", interrupted)
+    monkeypatch.setattr("mechdesign.leakage.accounting.secrets.token_hex", interrupted)
     assert attempt(ledger) == 1
     assert seen == ["a handler runs", 2]
     assert (len(ledger.entries), attempt(ledger)) == (1, 0)

@@ -18,7 +18,7 @@ from mechdesign.bench.running import request_of
 from mechdesign.bench.suites import problems
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MissingDependencyError
-from mechdesign.leakage.row_pair import fractional
+from mechdesign.leakage._row_pair import fractional
 
 CHANNELS = sorted(set(FAMILIES) - {"row-pairs", "checkins"})
 

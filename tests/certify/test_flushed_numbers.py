@@ -18,8 +18,8 @@ from mechdesign.certify._exact import float_down
 from mechdesign.certify._exact import float_up
 from mechdesign.certify._exact import is_flushing
 from mechdesign.certify._exact import printed
-from mechdesign.leakage.numbers import rounded_down
-from mechdesign.leakage.numbers import rounded_up
+from mechdesign.leakage._transitions import rounded_down
+from mechdesign.leakage._transitions import rounded_up
 from mechdesign.model._written import _floor
 
 LEAST = sys.float_info.min

@@ -14,8 +14,8 @@ from typing import Any
 import pytest
 
 import mechdesign as md
-from mechdesign.accounting.beginning import begin_ledger
-from mechdesign.accounting.beginning import check_folders
+from mechdesign.leakage.accounting import begin_ledger
+from mechdesign.leakage.accounting import check_folders
 from mechdesign.cli import main
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import LedgerError

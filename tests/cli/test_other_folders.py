@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.accounting.ledger import Ledger
+from mechdesign.leakage.accounting import Ledger
 from mechdesign.base._atomic import hidden_name
 from mechdesign.base._atomic import write_file
 from mechdesign.cli import main

@@ -15,7 +15,7 @@ from mechdesign.cli import main
 from mechdesign.cli.console import progress
 from mechdesign.cli.schedule import _ranges
 from mechdesign.base._errors import SolverInterruptedError
-from mechdesign.leakage.recursion import temporal
+from mechdesign.leakage._recursion import temporal
 from mechdesign.solve._contract import Progress
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._settings import SolveSettings

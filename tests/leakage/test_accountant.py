@@ -12,9 +12,9 @@ from hypothesis import strategies as st
 from mechdesign import leakage
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
-from mechdesign.leakage.accountant import Accountant
+from mechdesign.leakage._accountant import Accountant
 from mechdesign.base._errors import BudgetWarning
-from mechdesign.leakage.correlation import Candidates
+from mechdesign.leakage._correlations import Candidates
 from mechdesign.base._errors import LeakageExceededError
 from mechdesign.base._errors import StateError
 

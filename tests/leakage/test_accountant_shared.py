@@ -25,11 +25,11 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._errors import LedgerError
 from mechdesign.base._errors import MechdesignError
 from mechdesign.base._errors import StateWarning
-from mechdesign.leakage.accountant import Accountant
-from mechdesign.leakage.correlation import Candidates
+from mechdesign.leakage._accountant import Accountant
+from mechdesign.leakage._correlations import Candidates
 from mechdesign.base._errors import LeakageExceededError
 from mechdesign.base._errors import StateError
-from mechdesign.leakage import accountant as room
+from mechdesign.leakage import _accountant as room
 from mechdesign.base._locks import locked
 
 IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
@@ -419,7 +419,7 @@ def test_a_ledger_in_memory_must_be_given(tmp_path):
 def _first_version(path: Path, epsilons: list[float], alpha: float = 1.0) -> None:
     """Write a state as version 1 did."""
     state = {
-        "schema": "mechdesign.leakage.accountant/1",
+        "schema": "mechdesign.leakage._accountant/1",
         "alpha": alpha,
         "on_excess": "refuse",
         "epsilons": epsilons,

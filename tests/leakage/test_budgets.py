@@ -15,8 +15,8 @@ from mechdesign import leakage
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import BudgetWarning
-from mechdesign.leakage.correlation import Candidates
-from mechdesign.leakage.correlation import Varying
+from mechdesign.leakage._correlations import Candidates
+from mechdesign.leakage._correlations import Varying
 from mechdesign.model._markov import smooth
 
 # The formulas hold for any two matrices, also for those that no chain has.

@@ -21,7 +21,7 @@ from mechdesign.base._errors import BudgetWarning
 from mechdesign.base._errors import CorrelationWarning
 from mechdesign.base._errors import InputError
 from mechdesign.graphs import _builders as builders
-from mechdesign.leakage.pairing import mismatch
+from mechdesign.leakage._correlations import mismatch
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._markov import VaryingChain

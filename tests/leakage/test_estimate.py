@@ -10,7 +10,7 @@ from mechdesign.data._movement import read_plt
 from mechdesign.data._trajectories import to_grid
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SmoothedChainWarning
-from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage._loss import LossFunction
 from mechdesign.model._domain import Domain
 
 

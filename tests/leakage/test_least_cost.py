@@ -11,14 +11,14 @@ import pytest
 from mechdesign import leakage
 from mechdesign.base._errors import CorrelationWarning
 from mechdesign.base._errors import InputError
-from mechdesign.leakage.correlation import Candidates
-from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.correlation import Varying
-from mechdesign.leakage.least_cost import best_budgets
-from mechdesign.leakage.budget_program import Grid
-from mechdesign.leakage.budget_program import Program
-from mechdesign.leakage.budget_program import solve
-from mechdesign.leakage.cost_curves import as_curves
+from mechdesign.leakage._correlations import Candidates
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._correlations import Varying
+from mechdesign.leakage._best_budgets import best_budgets
+from mechdesign.leakage._budget_program import Grid
+from mechdesign.leakage._budget_program import Program
+from mechdesign.leakage._budget_program import solve
+from mechdesign.leakage._budget_program import as_curves
 from mechdesign.report import leakage_figures
 
 pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")

@@ -14,15 +14,15 @@ from leakage_brute import best_of, close, limit_of, prefix_points, subset_points
 
 from mechdesign import leakage
 from mechdesign.base._errors import InputError
-from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage import loss as loss_module
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage import _loss as loss_module
 from mechdesign.leakage.cao2019 import algorithm1
 from mechdesign.leakage.cao2019 import algorithm2
 from mechdesign.leakage.cao2019 import algorithm3
 from mechdesign.leakage.cao2019 import algorithm4
 from mechdesign.leakage.cao2019 import algorithm5
 from mechdesign.leakage.cao2019 import algorithm6
-from mechdesign.leakage.lines import Line
+from mechdesign.leakage._support import Line
 from mechdesign.model._markov import MarkovChain
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "leakage.json").read_text())

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from mechdesign import leakage
 from mechdesign.base._errors import CorrelationWarning
 from mechdesign.base._errors import InputError
-from mechdesign.leakage.pairing import mismatch
+from mechdesign.leakage._correlations import mismatch
 from mechdesign.model._markov import MarkovChain
 
 FORWARD = np.array([[0.8, 0.2], [0.1, 0.9]])

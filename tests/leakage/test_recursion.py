@@ -13,10 +13,10 @@ from leakage_brute import close
 
 from mechdesign import leakage
 from mechdesign.base._errors import InputError
-from mechdesign.leakage.correlation import Candidates
-from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.population import User
-from mechdesign.leakage.correlation import Varying
+from mechdesign.leakage._correlations import Candidates
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._recursion import User
+from mechdesign.leakage._correlations import Varying
 
 # The formulas hold for any two matrices, also for those that no chain has.
 pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")

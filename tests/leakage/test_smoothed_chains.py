@@ -12,10 +12,10 @@ import mechdesign as md
 from mechdesign.base._errors import BudgetWarning
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SmoothedChainWarning
-from mechdesign.leakage.accountant import Accountant
-from mechdesign.leakage.correlation import Candidates
-from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.correlation import Varying
+from mechdesign.leakage._accountant import Accountant
+from mechdesign.leakage._correlations import Candidates
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._correlations import Varying
 from mechdesign.model._markov import smooth
 
 ROUND = [[0, 1, 2, 3, 4, 5] * 4 + [0]]

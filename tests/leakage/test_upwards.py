@@ -12,17 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import leakage
-from mechdesign.leakage.accountant import Accountant
-from mechdesign.leakage.correlation import Candidates
+from mechdesign.leakage._accountant import Accountant
+from mechdesign.leakage._correlations import Candidates
 from mechdesign.base._errors import LeakageExceededError
-from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.history import History
-from mechdesign.leakage.numbers import rounded_down
-from mechdesign.leakage.numbers import rounded_up
-from mechdesign.leakage.upwards import advance
-from mechdesign.leakage.upwards import ceiling
-from mechdesign.leakage.upwards import first
-from mechdesign.leakage.upwards import total
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._history import History
+from mechdesign.leakage._transitions import rounded_down
+from mechdesign.leakage._transitions import rounded_up
+from mechdesign.leakage._upwards import advance
+from mechdesign.leakage._upwards import ceiling
+from mechdesign.leakage._upwards import first
+from mechdesign.leakage._upwards import total
 from mechdesign.model._markov import smooth
 
 # The formulas hold for any two matrices, also for those that no chain has.

@@ -9,7 +9,7 @@ import pytest
 
 from mechdesign import leakage
 from mechdesign.base._errors import InputError
-from mechdesign.leakage.loss import LossFunction
+from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage import cao2019
 
 MILD = [[0.8, 0.2], [0.2, 0.8]]

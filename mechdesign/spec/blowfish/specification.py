@@ -33,7 +33,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import numpy as np
 
-from mechdesign.accounting.ledger import Ledger
+from mechdesign.leakage.accounting import Ledger
 from mechdesign.blowfish import cumulative
 from mechdesign.blowfish.kmeans_release import kmeans
 from mechdesign.blowfish.linear_release import release_histogram

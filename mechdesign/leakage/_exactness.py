@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from mechdesign.accounting.ledger_file import Entry
-from mechdesign.accounting.partition import Partition
+from mechdesign.leakage._ledger_file import Entry
+from mechdesign.leakage._partition import Partition
 from mechdesign.base._errors import ExactReleaseError
 
 __all__ = ["require_together"]

@@ -1,55 +1,121 @@
-"""The temporal privacy loss function L(α) of a transition matrix, exact for every α ≥ 0."""
+"""Loss function L(alpha).
 
+A piece is a line (G, D, rest) of `mechdesign.leakage.lines`, with Q = G + D and 1 − Q = rest. The paper is
+Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release Under Temporal Correlations
+(2019).
+"""
 from __future__ import annotations
-
+import numpy as np
+from numpy.typing import ArrayLike
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_array
 import bisect
 import math
 from dataclasses import dataclass
-from typing import Any, NamedTuple, overload
-
-import numpy as np
+from typing import Any
+from typing import NamedTuple
+from typing import overload
 import scipy.sparse as sparse
-from numpy.typing import ArrayLike
-
 from mechdesign.base import _cache as caching
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._values import cached_property
 from mechdesign.base._display import card
 from mechdesign.base._display import data_frame
 from mechdesign.base._display import line_plot
-from mechdesign.leakage.ends import as_open_rows
-from mechdesign.leakage.ends import emptied
-from mechdesign.leakage.ends import end_states
-from mechdesign.leakage.ends import known_rows
-from mechdesign.leakage.ends import line_of_any
-from mechdesign.leakage.formulas import breakpoint_between
-from mechdesign.leakage.formulas import limit_of
-from mechdesign.leakage.formulas import log_ratio
-from mechdesign.leakage.hull import envelope
-from mechdesign.leakage.lines import Line
-from mechdesign.leakage.lines import are_pieces
-from mechdesign.leakage.matrices import as_transition
-from mechdesign.leakage.matrices import disjoint_rows
-from mechdesign.leakage.matrices import distinct_rows
-from mechdesign.leakage.matrices import matrix_digest
-from mechdesign.leakage.numbers import as_alphas
-from mechdesign.leakage.numbers import as_not_negative
-from mechdesign.leakage.smoothed import warn_of_smoothing
-from mechdesign.leakage.sparse_support import SparseRows
-from mechdesign.leakage.support import DensePairs
-from mechdesign.leakage.support import Support
+from mechdesign.leakage._ends import as_open_rows
+from mechdesign.leakage._ends import emptied
+from mechdesign.leakage._ends import end_states
+from mechdesign.leakage._ends import known_rows
+from mechdesign.leakage._ends import line_of_any
+from mechdesign.leakage._support import envelope
+from mechdesign.leakage._support import Line
+from mechdesign.leakage._support import are_pieces
+from mechdesign.leakage._transitions import as_transition
+from mechdesign.leakage._transitions import disjoint_rows
+from mechdesign.leakage._transitions import distinct_rows
+from mechdesign.leakage._transitions import matrix_digest
+from mechdesign.leakage._transitions import as_alphas
+from mechdesign.leakage._transitions import as_not_negative
+from mechdesign.leakage._ends import warn_of_smoothing
+from mechdesign.leakage._support import SparseRows
+from mechdesign.leakage._support import DensePairs
+from mechdesign.leakage._support import Support
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._markov import OpenChain
-from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_floats
 from mechdesign.base._arrays import read_only
 
-__all__ = ["LossFunction", "Pieces"]
+
+# Beyond this ratio log1p(r) = log(r) to the last bit, and logarithms cannot overflow where ratios do.
+_HUGE = 1e17
+
+# How near ε may come to ln(1/Q), as a share of what is subtracted, and still be told apart from it.
+_INDISTINCT = 4 * np.finfo(np.float64).eps
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+def log_ratio(G: ArrayLike, D: ArrayLike, alpha: ArrayLike) -> Floats:
+    """Return ln[(QA + 1)/(DA + 1)] with A = e^α − 1, the loss of a piece (Equation 24), for every α ≥ 0.
+
+    The arguments broadcast; with u = e^−α and e = 1 − u it is ln(1 + Ge/(De + u)).
+    """
+    G, D, alpha = np.broadcast_arrays(*(as_array(values, "values", np.float64) for values in (G, D, alpha)))
+    u, e = np.exp(-alpha), -np.expm1(-alpha)
+    below = D * e + u
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore", under="ignore"):
+        ratio = G * e / below
+        loss = np.log1p(ratio)
+        huge = ~(ratio < _HUGE) & (G > 0)
+        if huge.any():
+            # ln(De + u) is −α itself where D = 0, even if u is too small for a float.
+            log_below = np.where(D > 0, np.log(below), -alpha)
+            loss = np.where(huge, np.log(G * e + below) - log_below, loss)
+    loss = np.where(G > 0, loss, 0.0)
+    capped: Floats = np.minimum(loss, alpha)
+    return capped
+
+
+def breakpoint_between(G: Floats, D: Floats, next_G: Floats, next_D: Floats) -> Floats:
+    """Return the α > 0 at which two pieces give the same loss, for G > next_G and D > next_D; inf if never.
+
+    From (QA + 1)(D'A + 1) = (Q'A + 1)(DA + 1): A = (G − G')/(G'D − GD').
+    """
+    faster = next_G * D - G * next_D
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        A = (G - next_G) / faster
+        # Where A overflows, its logarithm does not.
+        apart = np.where(faster > 0, np.log(G - next_G) - np.log(faster), np.inf)
+        return np.where(np.isfinite(A) & (A > 0), np.log1p(A), apart)
+
+
+def limit_of(G: ArrayLike, D: ArrayLike, rest: ArrayLike, epsilon: float) -> Floats:
+    """Return the smallest x ≥ 0 with x = ln[(QA + 1)/(DA + 1)] + ε, A = e^x − 1, or inf (Theorem 11 restored).
+
+    A solves DA² + bA − E = 0 with E = e^ε − 1 and b = 1 + D − e^ε Q = rest + D − EQ. For D = 0 it diverges from
+    ε = ln(1/Q) on; an ε within rounding of that bound counts as diverging.
+    """
+    G, D, rest = np.broadcast_arrays(*(as_array(values, "values", np.float64) for values in (G, D, rest)))
+    if epsilon == 0:
+        return np.zeros(G.shape)
+    Q = G + D
+    # Everything divided by max(1, E), so that nothing overflows.
+    large = epsilon > 1.0
+    inverse = np.exp(-epsilon) / -np.expm1(-epsilon) if large else 1.0
+    E = 1.0 if large else np.expm1(epsilon)
+    b = (rest + D) * inverse - E * Q
+    b = np.where(np.abs(b) <= _INDISTINCT * ((rest + D) * inverse + E * Q), 0.0, b)
+    root = np.sqrt(b * b + 4.0 * D * inverse * E)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore", under="ignore"):
+        # The two forms of the positive root; each avoids a difference of nearly equal numbers.
+        A = np.where(b > 0, 2.0 * E / (b + root), (root - b) / (2.0 * D * inverse))
+        limit = np.log1p(A)
+        # Where A overflows, 1/inverse = e^ε − 1 is taken out of the logarithm.
+        apart = epsilon + np.log(-np.expm1(-epsilon)) + np.log((root - b) / (2.0 * D)) if large else limit
+    limit = np.where(np.isfinite(A) | ~(D > 0), limit, apart)
+    # A limit below ε could only come from rounding.
+    limit = np.where((D == 0) & (b <= 0), np.inf, np.maximum(limit, epsilon))
+    # Nothing is lost to the past where G = 0: Q = D.
+    return np.where(G > 0, limit, epsilon)
 
 
 # Matrices of fewer states are done before a file could be read.
@@ -108,7 +174,7 @@ class LossFunction:
     matrix: Floats | sparse.csr_array | None
     # The word that stands for rows of zeros; empty where there are none.
     ends: str
-    # Why it does not fit a forward one, by the digest of that; empty where it does. See `mechdesign.leakage.pairing`.
+    # Why it does not fit a forward one, by the digest of that; empty where it does. See `mechdesign.leakage._correlations`.
     misfits: dict[str, str]
     _gains: Floats
     _rests: Floats

@@ -1,7 +1,5 @@
-"""The file of a ledger: JSON with exact numbers and a digest of itself, replaced as a whole or not at all."""
-
+"""The file of a ledger, and the sums of its entries."""
 from __future__ import annotations
-
 import hashlib
 import json
 import re
@@ -9,8 +7,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-
-from mechdesign.accounting.partition import Partition
+from mechdesign.leakage._partition import Partition
 from mechdesign.base._atomic import write_file
 from mechdesign.certify._exact import exact
 from mechdesign.certify._exact import exact_text
@@ -18,8 +15,10 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._errors import LedgerError
 from mechdesign.base._files import read_regular
 from mechdesign.base._locks import SHARE
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import field
 
-__all__ = ["NUMBER", "Entry", "read_ledger", "write_ledger"]
 
 _SCHEMA = "mechdesign.ledger/2"
 _EARLIER = "mechdesign.ledger/1"
@@ -44,7 +43,7 @@ class Entry:
         components: the components of the policy, as classes of the values and, last, absence; None where that does not
             say what it protects, as under known counts.
         classes: the classes of values, and absence, that exact answers tell apart; None where all answers are noisy.
-        together: whether somebody insisted on the release beside others, see `mechdesign.accounting.ledger.Ledger.spend`.
+        together: whether somebody insisted on the release beside others, see `mechdesign.leakage.accounting.Ledger.spend`.
     """
 
     when: str
@@ -182,3 +181,94 @@ def _number(text: str | None, path: str) -> Fraction | None:
 
 def _digest(document: dict[str, Any]) -> str:
     return hashlib.sha256(json.dumps(document, sort_keys=True).encode()).hexdigest()
+
+
+@dataclass(frozen=True)
+class Totals:
+    """What the entries of a ledger cost together.
+
+    Attributes:
+        epsilon: the sum of ε under pure differential privacy, or None where an entry satisfies zCDP only.
+        rho: the sum of ρ under zero-concentrated differential privacy; an ε-private release costs ε²/2 (Bun and
+            Steinke 2016, Proposition 1.4).
+    """
+
+    epsilon: Fraction | None
+    rho: Fraction
+
+    def __str__(self) -> str:
+        """Say it in the measure that all entries have."""
+        return f"ρ = {exact_text(self.rho)}" if self.epsilon is None else f"ε = {exact_text(self.epsilon)}"
+
+
+def totals(entries: Iterable[Entry]) -> Totals:
+    """Return what entries cost together: sums, and within a division into parts the largest sum of any part."""
+    pure = True
+    epsilon, rho = Fraction(0), Fraction(0)
+    parts: dict[str, dict[str, list[Entry]]] = defaultdict(lambda: defaultdict(list))
+    for entry in entries:
+        pure = pure and entry.epsilon is not None
+        if entry.part is not None:
+            parts[entry.part[0]][entry.part[1]].append(entry)
+            continue
+        epsilon += entry.epsilon or 0
+        rho += rho_of(entry)
+    for division in parts.values():
+        epsilon += max(sum((entry.epsilon or Fraction(0) for entry in part), Fraction(0)) for part in division.values())
+        rho += max(sum(map(rho_of, part), Fraction(0)) for part in division.values())
+    return Totals(epsilon if pure else None, rho)
+
+
+def rho_of(entry: Entry) -> Fraction:
+    """Return the ρ of an entry: ε²/2 where it is ε-private (Bun and Steinke 2016, Proposition 1.4)."""
+    if entry.rho is not None:
+        return entry.rho
+    assert entry.epsilon is not None
+    return entry.epsilon**2 / 2
+
+
+APART = (
+    "Policies are kept apart: each line is about the releases under its own policy, and nothing is said of all of them "
+    "together"
+)
+"""What the lines of several policies mean."""
+
+
+@dataclass(frozen=True)
+class PolicyTotals:
+    """The entries of a ledger under one policy, and what they cost together.
+
+    Of two databases that are neighbours under the policy, the releases of these entries together tell no more than
+    `spent` allows. Of releases under other policies that says nothing.
+
+    Attributes:
+        policy: its name; of entries that name no policy, whom they protect.
+        protects: whom the entries protect, in words; several texts where entries differ, as the steps of a trace do.
+        entries: the entries, in order.
+        spent: what they cost together.
+    """
+
+    policy: str
+    protects: tuple[str, ...]
+    entries: tuple[Entry, ...] = field(repr=False)
+    spent: Totals
+
+    def __str__(self) -> str:
+        count = len(self.entries)
+        return f"{self.spent} in {count} {'entry' if count == 1 else 'entries'} under: {self.policy}"
+
+
+def by_policy(entries: Iterable[Entry]) -> tuple[PolicyTotals, ...]:
+    """Return what was spent under each policy, in the order in which they first occur.
+
+    Entries belong together if they name the same policy, which includes its domain, edges and known counts. Those that
+    name none, such as entries of earlier versions, belong together if they protect the same in the same words.
+    """
+    groups: dict[tuple[bool, str], list[Entry]] = {}
+    for entry in entries:
+        named = entry.policy is not None
+        groups.setdefault((named, entry.policy or entry.protects), []).append(entry)
+    return tuple(
+        PolicyTotals(name, tuple(dict.fromkeys(entry.protects for entry in group)), tuple(group), totals(group))
+        for (_, name), group in groups.items()
+    )

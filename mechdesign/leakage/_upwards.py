@@ -17,8 +17,8 @@ from fractions import Fraction
 from typing import NamedTuple
 
 from mechdesign.certify._exact import printed
-from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.numbers import rounded_up
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._transitions import rounded_up
 
 __all__ = ["Amount", "Step", "advance", "ceiling", "decimal", "first", "that_count", "total"]
 

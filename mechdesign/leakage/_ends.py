@@ -1,18 +1,15 @@
-"""Ends of chains: states that nobody was seen to leave (forward) or to enter (backward), and what their rows add."""
-
+"""Ends of chains, and bounds that rest on smoothed counts."""
 from __future__ import annotations
-
 import numpy as np
 import scipy.sparse as sparse
-
-from mechdesign.leakage.lines import Line
-from mechdesign.leakage.matrices import row_scales
+from mechdesign.leakage._support import Line
+from mechdesign.leakage._transitions import row_scales
 from mechdesign.model._markov import OpenChain
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import read_only
-
-__all__ = ["as_open_rows", "emptied", "end_states", "known_rows", "line_of_any"]
+from mechdesign.base._errors import SmoothedChainWarning
+from mechdesign.base._warnings import warn
 
 
 def as_open_rows(chain: OpenChain, path: str) -> Floats:
@@ -58,3 +55,23 @@ def line_of_any(matrix: Floats | sparse.csr_array) -> Line:
     known = known_rows(matrix)
     least = float(known.min()) if known.shape[0] == matrix.shape[0] - 1 else 0.0
     return Line(1.0 - least, 0.0, least)
+
+
+def warn_of_smoothing(path: str, smoothing: float, loss: float, seen: float, identity: bool) -> None:
+    """Warn with `SmoothedChainWarning` that a loss function was made of a chain that was smoothed.
+
+    Args:
+        path: the argument that the chain is.
+        smoothing: what was added to each count.
+        loss: L(1) of the chain.
+        seen: L(1) by the counts alone.
+        identity: whether these carry on all that was leaked, so that no positive budget lasts for ever.
+    """
+    for_ever = ", by which no positive budget lasts for ever" if identity else ""
+    warn(
+        f"{path} was counted with smoothing {smoothing:g}, which makes leakage smaller than what was seen: L(1) is "
+        f"{loss:.6g}, and {seen:.6g} by the counts alone{for_ever}. Smoothing is for beliefs. For bounds count without "
+        'it, with ends="stay" for states that nobody was seen to leave, or give chain.unsmoothed()',
+        SmoothedChainWarning,
+        stacklevel=4,
+    )

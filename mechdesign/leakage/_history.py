@@ -10,15 +10,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.numbers import rounded_down
-from mechdesign.leakage.upwards import Amount
-from mechdesign.leakage.upwards import Step
-from mechdesign.leakage.upwards import advance
-from mechdesign.leakage.upwards import decimal
-from mechdesign.leakage.upwards import first
-from mechdesign.leakage.upwards import that_count
-from mechdesign.leakage.upwards import total
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._transitions import rounded_down
+from mechdesign.leakage._upwards import Amount
+from mechdesign.leakage._upwards import Step
+from mechdesign.leakage._upwards import advance
+from mechdesign.leakage._upwards import decimal
+from mechdesign.leakage._upwards import first
+from mechdesign.leakage._upwards import that_count
+from mechdesign.leakage._upwards import total
 from mechdesign.base._arrays import Floats
 
 __all__ = ["History", "Worst"]

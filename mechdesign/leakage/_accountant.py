@@ -12,7 +12,7 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from mechdesign.accounting.ledger import Ledger
+from mechdesign.leakage.accounting import Ledger
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._errors import BudgetWarning
 from mechdesign.base._errors import ExportError
@@ -21,21 +21,21 @@ from mechdesign.base._errors import LeakageExceededError
 from mechdesign.base._errors import LedgerError
 from mechdesign.base._errors import StateError
 from mechdesign.base._errors import StateWarning
-from mechdesign.leakage.accountant_file import Charged
-from mechdesign.leakage.accountant_file import State
-from mechdesign.leakage.accountant_file import parse_state
-from mechdesign.leakage.accountant_file import read_content
-from mechdesign.leakage.accountant_file import write_state
-from mechdesign.leakage.accountant_ledger import ledger_of
-from mechdesign.leakage.accountant_ledger import require_ledger
-from mechdesign.leakage.accountant_ledger import said_of
-from mechdesign.leakage.accountant_pieces import checked_losses
-from mechdesign.leakage.correlation import Correlation
-from mechdesign.leakage.correlation import candidate_functions
-from mechdesign.leakage.history import History
-from mechdesign.leakage.numbers import as_not_negative
-from mechdesign.leakage.numbers import as_target
-from mechdesign.leakage.pairing import check_directions
+from mechdesign.leakage._accountant_file import Charged
+from mechdesign.leakage._accountant_file import State
+from mechdesign.leakage._accountant_file import parse_state
+from mechdesign.leakage._accountant_file import read_content
+from mechdesign.leakage._accountant_file import write_state
+from mechdesign.leakage._accountant_file import ledger_of
+from mechdesign.leakage._accountant_file import require_ledger
+from mechdesign.leakage._accountant_file import said_of
+from mechdesign.leakage._accountant_file import checked_losses
+from mechdesign.leakage._correlations import Correlation
+from mechdesign.leakage._correlations import candidate_functions
+from mechdesign.leakage._history import History
+from mechdesign.leakage._transitions import as_not_negative
+from mechdesign.leakage._transitions import as_target
+from mechdesign.leakage._correlations import check_directions
 from mechdesign.base._files import readers_of
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._locks import ProcessLock

@@ -1,32 +1,30 @@
-"""The file of an accountant: JSON with exact numbers and a digest of itself, written as a whole or not at all."""
-
+"""The file of an accountant, its ledger and its pieces."""
 from __future__ import annotations
-
 import hashlib
 import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
-
+from typing import Any
+from typing import Literal
+from typing import NamedTuple
 from mechdesign.base._atomic import write_file
 from mechdesign.base._errors import StateError
-from mechdesign.leakage.lines import Line
-from mechdesign.leakage.lines import are_pieces
-from mechdesign.leakage.loss import LossFunction
-from mechdesign.leakage.numbers import as_not_negative
-from mechdesign.leakage.numbers import as_target
+from mechdesign.leakage._support import Line
+from mechdesign.leakage._support import are_pieces
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._transitions import as_not_negative
+from mechdesign.leakage._transitions import as_target
 from mechdesign.base._files import read_own
+from mechdesign.leakage.accounting import Ledger
+import numpy as np
+from mechdesign.leakage._correlations import Correlation
+from mechdesign.leakage._correlations import candidate_functions
+from mechdesign.leakage._correlations import check_directions
 
-__all__ = ["Charged", "LedgerSaid", "Losses", "State", "parse_state", "read_content", "write_state"]
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
-_SCHEMA = "mechdesign.leakage.accountant/2"
-_FIRST_SCHEMA = "mechdesign.leakage.accountant/1"
+_SCHEMA = "mechdesign.leakage._accountant/2"
+_FIRST_SCHEMA = "mechdesign.leakage._accountant/1"
 
 _CLOSE = (
     "{path} {why}: others could make it say that less was released. Check it, and make it yours alone: chmod 600 {path}"
@@ -169,3 +167,98 @@ def _number(value: Any) -> float:
 def _digest(document: dict[str, Any]) -> str:
     # Shortest decimal texts of floats read back as the same floats.
     return hashlib.sha256(json.dumps(document, sort_keys=True, allow_nan=False).encode()).hexdigest()
+
+
+_WITHOUT = "or go on without it by Accountant.load(…, ledger=None)"
+
+
+def said_of(ledger: Ledger | None) -> LedgerSaid:
+    """Return what a state says of its ledger."""
+    if ledger is None:
+        return "none"
+    return "memory" if ledger.path is None else ledger.path
+
+
+def ledger_of(path: Path, state: State, given: Ledger | Literal["saved"] | None) -> Ledger | None:
+    """Return the ledger that an accountant goes on with: the given one, or that of its state opened again.
+
+    Raises `StateError` where the state's ledger is missing, was in memory, or is another than the given one.
+    """
+    if given is None:
+        return None
+    if isinstance(given, Ledger):
+        require_ledger(path, state, given)
+        return given
+    if state.ledger == "memory":
+        raise StateError(f"{path} had a ledger in memory: give it as ledger=, {_WITHOUT}")
+    if not isinstance(state.ledger, Path):
+        return None
+    if not state.ledger.exists():
+        raise StateError(
+            f"{path} charges the ledger {state.ledger}, which is missing. Restore it, give the one that took its place "
+            f"as ledger=, {_WITHOUT}"
+        )
+    ledger = Ledger(path=state.ledger)
+    _require_releases(path, state, ledger)
+    return ledger
+
+
+def require_ledger(path: Path, state: State, given: Ledger | None) -> None:
+    """Raise `StateError` unless a ledger may go on for that of a state: the same file, or one with its releases.
+
+    A ledger in memory cannot be told from another; whoever gives one vouches for it.
+    """
+    if given is None:
+        if state.ledger not in ("none", "unsaid"):
+            which = "one in memory" if state.ledger == "memory" else str(state.ledger)
+            raise StateError(f"{path} charges a ledger, {which}: give it as ledger=, {_WITHOUT}")
+    elif isinstance(state.ledger, Path):
+        _require_releases(path, state, given)
+
+
+def _require_releases(path: Path, state: State, ledger: Ledger) -> None:
+    known = {entry.number for entry in ledger.entries}
+    lost = [index for index, release in enumerate(state.releases) if release.in_ledger and release.number not in known]
+    if lost:
+        where = "in memory" if ledger.path is None else ledger.path
+        raise StateError(
+            f"the ledger {where} lacks release {lost[0]} of {path}: it was put back, or is another. Restore it, "
+            f"{_WITHOUT}"
+        )
+
+
+# How far pieces of one matrix may differ that two machines found.
+_TOLERANCE = 1e-9
+
+
+def checked_losses(path: Path, losses: Losses, given: tuple[Correlation, Correlation]) -> Losses:
+    """Return the loss functions of the matrices that are given, for each direction that is not "saved".
+
+    Raises `StateError` where the state in `path` is about other matrices, or its pieces are not theirs.
+    """
+    found = list(losses)
+    for side, (name, correlation) in enumerate(zip(("backward", "forward"), given, strict=True)):
+        if isinstance(correlation, str) and correlation == "saved":
+            continue
+        functions = tuple(candidate_functions(correlation, name))
+        if [loss and loss.digest for loss in functions] != [loss and loss.digest for loss in losses[side]]:
+            raise StateError(f"{path} is about another {name} matrix than the one that is given")
+        if not all(map(_alike, functions, losses[side])):
+            raise StateError(f"{path} holds pieces that are not those of its {name} matrix. Restore a copy")
+        found[side] = functions
+    known, following = ([[loss] for loss in side] for side in found)
+    check_directions(known, following, stacklevel=4)
+    return found[0], found[1]
+
+
+def _alike(one: LossFunction | None, other: LossFunction | None) -> bool:
+    """Whether two loss functions of one digest have the same values where either bends, between, and beyond."""
+    if one is None or other is None:
+        return one is other
+    bends = np.unique(np.concatenate([one.pieces.start, other.pieces.start, [1.0]]))
+    bends = bends[np.isfinite(bends)]
+    between = (bends[1:] + bends[:-1]) / 2
+    points = np.concatenate([bends, between, bends[-1] * np.array([1.5, 2.0]) + 1e-3])
+    values = np.asarray(one(points)), np.asarray(other(points))
+    same_states = one.n == other.n
+    return same_states and bool(np.allclose(*values, rtol=_TOLERANCE, atol=0.0))

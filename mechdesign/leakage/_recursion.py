@@ -1,0 +1,256 @@
+"""Backward, forward, total leakage; windows; several users."""
+from __future__ import annotations
+import numpy as np
+from numpy.typing import ArrayLike
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.leakage._correlations import Correlation
+from mechdesign.leakage._correlations import candidate_functions
+from mechdesign.leakage._correlations import step_functions
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._transitions import as_not_negative
+from mechdesign.leakage._correlations import check_directions
+from mechdesign.leakage._upwards import Amount
+from mechdesign.leakage._upwards import advance
+from mechdesign.leakage._upwards import first
+from mechdesign.leakage._upwards import that_count
+from mechdesign.leakage._upwards import total
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_budgets
+import itertools
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+from mechdesign.certify._exact import printed
+from mechdesign.base._errors import InputError
+from mechdesign.leakage._transitions import rounded_up
+from mechdesign.base._check import as_integer
+from collections.abc import Sequence
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_list
+from mechdesign.base._arrays import read_only
+from mechdesign.base._check import require_kind
+
+
+@in_own_arithmetic
+def backward(epsilons: ArrayLike, P: Correlation) -> Floats:
+    """Return the backward privacy leakage BPL_t = L(BPL_{t−1}) + ε_t, BPL_0 = ε_0, in nats, shape (T,).
+
+    Equation (13). `P` is Pr(state before | state now): a matrix, a `LossFunction`, `Varying`, `Candidates` (the
+    largest over all of them is returned), or None. An upper bound, not always reached, and rounded up; where L is 0 or
+    the identity it is the sum of the decimals that budgets print.
+
+    >>> backward([0.1, 0.1, 0.1], [[0.8, 0.2], [0.0, 1.0]]).round(4).tolist()
+    [0.1, 0.1808, 0.2471]
+    >>> backward([0.1, 0.1, 0.1], [[1, 0], [0, 1]]).tolist()
+    [0.1, 0.2, 0.3]
+    """
+    budgets = as_budgets(epsilons)
+    carried = _carried(budgets.tolist(), step_functions(P, len(budgets), "backward"))
+    return _totals(carried, [0.0] * len(budgets), budgets)
+
+
+@in_own_arithmetic
+def forward(epsilons: ArrayLike, P: Correlation) -> Floats:
+    """Return the forward privacy leakage FPL_t = L(FPL_{t+1}) + ε_t, ε_t at the last t, in nats, shape (T,).
+
+    Equation (15). `P` is Pr(next state | state now), in any form that `backward` takes. Rounded as there.
+    """
+    budgets = as_budgets(epsilons)
+    carried = _carried_back(budgets.tolist(), step_functions(P, len(budgets), "forward"))
+    return _totals([0.0] * len(budgets), carried, budgets)
+
+
+@in_own_arithmetic
+def temporal(epsilons: ArrayLike, backward: Correlation = None, forward: Correlation = None) -> Floats:
+    """Return the temporal privacy leakage TPL_t = BPL_t + FPL_t − ε_t of every release, in nats, shape (T,).
+
+    Equation (10), for one user. With candidates on both sides it is the worst of all combinations. Rounded up; where
+    each L is 0 or the identity it is the sum of the decimals that budgets print.
+
+    >>> temporal([0.1, 0.1], backward=[[1, 0], [0, 1]]).tolist()
+    [0.1, 0.2]
+    """
+    budgets = as_budgets(epsilons)
+    before, after = both_ways(budgets, backward, forward)
+    return _totals(before, after, budgets)
+
+
+@in_own_arithmetic
+def supremum(epsilon: float, backward: Correlation = None, forward: Correlation = None) -> float:
+    """Return what the leakage of a release tends to when ε is spent before and after it for ever, or `math.inf`.
+
+    The suprema of backward and forward leakage (Theorem 11) less ε.
+    """
+    epsilon = as_not_negative(epsilon, "epsilon")
+    total = 0.0
+    both = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
+    before, after = ([[each] for each in functions] for functions in both)
+    check_directions(before, after, stacklevel=3)
+    for functions in both:
+        total += max(epsilon if loss is None else loss.supremum(epsilon) for loss in functions)
+    return total - epsilon
+
+
+def both_ways(budgets: Floats, backward: Correlation, forward: Correlation) -> tuple[list[Amount], list[Amount]]:
+    """Return what is carried to every release from before and from after it, T each: L_B(BPL_{t−1}), L_F(FPL_{t+1}).
+
+    The correlations are those of the same chain. With ε_t the two add up to TPL_t.
+    """
+    chains = [step_functions(backward, len(budgets), "backward"), step_functions(forward, len(budgets), "forward")]
+    check_directions(chains[0], chains[1])
+    values = budgets.tolist()
+    return _carried(values, chains[0]), _carried_back(values, chains[1])
+
+
+def _carried_back(budgets: list[float], chains: list[list[LossFunction | None]]) -> list[Amount]:
+    return _carried(budgets[::-1], [chain[::-1] for chain in chains])[::-1]
+
+
+def _carried(budgets: list[float], chains: list[list[LossFunction | None]]) -> list[Amount]:
+    """Return the largest over all candidates of what the releases before each one add to it."""
+    if all(len(set(map(id, chain))) <= 1 for chain in chains) and len(budgets) > 1:
+        steps = len(budgets) - 1
+        chains = [[loss] * steps for loss in that_count(chain[0] for chain in chains)] or [[None] * steps]
+    series = []
+    for chain in chains:
+        step = first(budgets[0])
+        carried = [step.carried]
+        for loss, spent, epsilon in zip(chain, budgets[:-1], budgets[1:], strict=True):
+            step = advance(loss, step, spent, epsilon)
+            carried.append(step.carried)
+        series.append(carried)
+    return series[0] if len(series) == 1 else [max(amounts) for amounts in zip(*series, strict=True)]
+
+
+def _totals(before: list[Amount], after: list[Amount], budgets: Floats) -> Floats:
+    return np.array([total(*each) for each in zip(before, after, budgets.tolist(), strict=True)])
+
+
+def window(
+    epsilons: ArrayLike, start: int, stop: int, backward: Correlation = None, forward: Correlation = None
+) -> float:
+    """Return what the releases from `start` to `stop`, both included and counted from 0, leak together, in nats.
+
+    BPL_start + FPL_stop + Σ of the budgets strictly between (Theorem 3); TPL for a single release. Rounded up; the sum
+    of budgets is that of the decimals that they print.
+
+    >>> round(window([0.1, 0.2, 0.3], 0, 2, backward=[[0.8, 0.2], [0.2, 0.8]]), 12)
+    0.6
+    """
+    budgets = as_budgets(epsilons)
+    start = as_integer(start, "start", 0)
+    stop = as_integer(stop, "stop", start)
+    if stop >= len(budgets):
+        raise InputError("stop", "is too large", value=stop, bound=f"<= {len(budgets) - 1}, the last release")
+    return _windows(budgets, [start], stop - start, backward, forward)[0]
+
+
+def windows(epsilons: ArrayLike, width: int, backward: Correlation = None, forward: Correlation = None) -> Floats:
+    """Return what each `width` successive releases leak together, shape (T − width + 1,).
+
+    The largest is w-event privacy. Width 1 gives the leakage of each release, width T the sum of all budgets.
+    """
+    budgets = as_budgets(epsilons)
+    width = as_integer(width, "width", 1)
+    if width > len(budgets):
+        raise InputError("width", "is too large", value=width, bound=f"<= {len(budgets)}, the number of releases")
+    return np.array(_windows(budgets, range(len(budgets) - width + 1), width - 1, backward, forward))
+
+
+def _windows(
+    budgets: Floats, starts: Iterable[int], further: int, backward: Correlation, forward: Correlation
+) -> list[float]:
+    before, after = both_ways(budgets, backward, forward)
+    each = budgets.tolist()
+    if further == 0:
+        return [total(before[start], after[start], each[start]) for start in starts]
+    sums = [Fraction(0), *itertools.accumulate(map(printed, each))]
+    spent = [(start, rounded_up(sums[start + further + 1] - sums[start])) for start in starts]
+    return [total(before[start], after[start + further], epsilon) for start, epsilon in spent]
+
+
+@dataclass(frozen=True)
+class Guarantees:
+    """The rows of Table 2, in nats: what holds if the data were independent, and what holds for correlated data."""
+
+    event_independent: float
+    event: float
+    window_independent: float
+    window: float
+    user_independent: float
+    user: float
+
+
+def guarantees(
+    epsilons: ArrayLike, width: int, backward: Correlation = None, forward: Correlation = None
+) -> Guarantees:
+    """Return event-level, w-event and user-level privacy of a sequence of releases, w = `width` (Table 2)."""
+    budgets = as_budgets(epsilons)
+    alone = windows(budgets, width)
+    spent = rounded_up(sum(map(printed, budgets.tolist()), Fraction(0)))
+    return Guarantees(
+        event_independent=float(budgets.max()),
+        event=float(windows(budgets, 1, backward, forward).max()),
+        window_independent=float(alone.max()),
+        window=float(windows(budgets, width, backward, forward).max()),
+        user_independent=spent,
+        user=spent,
+    )
+
+
+@dataclass(frozen=True, eq=False)
+class User:
+    """A user: what the adversary knows of the user's movement, and the user's own budgets if they differ.
+
+    `backward` and `forward` are correlations or None; `epsilons` has shape (T,) for personalised differential privacy
+    (section 3.5 of the paper), or is None for the budgets of everybody.
+    """
+
+    backward: Correlation = None
+    forward: Correlation = None
+    epsilons: ArrayLike | None = None
+    name: str = ""
+
+
+@dataclass(frozen=True, eq=False)
+class UsersLeakage:
+    """The leakage of several users: read-only arrays, in nats.
+
+    `of_user` has shape (users, T); `overall`, shape (T,), is its maximum over users, and `worst`, shape (T,), the
+    index of a user who attains it.
+    """
+
+    of_user: Floats
+    overall: Floats
+    worst: Integers
+
+
+def users(epsilons: ArrayLike | None, population: Sequence[User]) -> UsersLeakage:
+    """Return the leakage of each user by Equation (10), and the largest at every release.
+
+    Equation (11) of the paper adds the largest backward leakage of one user to the largest forward leakage of another,
+    and overstates. `epsilons` may be None if every user has budgets of their own.
+    """
+    population = as_list(population, "users", "a list of User")
+    for index, user in enumerate(population):
+        require_kind(user, User, f"users[{index}]", "a User")
+    if not population:
+        raise InputError("users", "are empty", bound="at least one user")
+    common = None if epsilons is None else as_budgets(epsilons)
+    rows: list[Floats] = []
+    for index, user in enumerate(population):
+        where = f"users[{index}]" + (f" ({user.name})" if user.name else "")
+        if user.epsilons is None and common is None:
+            raise InputError(f"{where}.epsilons", "are missing", bound="budgets for the user or for everybody")
+        budgets = common if user.epsilons is None else as_budgets(user.epsilons, f"{where}.epsilons")
+        assert budgets is not None
+        if rows and len(budgets) != len(rows[0]):
+            raise InputError(
+                f"{where}.epsilons", "differ in length", value=len(budgets), bound=f"{len(rows[0])} budgets"
+            )
+        rows.append(temporal(budgets, user.backward, user.forward))
+    of_user = np.array(rows)
+    leakage = UsersLeakage(of_user, of_user.max(axis=0), of_user.argmax(axis=0).astype(np.int64))
+    for array in (leakage.of_user, leakage.overall, leakage.worst):
+        read_only(array)
+    return leakage

@@ -1,0 +1,425 @@
+"""Support queries and the upper envelope.
+
+For an ordered pair of rows (q, d) and μ ≥ 0 the support function is E(μ) = Σ_j ((q_j − d_j) − μ d_j)₊. It is convex and
+falls with μ; its straight parts are the lines G − μD of the pair's ratio-ordered prefixes. `mechdesign.leakage.hull`
+asks for it at a few slopes and never looks at a prefix that no query met.
+
+e^L − 1 = μ where the envelope h(μ), the highest line G − μD at μ, meets μ/(e^α − 1): the lines of the envelope are the
+pieces of the loss function, whatever α. A prefix point (D, Q) of a pair is a point of its ROC curve; the envelope is
+dual to the upper-left convex hull of all of them.
+
+Two known lines cross somewhere. If no line rises above the crossing, no line rises above the two between the points
+where each of them is the highest, because the envelope is convex; otherwise the highest line there splits the interval.
+A pair whose chord between the ends of an interval stays below the crossing is never asked again within it.
+"""
+from __future__ import annotations
+import itertools
+import math
+from collections.abc import Sequence
+from typing import NamedTuple
+import numpy as np
+from mechdesign.base._arrays import Floats
+from collections.abc import Iterator
+from typing import Protocol
+from mechdesign.base._arrays import Integers
+from dataclasses import dataclass
+import scipy.sparse as sparse
+
+
+class Line(NamedTuple):
+    """The line G − μD of a set of columns: D = Σ d_j, G = Σ q_j − D, and the rest 1 − Q = Σ q_j outside the set.
+
+    All three are sums rounded once, so that neither G of two nearly equal rows nor 1 − Q of two nearly disjoint rows
+    is a difference of rounded numbers.
+    """
+
+    G: float
+    D: float
+    rest: float
+
+    def at(self, mu: float) -> float:
+        """Return the height of the line at `mu`."""
+        return self.G - mu * self.D
+
+
+def line_of(q: Floats, d: Floats, mu: float) -> Line:
+    """Return the line of the columns with q_j − d_j > μ d_j; at `mu` = inf those with d_j = 0.
+
+    `q` and `d` have shape (n,). The line touches the support function of the pair at `mu`.
+    """
+    inside = (d == 0) & (q > 0) if math.isinf(mu) else (q - d) - mu * d > 0
+    chosen_q, chosen_d = q[inside], d[inside]
+    return Line(
+        math.fsum(np.concatenate([chosen_q, -chosen_d]).tolist()),
+        math.fsum(chosen_d.tolist()),
+        math.fsum(q[~inside].tolist()),
+    )
+
+
+def are_pieces(lines: Sequence[Line]) -> bool:
+    """Whether lines may be those of a loss function: shares of probability, falling in G and in D."""
+    within = all(0 <= value <= 1 + 1e-9 for line in lines for value in line)
+    return bool(lines) and within and all(a.G > b.G and a.D > b.D for a, b in itertools.pairwise(lines))
+
+
+# Slopes beyond this are left alone: they matter from α = 690 on, for probabilities below 1e-300.
+LARGEST_SLOPE = 1e300
+
+# Bytes of a temporary array; it then stays within the cache of one core.
+_CACHE = 1 << 19
+
+# Above this share of all pairs it is faster to evaluate all of them than to pick.
+_MANY = 0.15
+
+# Below this share of columns that still count it is faster to pick those columns.
+_FEW = 0.2
+
+_ROUNDING_32 = 2.0**-24
+
+
+class Support(Protocol):
+    """Many support functions, numbered 0..count−1, each of a pair of rows or of several pairs."""
+
+    count: int
+    largest: float
+
+    def screen(self, mu: float, height: float) -> tuple[Floats, bool]:
+        """Return upper bounds of all support functions at `mu`, shape (count,), and whether they are the values.
+
+        Bounds are close enough to tell which functions may rise above `height`.
+        """
+
+    def values(self, units: Integers, mu: float) -> Floats:
+        """Return the support functions of `units` at `mu`, to a few roundings of G."""
+
+    def gains(self, units: Integers, values: Floats, mu: float) -> Floats:
+        """Return G of the lines of `units` at `mu`, where their values are `values`: what rounding is measured by."""
+
+    def limits(self) -> Floats:
+        """Return the support functions, shape (count,), beyond `largest`: Σ q_j where d_j = 0."""
+
+    def line(self, unit: int, mu: float) -> Line:
+        """Return the line on which the support function of `unit` lies at `mu`."""
+
+
+class DensePairs:
+    """All ordered pairs of the rows of a dense matrix, shape (m, n); pair i·m + j has q = row j and d = row i."""
+
+    def __init__(self, rows: Floats) -> None:
+        self.rows = rows
+        self.count = len(rows) ** 2
+        top, bottom = rows.max(axis=0), rows.min(axis=0)
+        # Sums over what rows have beyond the least of each column keep nearly identical rows apart.
+        self._excess = rows - bottom
+        self._top = top - bottom
+        with np.errstate(over="ignore", under="ignore"):
+            ratios = top / np.where(rows > 0, rows, np.inf).min(axis=0)
+        self.largest = min(float(ratios.max()), LARGEST_SLOPE)
+
+    def _scaled(self, mu: float, which: Integers | slice = slice(None)) -> Floats:
+        """Return (1 + μ) d less the least entry, clipped to the largest q of each column: beyond it nothing changes."""
+        scaled = mu * self.rows[which]
+        scaled += self._excess[which]
+        np.minimum(scaled, self._top, out=scaled)
+        return scaled
+
+    def screen(self, mu: float, height: float) -> tuple[Floats, bool]:
+        """Bound or evaluate all support functions; see `Support`."""
+        scaled = self._scaled(mu)
+        if 8 * self.rows.size * len(self.rows) <= _CACHE:
+            heights = self._excess - scaled[:, None, :]
+            np.maximum(heights, 0.0, out=heights)
+            return heights.sum(axis=2).ravel(), True
+        counting = scaled < self._top
+        if np.count_nonzero(counting) < _FEW * counting.size:
+            return self._by_columns(scaled, counting), True
+        m, n = self.rows.shape
+        # What a sum of n rounded numbers >= 0 may be off by in single precision, eight or more of them side by side.
+        noise = (n / 8 + 32) * _ROUNDING_32 * float(self._excess.sum(axis=1).max())
+        if noise > 1e-2 * height:
+            return self._directly(scaled), True
+        out = np.empty((m, m), dtype=np.float32)
+        q32, d32, ones = self._excess.astype(np.float32), scaled.astype(np.float32), np.ones(n, dtype=np.float32)
+        for block in _blocks(m, 4 * n):
+            smaller = np.empty((block.stop - block.start, n), dtype=np.float32)
+            for d in range(m):
+                # Σ (q − λd)₊ = Σ q − Σ min(q, λd), and the last sum is fast.
+                np.minimum(q32[block], d32[d], out=smaller)
+                np.dot(smaller, ones, out=out[d, block])
+        bounds = self._excess.sum(axis=1) - out
+        bounds += noise
+        return bounds.ravel(), False
+
+    def _by_columns(self, scaled: Floats, counting: np.ndarray) -> Floats:
+        columns = np.ascontiguousarray(self._excess.T)
+        out = np.zeros((len(scaled), len(scaled)))
+        for d, (values, which) in enumerate(zip(scaled, counting, strict=True)):
+            chosen = np.flatnonzero(which)
+            heights = columns[chosen]
+            heights -= values[chosen, None]
+            np.maximum(heights, 0.0, out=heights)
+            heights.sum(axis=0, out=out[d])
+        return out.ravel()
+
+    def _directly(self, scaled: Floats) -> Floats:
+        m, n = self.rows.shape
+        out = np.empty((m, m))
+        for block in _blocks(m, 8 * n):
+            heights = np.empty((block.stop - block.start, n))
+            for d in range(m):
+                np.subtract(self._excess[block], scaled[d], out=heights)
+                np.maximum(heights, 0.0, out=heights)
+                heights.sum(axis=1, out=out[d, block])
+        return out.ravel()
+
+    def values(self, units: Integers, mu: float) -> Floats:
+        """Evaluate the support functions of `units`; see `Support`."""
+        if len(units) > _MANY * self.count:
+            return self._directly(self._scaled(mu))[units]
+        m, n = self.rows.shape
+        d_rows, place = units // m, np.arange(len(units))
+        if len(units) > m:
+            # Otherwise finding rows that occur twice costs more than it saves.
+            d_rows, place = np.unique(d_rows, return_inverse=True)
+        scaled = self._scaled(mu, d_rows)
+        q_rows = units % m
+        out = np.empty(len(units))
+        for block in _blocks(len(units), 8 * n):
+            heights = self._excess.take(q_rows[block], axis=0)
+            heights -= scaled.take(place[block], axis=0)
+            np.maximum(heights, 0.0, out=heights)
+            heights.sum(axis=1, out=out[block])
+        return out
+
+    def gains(self, units: Integers, values: Floats, mu: float) -> Floats:
+        """Return G at `mu`; see `Support`."""
+        m, n = self.rows.shape
+        q_rows, d_rows = units % m, units // m
+        out = np.empty(len(units))
+        for block in _blocks(len(units), 8 * n):
+            d = self.rows.take(d_rows[block], axis=0)
+            above = self._excess.take(q_rows[block], axis=0) > self._scaled(mu, d_rows[block])
+            out[block] = np.einsum("ij,ij->i", d, above)
+        return values + mu * out
+
+    def limits(self) -> Floats:
+        """Return the support functions where only d_j = 0 counts; see `Support`."""
+        if (self.rows > 0).all():
+            return np.zeros(self.count)
+        limits: Floats = ((self.rows == 0).astype(np.float64) @ self.rows.T).ravel()
+        return limits
+
+    def line(self, unit: int, mu: float) -> Line:
+        """Return a line that touches at `mu`; see `Support`."""
+        d, q = divmod(unit, len(self.rows))
+        return line_of(self.rows[q], self.rows[d], mu)
+
+
+def _blocks(count: int, bytes_each: int) -> Iterator[slice]:
+    step = max(1, _CACHE // bytes_each)
+    for start in range(0, count, step):
+        yield slice(start, min(start + step, count))
+
+
+# A line rises when it does so by more than this share of its own G, which is what its sum may be rounded by. Leaving
+# out a line that rises less changes L by a relative 1e-14 at most: it is the highest over no longer stretch.
+_RISE = 5e-15
+
+# While more than this share of all units is in play, queries are dear, and wide intervals are halved geometrically.
+_MANY_LINES = 0.02
+_WIDE = 64.0
+
+# Two G that differ by less are one G, rounded in two ways.
+_SAME = 2.0**-51
+
+_BATCH = 64
+_MOST = 4096
+
+
+@dataclass
+class _Interval:
+    """The slopes from a to b, where `left` and `right` are highest, and the units that may rise between.
+
+    `at_a` and `at_b` are upper bounds of the units' support functions at the ends, of the shape of `units`.
+    """
+
+    a: float
+    b: float
+    left: Line
+    right: Line
+    units: Integers
+    at_a: Floats
+    at_b: Floats
+
+
+def envelope(support: Support) -> list[Line]:
+    """Return the lines of the envelope, by falling D; the only line (0, 0, 1) when all rows are equal.
+
+    Every line is that of a set of columns of a pair of rows, and no set of columns of any pair gives more than a
+    relative 1e-14 beyond them. Ties may leave a line out or keep one that is nowhere strictly highest.
+    """
+    units = np.arange(support.count)
+    at_zero, exact = support.screen(0.0, 1.0)
+    first = _highest(support, units, at_zero, exact, 0.0, 0.0)
+    if first is None:
+        return [Line(0.0, 0.0, 1.0)]
+    limits = support.limits()
+    last = support.line(int(np.argmax(limits)), math.inf)
+    found = {first, last} if last.G > 0 else {first}
+    stack = [_Interval(0.0, support.largest, first, last, units, at_zero, limits)]
+    while stack:
+        now = stack.pop()
+        fall = now.left.D - now.right.D
+        crossing = (now.left.G - now.right.G) / fall if fall > 0 else now.a
+        if not now.a < crossing < now.b:
+            continue
+        now = _able(now, crossing)
+        if not len(now.units):
+            continue
+        x = crossing
+        if len(now.units) > _MANY_LINES * support.count and now.b > _WIDE * max(now.a, 1.0):
+            x = math.sqrt(max(now.a, 1.0)) * math.sqrt(now.b)
+        best, at_x = _query(support, now, x)
+        if best is None:
+            if x == crossing:
+                continue
+            best = now.left if x < crossing else now.right
+        found.add(best)
+        stack.append(_Interval(x, now.b, best, now.right, now.units, at_x, now.at_b))
+        stack.append(_Interval(now.a, x, now.left, best, now.units, now.at_a, at_x))
+    return _sorted_out(found)
+
+
+def _height(now: _Interval, x: float) -> float:
+    return max(now.left.at(x), now.right.at(x), 0.0)
+
+
+def _able(now: _Interval, crossing: float) -> _Interval:
+    """Return the interval with the units whose chord rises above the crossing of its lines.
+
+    A chord that stays below there stays below one of the two lines everywhere, because it does so at a and b.
+    """
+    share = (now.b - crossing) / (now.b - now.a)
+    able = np.flatnonzero(share * now.at_a + (1.0 - share) * now.at_b > _height(now, crossing) * (1.0 + _RISE))
+    if len(able) > 0.5 * len(now.units):
+        # Copies would cost more memory than they save work.
+        return now
+    return _Interval(now.a, now.b, now.left, now.right, now.units[able], now.at_a[able], now.at_b[able])
+
+
+def _query(support: Support, now: _Interval, x: float) -> tuple[Line | None, Floats]:
+    """Return the highest line at x if it rises above the known ones, and the units' values or upper bounds there."""
+    height = _height(now, x)
+    if len(now.units) > 0.15 * support.count:
+        at_x, exact = support.screen(x, height)
+        if len(now.units) < support.count:
+            at_x = at_x[now.units]
+    else:
+        at_x, exact = support.values(now.units, x), True
+    return _highest(support, now.units, at_x, exact, x, height), at_x
+
+
+def _highest(support: Support, units: Integers, values: Floats, exact: bool, x: float, height: float) -> Line | None:
+    """Return the highest line at x that rises above `height`, or None; make `values` exact where that was needed."""
+    if not exact:
+        # Look at the most promising units, then at all others that may still be higher.
+        several = min(_BATCH, len(units))
+        promising = np.argpartition(values, -several)[-several:]
+        values[promising] = support.values(units[promising], x)
+        done = np.zeros(len(units), dtype=bool)
+        done[promising] = True
+        for floor in (max(height, float(values[promising].max())), height):
+            rest = np.flatnonzero((values > floor) & ~done)
+            values[rest] = support.values(units[rest], x)
+            done[rest] = True
+            place = _rising(support, units, values, np.flatnonzero(done & (values > height)), x, height)
+            if place is not None:
+                break
+    else:
+        place = _rising(support, units, values, np.flatnonzero(values > height * (1.0 + _RISE)), x, height)
+    if place is None:
+        return None
+    line = support.line(int(units[place]), x)
+    return line if line.at(x) > height else None
+
+
+def _rising(support: Support, units: Integers, values: Floats, among: Integers, x: float, height: float) -> int | None:
+    """Return which of the units `among` is the highest of those that rise by more than rounding, if any."""
+    if len(among) > _BATCH:
+        # Nearly always one of the highest rises; where many are tied, all have to be looked at.
+        top = np.argpartition(values[among], -_BATCH)[-_BATCH:]
+        place = _rising(support, units, values, among[top], x, height)
+        if place is not None:
+            return place
+        among = np.delete(among, top)
+    while len(among):
+        now, among = among[:_MOST], among[_MOST:]
+        rising = now[values[now] > height + _RISE * support.gains(units[now], values[now], x)]
+        if len(rising):
+            return int(rising[np.argmax(values[rising])])
+    return None
+
+
+def _sorted_out(lines: set[Line]) -> list[Line]:
+    """Return the lines by falling D, without those that another with no larger D equals or exceeds in G."""
+    kept: list[Line] = []
+    for line in sorted(lines, key=lambda line: (line.D, -line.G)):
+        if not kept or line.G > kept[-1].G * (1.0 + _SAME):
+            kept.append(line)
+    return kept[::-1]
+
+
+class SparseRows:
+    """The support functions max over q of E_qd(μ), one for each row d of a sparse matrix, m in all.
+
+    E_qd(μ) = Σ q − Σ_j min(q_j, (1 + μ) d_j), and the second sum runs over the columns that both rows have. A query of
+    all units takes time in the number of pairs that share a column, counted once for each shared column, and memory
+    in m: a column that all m rows have costs m² steps. Values are exact to an absolute 1e-15 or so.
+    """
+
+    def __init__(self, rows: sparse.csr_array) -> None:
+        self.rows = rows
+        self.count = rows.shape[0]
+        self._columns = rows.tocsc()
+        self._sums = np.asarray(rows.sum(axis=1)).ravel()
+        largest = 1.0
+        for column in range(rows.shape[1]):
+            entries = self._columns.data[self._columns.indptr[column] : self._columns.indptr[column + 1]]
+            if len(entries):
+                largest = max(largest, float(entries.max() / entries.min()))
+        self.largest = min(largest, LARGEST_SLOPE)
+
+    def _heights(self, unit: int, mu: float) -> Floats:
+        """Return E_qd(μ) for all q, with d = row `unit`."""
+        shared = np.zeros(self.count)
+        columns = self._columns
+        for place in range(self.rows.indptr[unit], self.rows.indptr[unit + 1]):
+            column = self.rows.indices[place]
+            part = slice(columns.indptr[column], columns.indptr[column + 1])
+            if np.isinf(mu):
+                shared[columns.indices[part]] += columns.data[part]
+            else:
+                shared[columns.indices[part]] += np.minimum(columns.data[part], (1.0 + mu) * self.rows.data[place])
+        return self._sums - shared
+
+    def screen(self, mu: float, height: float) -> tuple[Floats, bool]:
+        """Bound or evaluate all support functions; see `Support`."""
+        return self.values(np.arange(self.count), mu), True
+
+    def values(self, units: Integers, mu: float) -> Floats:
+        """Evaluate the support functions of `units`; see `Support`."""
+        return np.array([self._heights(unit, mu).max() for unit in units.tolist()])
+
+    def gains(self, units: Integers, values: Floats, mu: float) -> Floats:
+        """Return G at `mu`; see `Support`."""
+        # Rounding is that of sums of whole rows.
+        return np.ones(len(units))
+
+    def limits(self) -> Floats:
+        """Return the support functions where only d_j = 0 counts; see `Support`."""
+        return self.values(np.arange(self.count), np.inf)
+
+    def line(self, unit: int, mu: float) -> Line:
+        """Return a line that touches at `mu`; see `Support`."""
+        q = int(np.argmax(self._heights(unit, mu)))
+        return line_of(self.rows[[q]].toarray()[0], self.rows[[unit]].toarray()[0], mu)
