@@ -35,7 +35,7 @@ from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from mechdesign.policy import metrics
+from mechdesign.measures import _utility as metrics
 from policy_traces_pictures import over_time, parameters, pglp, repairs
 
 EPSILONS = (0.5, 1.0, 2.0)

@@ -28,7 +28,7 @@ from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from mechdesign.policy import metrics
+from mechdesign.measures import _utility as metrics
 from mechdesign.report.style import drawn
 from mechdesign.report.style import headline
 from mechdesign.report.style import new_figure

@@ -21,9 +21,9 @@ if TYPE_CHECKING:
     from mechdesign import spec
     from mechdesign import sweep
     from mechdesign.leakage.accounting import Ledger as Ledger
-    from mechdesign.attacks import attack
-    from mechdesign.auditing.audit import Audit as Audit
-    from mechdesign.auditing.audit import audit as audit
+    from mechdesign.measures import attack
+    from mechdesign.measures._audit import Audit as Audit
+    from mechdesign.measures._audit import audit as audit
     from mechdesign.certify._certificate import Certificate as Certificate
     from mechdesign.certify._verify import verify as verify
     from mechdesign.data import _movement as traces

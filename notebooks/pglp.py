@@ -17,7 +17,7 @@ import numpy as np
 
 import mechdesign as md
 from figures import experiment, figure, say
-from mechdesign.policy import metrics
+from mechdesign.measures import _utility as metrics
 
 # %% [markdown]
 # ## A policy, three mechanisms

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 import mechdesign as md
 from figures.dphmm_runs import LOCATION_DATA, SAMPLED, means, scene_of
 from figures.experiments import Experiment, Row
-from mechdesign.policy import metrics
+from mechdesign.measures import _utility as metrics
 from policy_traces import measure
 from policy_utility import BOX, categories, channels
 

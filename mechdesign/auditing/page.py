@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from mechdesign.auditing.audit import Audit
+from mechdesign.measures._audit import Audit
 from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.model._disclosure import listed

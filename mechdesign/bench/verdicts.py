@@ -9,8 +9,8 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechdesign.auditing.rows import exact_rows
-from mechdesign.auditing.tight import tight
+from mechdesign.measures._tight import exact_rows
+from mechdesign.measures._tight import tight
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._claims import Floor
 from mechdesign.model._problem import Problem
@@ -104,7 +104,7 @@ def tight_epsilon(matrix: Floats, bound: ExponentBound) -> float:
     """Return the least ε for which a matrix of floats, rows divided by their sums, keeps a bound; rounded up.
 
     Negative entries count as zeros, which a positive entry may not stand beside; secrets at distance 0 may differ by
-    what rounding makes of them. The rest is `mechdesign.auditing.tight`.
+    what rounding makes of them. The rest is `mechdesign.measures._tight`.
     """
     positive = np.maximum(matrix, 0.0)
     weighted = bound.weights > 0

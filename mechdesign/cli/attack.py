@@ -8,8 +8,8 @@ from pathlib import Path
 
 import click
 
-from mechdesign.attacks import attack as games
-from mechdesign.attacks.attack import Attack
+from mechdesign.measures import attack as games
+from mechdesign.measures.attack import Attack
 from mechdesign.cli.console import output
 from mechdesign.cli.console import progress
 from mechdesign.cli.console import table

@@ -50,7 +50,7 @@ from mechdesign.synthesis._result import Design
 from mechdesign.base._arrays import Floats
 
 if TYPE_CHECKING:
-    from mechdesign.auditing.audit import Audit
+    from mechdesign.measures._audit import Audit
     from mechdesign.model._problem import Origin
     from mechdesign.model._problem import Problem
 
@@ -143,7 +143,7 @@ def audit(
     if stated is None and asked.stated is not None:
         stated = asked.stated
     # Imported late: wrong usage is refused at once.
-    from mechdesign.auditing.audit import audit as audited
+    from mechdesign.measures._audit import audit as audited
 
     with withholding():
         found = audited(channel, weights=weights, **asked.arguments)

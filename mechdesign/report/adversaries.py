@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.attacks import attack
+from mechdesign.measures import attack
 from mechdesign.certify._claims import Floor
 from mechdesign.model._channel import Channel
 from mechdesign.model._problem import Problem

@@ -11,8 +11,8 @@ from mechdesign.report.dots import Met
 from mechdesign.report.dots import _bracket
 from mechdesign.report.dots import _how_met
 from mechdesign.report.dots import _ratio
-from mechdesign.report.references import NO_INFORMATION
-from mechdesign.report.references import Reference
+from mechdesign.measures._baselines import NO_INFORMATION
+from mechdesign.measures._baselines import Reference
 from mechdesign.model._words import power
 from mechdesign.model._words import short
 from mechdesign.model._words import plain

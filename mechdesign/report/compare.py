@@ -9,7 +9,7 @@ from html import escape
 
 import numpy as np
 
-from mechdesign.attacks import attack
+from mechdesign.measures import attack
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._certificate import Checked
 from mechdesign.certify._revealed import revealed

@@ -10,8 +10,8 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 
 from mechdesign.report.frame import round_ticks
-from mechdesign.report.references import NO_INFORMATION
-from mechdesign.report.references import Reference
+from mechdesign.measures._baselines import NO_INFORMATION
+from mechdesign.measures._baselines import Reference
 from mechdesign.model._words import percent
 from mechdesign.model._words import power
 from mechdesign.model._words import relative

@@ -113,7 +113,7 @@ def answers(design: Designed, count: int = 6) -> Figure:
 def errors(design: Designed) -> Figure:
     """Show the expected error of the best attack for each secret, and against the prior."""
     _require_design(design)
-    from mechdesign.attacks import attack
+    from mechdesign.measures import attack
     from mechdesign.report.plot import error_picture
     from mechdesign.model._words import attack_measure
 
@@ -126,8 +126,8 @@ def errors(design: Designed) -> Figure:
 def costs(design: Designed) -> Figure:
     """Show the certified cost between its lower bound and the costs of other mechanisms."""
     _require_design(design)
-    from mechdesign.report.baselines import baselines
-    from mechdesign.report.baselines import reference_costs
+    from mechdesign.measures._baselines import baselines
+    from mechdesign.measures._baselines import reference_costs
     from mechdesign.report.dots import cost_picture
     from mechdesign.model._words import cost_measure
 

@@ -11,7 +11,7 @@ from html import escape
 
 import numpy as np
 
-from mechdesign.attacks import attack
+from mechdesign.measures import attack
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._revealed import revealed
 from mechdesign.data._maps import Outline
@@ -27,9 +27,9 @@ from mechdesign.report import pictures
 from mechdesign.report import plot
 from mechdesign.report import policy
 from mechdesign.report.adversaries import adversaries_section
-from mechdesign.report.baselines import Baseline
-from mechdesign.report.baselines import baselines
-from mechdesign.report.baselines import reference_costs
+from mechdesign.measures._baselines import Baseline
+from mechdesign.measures._baselines import baselines
+from mechdesign.measures._baselines import reference_costs
 from mechdesign.report.coordinates import coordinates_section
 from mechdesign.report.document import document
 from mechdesign.report.document import figure

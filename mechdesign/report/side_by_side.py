@@ -7,13 +7,13 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from mechdesign.attacks import attack
+from mechdesign.measures import attack
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._claims import RatioBound
 from mechdesign.model._channel import Channel
 from mechdesign.model._problem import Problem
-from mechdesign.report.baselines import Baseline
-from mechdesign.report.baselines import bounds
+from mechdesign.measures._baselines import Baseline
+from mechdesign.measures._baselines import bounds
 from mechdesign.report.document import table
 from mechdesign.report.document import text
 from mechdesign.model._words import short

@@ -13,13 +13,13 @@ from hypothesis import strategies as st
 import mechdesign
 from mechdesign.solve import _contract as contract
 from mechdesign.solve import _solve as solvers
-from mechdesign.attacks import attack
-from mechdesign.attacks.attack import Attack
-from mechdesign.attacks.attack import bayes
-from mechdesign.attacks.attack import minimax
-from mechdesign.attacks.attack import optimal
-from mechdesign.attacks.attack import pairwise_minimax
-from mechdesign.attacks.attack import prior_free
+from mechdesign.measures import attack
+from mechdesign.measures.attack import Attack
+from mechdesign.measures.attack import bayes
+from mechdesign.measures.attack import minimax
+from mechdesign.measures.attack import optimal
+from mechdesign.measures.attack import pairwise_minimax
+from mechdesign.measures.attack import prior_free
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SolverError
 from mechdesign.base._errors import SolverInterruptedError

@@ -15,7 +15,7 @@ import mechdesign as md
 from mechdesign.auditing.page import page
 from mechdesign.auditing.page import pairs_picture
 from mechdesign.auditing.page import sentences
-from mechdesign.auditing.rows import exact_rows
+from mechdesign.measures._tight import exact_rows
 from mechdesign.base._errors import InputError
 
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))

@@ -103,7 +103,7 @@ def test_budgets_are_found_where_they_are_tiny(flushed):
 
 def test_nothing_is_told_with_epsilon_0_which_is_the_tight_one(flushed):
     numerators = np.array([[2, 2], [2, 2]], dtype=np.int64)
-    from mechdesign.auditing.audit import audit
+    from mechdesign.measures._audit import audit
 
     found = audit(numerators / 4, distance=1 - np.eye(2))
     assert found.epsilon == 0

@@ -49,7 +49,7 @@ def test_attacks_that_take_too_long(made, monkeypatch):
     def late(*_, **__):
         raise errors.TimeLimitError("late")
 
-    monkeypatch.setattr("mechdesign.attacks.attack.pairwise_minimax", late)
+    monkeypatch.setattr("mechdesign.measures.attack.pairwise_minimax", late)
     assert "not found" not in run("attack", made).stdout
     assert "runs with --pairwise" in run("attack", made).stdout
     result = run("attack", made, "--time-limit", 5, "--pairwise")

@@ -6,7 +6,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.attacks import attack
+from mechdesign.measures import attack
 from mechdesign.cli import main
 
 

@@ -20,7 +20,7 @@ from mechdesign.base._errors import GraphWarning
 from mechdesign.base._errors import InputError
 from mechdesign.graphs._builders import check_graph
 from mechdesign.graphs._builders import edge_array
-from mechdesign.policy import metrics
+from mechdesign.measures import _utility as metrics
 
 
 def edges(graph: nx.Graph) -> set[tuple[int, int]]:

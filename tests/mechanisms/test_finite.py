@@ -15,7 +15,7 @@ import mechdesign as md
 from mechdesign.certify._privacy import check
 from mechdesign.certify._privacy import realised
 from mechdesign.base._errors import InputError
-from mechdesign.policy import metrics
+from mechdesign.measures import _utility as metrics
 
 
 def mechanisms(epsilon: object = 1) -> list[md.mechanisms.FiniteMechanism]:

@@ -9,13 +9,13 @@ from report_examples import city
 
 import mechdesign as md
 from mechdesign.certify import _privacy as privacy
-from mechdesign.report.baselines import baselines
-from mechdesign.report.baselines import exponential
-from mechdesign.report.baselines import reference_costs
+from mechdesign.measures._baselines import baselines
+from mechdesign.measures._baselines import exponential
+from mechdesign.measures._baselines import reference_costs
 from mechdesign.model._words import short
 from mechdesign.report.page import html
-from mechdesign.report.references import NO_INFORMATION
-from mechdesign.report.references import combined_bound
+from mechdesign.measures._baselines import NO_INFORMATION
+from mechdesign.measures._baselines import combined_bound
 from mechdesign.report.side_by_side import side_by_side
 
 

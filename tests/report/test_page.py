@@ -15,9 +15,9 @@ from mechdesign.base._errors import InputError
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
-from mechdesign.report.baselines import exponential
+from mechdesign.measures._baselines import exponential
 from mechdesign.report.page import html
-from mechdesign.report.references import combined_bound
+from mechdesign.measures._baselines import combined_bound
 from mechdesign.model._words import requirement_name
 from mechdesign.report.sentences import summary
 from mechdesign.model._words import answers

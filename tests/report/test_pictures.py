@@ -17,7 +17,7 @@ from numpy.testing import assert_allclose, assert_array_equal
 from py_mini_racer import MiniRacer
 from report_examples import certificate, channel, city, domains, mixing, prior_of
 
-from mechdesign.attacks import attack
+from mechdesign.measures import attack
 from mechdesign.data._maps import Outline
 from mechdesign.data._maps import read_outline
 from mechdesign.base._errors import InputError

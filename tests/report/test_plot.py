@@ -16,8 +16,8 @@ from mechdesign.model._domain import Domain
 from mechdesign.report import dots
 from mechdesign.report import maps
 from mechdesign.report import plot
-from mechdesign.report.references import NO_INFORMATION
-from mechdesign.report.references import Reference
+from mechdesign.measures._baselines import NO_INFORMATION
+from mechdesign.measures._baselines import Reference
 from mechdesign.report.scales import error_scale
 from mechdesign.model._words import percent
 from mechdesign.model._words import power

@@ -13,15 +13,15 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.attacks import attack
-from mechdesign.auditing.rows import Rows
-from mechdesign.auditing.rows import exact_rows
-from mechdesign.auditing.tight import LARGEST
-from mechdesign.auditing.tight import Tight
-from mechdesign.auditing.tight import Witness
-from mechdesign.auditing.tight import rates
-from mechdesign.auditing.tight import tight
-from mechdesign.auditing.tight import unequal
+from mechdesign.measures import attack
+from mechdesign.measures._tight import Rows
+from mechdesign.measures._tight import exact_rows
+from mechdesign.measures._tight import LARGEST
+from mechdesign.measures._tight import Tight
+from mechdesign.measures._tight import Witness
+from mechdesign.measures._tight import rates
+from mechdesign.measures._tight import tight
+from mechdesign.measures._tight import unequal
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._exact import exact

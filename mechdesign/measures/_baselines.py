@@ -1,36 +1,63 @@
-"""Mechanisms that a reader knows, as exact channels beside the design: with their tight ε, cost and adversary's error.
+"""Well-known mechanisms for comparison with a design.
 
 All of them answer with the same observables. Their probabilities are computed in floating point and rounded to whole
 numbers over 2**62, and what is said of their privacy is decided on these, exactly.
 """
-
 from __future__ import annotations
-
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-
 import numpy as np
-
-from mechdesign.attacks import attack
+from scipy.sparse.csgraph import csgraph_from_masked
+from scipy.sparse.csgraph import shortest_path
+from mechdesign.certify._claims import PairBound
+from mechdesign.model._problem import Problem
+from mechdesign.base._arrays import Floats
+from collections.abc import Iterable
+from collections.abc import Iterator
+from mechdesign.measures import attack
 from mechdesign.certify import _privacy as privacy
 from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
 from mechdesign.certify._dithering import Dithered
 from mechdesign.mechanisms._planar_laplace import planar_laplace
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._channel import Channel
 from mechdesign.model.distances import euclidean
-from mechdesign.model._problem import Problem
-from mechdesign.report.references import NO_INFORMATION
-from mechdesign.report.references import Reference
-from mechdesign.report.references import combined_bound
 from mechdesign.model._words import answers
 from mechdesign.model._words import attack_measure
 from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 
-__all__ = ["Baseline", "baselines", "bounds", "exponential", "reference_costs", "tight_epsilons"]
+
+NO_INFORMATION = "no information: always the same answer"
+
+
+@dataclass(frozen=True)
+class Reference:
+    """The cost of a mechanism that a reader knows; `note` says what it lacks."""
+
+    name: str
+    cost: float
+    note: str = ""
+
+
+def combined_bound(problem: Problem) -> Floats | None:
+    """Return the largest metric E (n, n) such that p(o|s) <= exp(E(s, t)) p(o|t) implies every bound on pairs.
+
+    It is the length of the shortest path where a bounded pair is an edge, in both directions, of the length ln g.
+    Infinite where nothing is required; None when no pair is bounded.
+    """
+    n = len(problem.prior)
+    bounds = np.full((n, n), np.inf)
+    for claim in problem.claims:
+        if isinstance(claim, PairBound):
+            np.minimum.at(bounds, (claim.sources, claim.targets), claim.exponents)
+    bounds = np.minimum(bounds, bounds.T)
+    np.fill_diagonal(bounds, 0.0)
+    if not np.isfinite(bounds[~np.eye(n, dtype=np.bool_)]).any():
+        return None
+    # A plain matrix would take lengths of zero for missing edges.
+    lengths: Floats = shortest_path(csgraph_from_masked(np.ma.masked_invalid(bounds)), method="FW")
+    return lengths
+
 
 # Added to each entry, so that rounding what is very unlikely changes no ratio of two secrets by much.
 _UNITS = 2**20
