@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from mechdesign import graphs
     from mechdesign import leakage
     from mechdesign import mechanisms
-    from mechdesign import release
+    from mechdesign import traces as release
     from mechdesign import spec
     from mechdesign import sweep
     from mechdesign.leakage.accounting import Ledger as Ledger

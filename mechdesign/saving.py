@@ -23,7 +23,7 @@ from mechdesign.synthesis._folders import check_writable
 from mechdesign.base._files import note_readers
 from mechdesign.release import page as trace_page
 from mechdesign.release import pictures as trace_pictures
-from mechdesign.release.released import ReleasedTrace
+from mechdesign.traces._released import ReleasedTrace
 from mechdesign.report import page as design_page
 from mechdesign.synthesis._result import Design
 from mechdesign.base._arrays import Integers

@@ -17,8 +17,8 @@ from mechdesign.certify._exponential import SHIFT
 from mechdesign.certify._exponential import exp_lower
 from mechdesign.base._errors import MetricWarning
 from mechdesign.mechanisms._sampling import exp_minus
-from mechdesign.release.filter import forward
-from mechdesign.release.smoothing import smooth
+from mechdesign.traces._hmm import forward
+from mechdesign.traces._hmm import smooth
 from mechdesign.model._words import bounded
 from mechdesign.base._warnings import warn
 

@@ -16,9 +16,9 @@ from mechdesign.cli import places
 from mechdesign.cli import console
 from mechdesign.cli import sample
 from mechdesign.mechanisms._discrete import DiscreteLaplace
-from mechdesign.release import files
-from mechdesign.release import released
-from mechdesign.release.stage import Stage
+from mechdesign.traces import _released as files
+from mechdesign.traces import _released as released
+from mechdesign.traces._stage import Stage
 from mechdesign.spec.blowfish.specification import ReleaseSpecification
 
 

@@ -48,7 +48,7 @@ from mechdesign.spec import examples
 
 if TYPE_CHECKING:
     from mechdesign.leakage.accounting import Ledger
-    from mechdesign.release.released import ReleasedTrace
+    from mechdesign.traces._released import ReleasedTrace
     from mechdesign.base._arrays import Integers
 
 __all__ = ["release"]
@@ -151,11 +151,11 @@ def release(
             raise click.UsageError("give TRACE.csv: the true state of each step")
         # Imported late: wrong usage is refused at once.
         from mechdesign.leakage.accounting import Ledger
-        from mechdesign.release.files import FILES
-        from mechdesign.release.files import MANIFEST
-        from mechdesign.release.files import PRIVATE
-        from mechdesign.release.files import check_release_target
-        from mechdesign.release.files import holds_release
+        from mechdesign.traces._released import FILES
+        from mechdesign.traces._released import MANIFEST
+        from mechdesign.traces._released import PRIVATE
+        from mechdesign.traces._released import check_release_target
+        from mechdesign.traces._released import holds_release
         from mechdesign.spec.releasing import step_problem
 
         problem = step_problem(given)
@@ -268,7 +268,7 @@ def _apart(directory: Path) -> Path:
 
 
 def _show(found: ReleasedTrace, states: Integers, ledger: Ledger | None, seconds: float) -> None:
-    from mechdesign.release.accuracy import accuracy
+    from mechdesign.traces._adversary import accuracy
     from mechdesign.release.page import revealing
 
     together = found.composition

@@ -9,8 +9,8 @@ from typing import Protocol
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._exact import printed
 from mechdesign.certify._exact import text_up
-from mechdesign.release.accuracy import accuracy
-from mechdesign.release.history import History
+from mechdesign.traces._adversary import accuracy
+from mechdesign.traces._released import History
 from mechdesign.release.pictures import Drawable
 from mechdesign.release.pictures import over_time
 from mechdesign.release.pictures import trace_map
@@ -30,7 +30,7 @@ _NAMED = 5
 
 
 class Reported(Drawable, Protocol):
-    """What the report shows of a released trace; see `mechdesign.release.released.ReleasedTrace`."""
+    """What the report shows of a released trace; see `mechdesign.traces._released.ReleasedTrace`."""
 
     @property
     def title(self) -> str: ...

@@ -12,10 +12,10 @@ from numpy.typing import ArrayLike
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._texts import csv_text
 from mechdesign.model._domain import Domain
-from mechdesign.release.accuracy import Measurable
-from mechdesign.release.adversary import degrees_of
-from mechdesign.release.composition import Composition
-from mechdesign.release.outcome import Release
+from mechdesign.traces._adversary import Measurable
+from mechdesign.traces._adversary import degrees_of
+from mechdesign.traces._composition import Composition
+from mechdesign.traces._stage import Release
 from mechdesign.report import maps
 from mechdesign.report.style import figure_bytes
 from mechdesign.report.traces import over_time_picture
@@ -26,7 +26,7 @@ __all__ = ["over_time", "private_files", "public_pictures", "trace_map"]
 
 
 class Drawable(Measurable, Protocol):
-    """What the pictures show of a released trace; see `mechdesign.release.released.ReleasedTrace`."""
+    """What the pictures show of a released trace; see `mechdesign.traces._released.ReleasedTrace`."""
 
     @property
     def releases(self) -> tuple[Release, ...]: ...

@@ -20,7 +20,7 @@ from mechdesign.model._grammar import ChainTable
 from mechdesign.model._grammar import Raw
 from mechdesign.base._errors import HistoryWarning
 from mechdesign.base._errors import SpecificationError
-from mechdesign.release.history import History
+from mechdesign.traces._released import History
 from mechdesign.spec.document import Document
 from mechdesign.spec.priors import PriorTable
 from mechdesign.spec.priors import read_traces

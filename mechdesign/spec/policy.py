@@ -23,8 +23,8 @@ from mechdesign.model._markov import MarkovChain
 from mechdesign.model._markov import VaryingChain
 from mechdesign.model._prior import Prior
 from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.release.planner import OPTIMAL
-from mechdesign.release.planner import Repaired
+from mechdesign.traces._planner import OPTIMAL
+from mechdesign.traces._planner import Repaired
 from mechdesign.model._requirements._graph import graph_requirements
 from mechdesign.spec.chains import Transitions
 from mechdesign.spec.chains import build_chain

@@ -22,10 +22,10 @@ from mechdesign.base._errors import SpecificationError
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._markov import VaryingChain
 from mechdesign.model._problem import Problem
-from mechdesign.release.history import History
-from mechdesign.release.outcome import Release
-from mechdesign.release.released import ReleasedTrace
-from mechdesign.release.trace import Trace
+from mechdesign.traces._released import History
+from mechdesign.traces._stage import Release
+from mechdesign.traces._released import ReleasedTrace
+from mechdesign.traces._trace import Trace
 from mechdesign.model._requirements._graph import graph_requirements
 from mechdesign.base._locks import WAIT_S
 from mechdesign.solve._contract import Progress

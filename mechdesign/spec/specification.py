@@ -94,7 +94,7 @@ from mechdesign.base._warnings import silenced
 
 if TYPE_CHECKING:
     from mechdesign.graphs._overview import Overview
-    from mechdesign.release.released import ReleasedTrace
+    from mechdesign.traces._released import ReleasedTrace
     from mechdesign.synthesis._result import Design
 
 __all__ = ["Specification", "beyond_budgets", "from_tables", "parse", "read_spec", "read_text", "tables_of"]

@@ -13,7 +13,7 @@ import mechdesign as md
 from mechdesign.base._errors import BudgetExceededError
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import LedgerError
-from mechdesign.release.accuracy import accuracy
+from mechdesign.traces._adversary import accuracy
 
 WALK = """
 title = "A walk"

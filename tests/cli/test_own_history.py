@@ -23,7 +23,7 @@ from mechdesign.base._errors import HistoryWarning
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError
 from mechdesign.base._errors import showing_values
-from mechdesign.release.released import ReleasedTrace
+from mechdesign.traces._released import ReleasedTrace
 from mechdesign.spec.specification import parse
 
 START = 1_700_000_000

@@ -20,13 +20,13 @@ from mechdesign.cli import main
 from mechdesign.base._errors import ExportError
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain
-from mechdesign.release.trace import Trace
+from mechdesign.traces._trace import Trace
 from mechdesign.base import _atomic as atomic
-from mechdesign.release import files
+from mechdesign.traces import _released as files
 from mechdesign.synthesis import _design as design
-from mechdesign.release import planner
-from mechdesign.release.composition import compose
-from mechdesign.release.stage import Stage
+from mechdesign.traces import _planner as planner
+from mechdesign.traces._composition import compose
+from mechdesign.traces._stage import Stage
 
 SPECIFICATION = """
 title = "A walk"
@@ -346,7 +346,7 @@ def _charged():
 @pytest.mark.usefixtures("blank_pictures")
 @pytest.mark.parametrize("failing", ["public_pictures", "steps_json"])
 def test_pages_that_fail_leave_the_outputs_and_say_what_is_spent(failing, monkeypatch):
-    place = "mechdesign.release.pictures" if failing == "public_pictures" else "mechdesign.release.released"
+    place = "mechdesign.release.pictures" if failing == "public_pictures" else "mechdesign.traces._released"
     monkeypatch.setattr(f"{place}.{failing}", lambda *arguments: 1 / 0)
     result = run("release", *write(SPECIFICATION + LEDGER))
     assert result.exit_code == 2

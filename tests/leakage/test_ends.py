@@ -13,7 +13,7 @@ import scipy.sparse as sparse
 from leakage_brute import best_of, close, subset_points
 
 from mechdesign import leakage
-from mechdesign import release as tracing
+from mechdesign import traces as tracing
 from mechdesign.data._trajectories import Trajectory
 from mechdesign.data._trajectories import Visits
 from mechdesign.data._trajectories import to_grid

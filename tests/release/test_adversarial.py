@@ -12,10 +12,10 @@ from trace_examples import ANSWERS, FIGURE_3B, ring, strip
 import mechdesign as md
 from mechdesign.certify._exact import printed
 from mechdesign.base._errors import InputError
-from mechdesign.release.trace import Trace
-from mechdesign.release.adversarial import adversarial_level
-from mechdesign.release.adversarial import adversarial_privacy
-from mechdesign.release.adversary import level_against
+from mechdesign.traces._trace import Trace
+from mechdesign.traces._adversary import adversarial_level
+from mechdesign.traces._adversary import adversarial_privacy
+from mechdesign.traces._adversary import level_against
 
 WHOLE = 2**62
 

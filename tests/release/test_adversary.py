@@ -7,11 +7,11 @@ from trace_examples import ANSWERS, FIGURE_3B, released, ring, strip
 
 import mechdesign as md
 from mechdesign.base._errors import InputError
-from mechdesign.release.adversary import Adversary
-from mechdesign.release.trace import Trace
-from mechdesign.release.adversary import degrees_against
-from mechdesign.release.adversary import expected_error
-from mechdesign.release.adversary import level_against
+from mechdesign.traces._adversary import Adversary
+from mechdesign.traces._trace import Trace
+from mechdesign.traces._adversary import degrees_against
+from mechdesign.traces._adversary import expected_error
+from mechdesign.traces._adversary import level_against
 
 INITIAL = np.array([0.4, 0.3, 0.2, 0.1])
 

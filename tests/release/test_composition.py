@@ -12,12 +12,12 @@ from trace_examples import ANSWERS, FIGURE_3B, ring, strip
 
 import mechdesign as md
 from mechdesign.base._errors import InputError
-from mechdesign.release.composition import Composition
-from mechdesign.release.trace import Trace
-from mechdesign.release.composition import compose
-from mechdesign.release.composition import compose_graphs
+from mechdesign.traces._composition import Composition
+from mechdesign.traces._trace import Trace
+from mechdesign.traces._composition import compose
+from mechdesign.traces._composition import compose_graphs
 from mechdesign.graphs._exposure import hull_level
-from mechdesign.release.composition import stage_level
+from mechdesign.traces._composition import stage_level
 
 
 def test_epsilons_add_up_and_common_edges_remain() -> None:

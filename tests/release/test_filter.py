@@ -8,10 +8,10 @@ from hypothesis import strategies as st
 
 from mechdesign.base._errors import InputError
 from mechdesign.model._markov import MarkovChain
-from mechdesign.release.filter import forward
-from mechdesign.release.filter import log_mix
-from mechdesign.release.filter import logarithm
-from mechdesign.release.smoothing import smooth
+from mechdesign.traces._hmm import forward
+from mechdesign.traces._hmm import log_mix
+from mechdesign.traces._hmm import logarithm
+from mechdesign.traces._hmm import smooth
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 4), steps=st.integers(1, 4))

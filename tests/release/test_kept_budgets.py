@@ -21,9 +21,9 @@ from mechdesign.base._errors import BudgetExceededError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import LedgerError
 from mechdesign.base._errors import TraceError
-from mechdesign.release.trace import Trace
+from mechdesign.traces._trace import Trace
 from mechdesign.certify import _certificate as certificate
-from mechdesign.release import stage as stages
+from mechdesign.traces import _stage as stages
 
 # Libraries have threads of their own, which take no part here.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")

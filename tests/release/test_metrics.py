@@ -7,7 +7,7 @@ from trace_examples import ring, strip
 import mechdesign as md
 from mechdesign.base._errors import InputError
 from mechdesign.measures import _utility as metrics
-from mechdesign.release.trace import Trace
+from mechdesign.traces._trace import Trace
 
 CHANNEL = [[0.5, 0.5, 0.0], [0.0, 1.0, 0.0], [0.25, 0.25, 0.5]]
 PRIOR = [0.5, 0.25, 0.25]

@@ -14,8 +14,8 @@ from trace_examples import released, ring, strip
 
 import mechdesign as md
 from mechdesign.base._errors import InputError
-from mechdesign.release.trace import Trace
-from mechdesign.release.filter import logarithm
+from mechdesign.traces._trace import Trace
+from mechdesign.traces._hmm import logarithm
 
 MECHANISMS = ["planar-isotropic", "laplace", "lp"]
 
@@ -515,7 +515,7 @@ def test_what_was_fitted_serves_again(monkeypatch: pytest.MonkeyPatch) -> None:
     one, other = trace.table(2)
     assert one.fitted is other.fitted
     assert trace.restart().table(1)[0].fitted is one.fitted
-    monkeypatch.setattr("mechdesign.release.planner._KEPT_BYTES", 1)
+    monkeypatch.setattr("mechdesign.traces._planner._KEPT_BYTES", 1)
     by_prior = Trace(strip(4), md.graphs.line(4), 1, ring(4), [1, 0, 0, 0])
     # Four constrained domains, the last one at two times; only the latest is kept.
     assert len({id(stage.fitted) for stage in by_prior.table(5) + by_prior.table(5)}) == 8

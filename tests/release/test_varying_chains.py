@@ -11,11 +11,11 @@ import pytest
 from mechdesign.base._errors import InputError
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain
-from mechdesign.release.adversary import Adversary
-from mechdesign.release.trace import Trace
+from mechdesign.traces._adversary import Adversary
+from mechdesign.traces._trace import Trace
 from mechdesign.model._markov import VaryingChain
-from mechdesign.release.filter import forward
-from mechdesign.release.smoothing import smooth
+from mechdesign.traces._hmm import forward
+from mechdesign.traces._hmm import smooth
 
 
 def chains(count: int, n: int, seed: int = 5) -> list[np.ndarray]:

@@ -11,7 +11,7 @@ import pytest
 from numpy.typing import NDArray
 
 import mechdesign as md
-from mechdesign.release.stage import Stage
+from mechdesign.traces._stage import Stage
 
 Floats = NDArray[np.float64]
 

@@ -230,7 +230,7 @@ def test_a_state_that_cannot_be_the_true_one():
 
 
 def test_after_ctrl_c_the_steps_so_far_are_kept(monkeypatch):
-    from mechdesign.release.trace import Trace
+    from mechdesign.traces._trace import Trace
 
     step = Trace.step
 

@@ -22,17 +22,17 @@ from mechdesign.model._markov import MarkovChain
 from mechdesign.model._markov import VaryingChain
 from mechdesign.model._prior import Prior
 from mechdesign.graphs._problem import Within
-from mechdesign.release.filter import Transition
-from mechdesign.release.filter import as_chain
-from mechdesign.release.filter import as_initial
-from mechdesign.release.filter import logarithm
-from mechdesign.release.filter import predict
-from mechdesign.release.filter import update
-from mechdesign.release.outcome import Release
-from mechdesign.release.planner import Planner
-from mechdesign.release.planner import Repaired
+from mechdesign.traces._hmm import Transition
+from mechdesign.traces._hmm import as_chain
+from mechdesign.traces._hmm import as_initial
+from mechdesign.traces._hmm import logarithm
+from mechdesign.traces._hmm import predict
+from mechdesign.traces._hmm import update
+from mechdesign.traces._stage import Release
+from mechdesign.traces._planner import Planner
+from mechdesign.traces._planner import Repaired
 from mechdesign.graphs._repairs import Method
-from mechdesign.release.stage import Stage
+from mechdesign.traces._stage import Stage
 from mechdesign.model._numbers import Number
 from mechdesign.model._numbers import positive
 from mechdesign.base._locks import ProcessLock
@@ -71,7 +71,7 @@ class Trace:
             belief of each time.
         delta: the constrained domain is the set of all states of positive probability, or, with a δ in [0, 1), the
             δ-location set: the fewest states of probability at least 1 − δ. A true state outside the latter is released
-            as the nearest state in it (see `mechdesign.release.stage`); outside the former it is an error.
+            as the nearest state in it (see `mechdesign.traces._stage`); outside the former it is an error.
         repair: how states that the constrained domain disconnects and exposes are protected, see
             `mechdesign.graphs._repairs.repair`; None leaves them exposed.
         repaired: whom a repair protects. "disconnected": states with edges in the policy, all to states that are not

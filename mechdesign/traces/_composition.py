@@ -28,8 +28,8 @@ from mechdesign.graphs._builders import check_graph
 from mechdesign.graphs._exposure import hull_level
 from mechdesign.mechanisms._mechanism import Mechanism
 from mechdesign.mechanisms._mechanism import graph_level
-from mechdesign.release.outcome import Release
-from mechdesign.release.stage import Stage
+from mechdesign.traces._stage import Release
+from mechdesign.traces._stage import Stage
 from mechdesign.model._numbers import Number
 from mechdesign.model._numbers import positive
 from mechdesign.base._check import as_list

@@ -42,9 +42,9 @@ from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.graphs._problem import Within
 from mechdesign.graphs._problem import problem as policy_problem
-from mechdesign.release.problem import merged
-from mechdesign.release.stage import Fitted
-from mechdesign.release.stage import Stage
+from mechdesign.traces._stage import merged
+from mechdesign.traces._stage import Fitted
+from mechdesign.traces._stage import Stage
 from mechdesign.model._numbers import Number
 from mechdesign.base._locks import ProcessLock
 from mechdesign.synthesis._design import synthesise
@@ -83,7 +83,7 @@ _EDGE_BYTES = 300
 class Planner:
     """Makes a `Stage` of a time and a belief; what it has fitted to a constrained domain it keeps for the next time.
 
-    Arguments are those of `mechdesign.release.trace.Trace`. A planner may serve many traces.
+    Arguments are those of `mechdesign.traces._trace.Trace`. A planner may serve many traces.
     """
 
     def __init__(

@@ -1,20 +1,20 @@
-"""The forward half of a hidden Markov model: what is believed before and after each observation.
+"""Hidden Markov model: filter and smoother.
 
     p⁻_1 = initial,    p⁻_t[j] = Σ_i p⁺_{t-1}[i] M[i, j],    p⁺_t[i] = Pr(z_t | i) p⁻_t[i] / Σ_j Pr(z_t | j) p⁻_t[j]
 
 (DPHMM, section 3.3 and Equation 2; PGLP, section 5.1). All is done with logarithms: a state keeps its probability
 however small it is, and is impossible only where the model says so. The constrained domain {p⁻ > 0} is exact.
+
+    β_T[i] = 1,    β_t[i] = Σ_j M[i, j] Pr(z_{t+1} | j) β_{t+1}[j],    Pr(s_t = i | z_1, …, z_T) ∝ p⁺_t[i] β_t[i]
+
+(the forward–backward algorithm, to which DPHMM, section 3.3, refers).
 """
-
 from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
-
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
-
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._errors import InputError
 from mechdesign.model._markov import MarkovChain
@@ -27,7 +27,6 @@ from mechdesign.base._arrays import read_only
 from mechdesign.base._check import renamed
 from mechdesign.base._arrays import require
 
-__all__ = ["Filtered", "Transition", "as_chain", "as_initial", "forward", "log_mix", "logarithm", "predict", "update"]
 
 # Sums above this lost nothing that counts when terms below the least float64, 2e-308, were dropped.
 _SAFE_SUM = 1e-250
@@ -178,3 +177,33 @@ def _log_sum(logarithms: Floats) -> float:
     if largest == -np.inf:
         return largest
     return largest + float(np.log(np.exp(logarithms - largest).sum()))
+
+
+@in_own_arithmetic
+def smooth(
+    initial: Prior | ArrayLike, transition: Transition, log_likelihoods: ArrayLike, path: str = "outputs"
+) -> Floats:
+    """Return Pr(s_t = i | z_1, …, z_T), float64 of shape (T, n), read-only.
+
+    Arguments and errors are those of `mechdesign.traces._hmm.forward`.
+    """
+    chain = as_chain(transition)
+    return backward(forward(initial, chain, log_likelihoods, path), chain, log_likelihoods)
+
+
+@in_own_arithmetic
+def backward(filtered: Filtered, chain: MarkovChain | VaryingChain, log_likelihoods: ArrayLike) -> Floats:
+    """Return the smoothed beliefs (T, n) from the filtered ones, and the chain and likelihoods that made these."""
+    observed = as_floats(log_likelihoods, "log_likelihoods", "(T, n)")
+    smoothed = np.empty(observed.shape)
+    later = np.zeros(observed.shape[1])
+    for t in range(len(observed) - 1, -1, -1):
+        posterior, _ = update(filtered.log_posteriors[t], later)
+        smoothed[t] = np.exp(posterior)
+        # States that the past excludes must not set the scale.
+        possible = filtered.log_posteriors[t] > -np.inf
+        seen = np.where(possible, observed[t] + later, -np.inf)
+        if t:
+            later = log_mix(seen - seen.max(), chain.at(t - 1).matrix.T)
+    read_only(smoothed)
+    return smoothed

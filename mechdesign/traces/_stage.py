@@ -1,4 +1,4 @@
-"""One time of a trace: everything that is settled before the true state is looked at, so that nothing in it can leak.
+"""A step and its outcome.
 
 **States outside a δ-location set.** Such a set C leaves out states that may be the true one. They are released as if
 they were the nearest member of C, of equally near ones that of the lowest index: their surrogate. Refusing would tell
@@ -10,23 +10,31 @@ cannot be the true one, has the likelihood 0, and is refused.
 whichever copy of the stage. Its channel, its mechanism and its design are the same law for other uses: what is drawn
 from these no ledger hears of.
 """
-
 from __future__ import annotations
-
-from dataclasses import dataclass
 from fractions import Fraction
-
 import networkx as nx
 import numpy as np
+from mechdesign.certify._certificate import certify
+from mechdesign.certify._evidence import Evidence
+from mechdesign.model._channel import EXPONENT
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import STANDS_IN
+from mechdesign.model._problem import Origin
+from mechdesign.model._prior import Prior
+from mechdesign.model._problem import Problem
+from mechdesign.model._requirements._graph import GraphPrivacy
+from mechdesign.solve._contract import Status
+from mechdesign.synthesis._result import Design
+from mechdesign.synthesis._result import SolveSummary
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from dataclasses import dataclass
 from numpy.typing import ArrayLike
-
 from mechdesign.base import _interrupts as interrupts
 from mechdesign.leakage._ledger_file import Entry
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._certificate import certify
 from mechdesign.certify._claims import PairBound
-from mechdesign.certify._evidence import Evidence
 from mechdesign.certify._privacy import realised
 from mechdesign.base._values import cached_property
 from mechdesign.base._errors import InputError
@@ -35,26 +43,60 @@ from mechdesign.graphs._repairs import Repair
 from mechdesign.mechanisms._knorm import HullChoice
 from mechdesign.mechanisms._knorm import KNormMechanism
 from mechdesign.mechanisms._mechanism import Mechanism
-from mechdesign.model._channel import EXPONENT
 from mechdesign.model._channel import Channel
-from mechdesign.model._domain import Domain
-from mechdesign.release.filter import logarithm
-from mechdesign.release.problem import merged
-from mechdesign.release.problem import stated_problem
-from mechdesign.solve._contract import Status
-from mechdesign.synthesis._result import Design
-from mechdesign.synthesis._result import SolveSummary
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
+from mechdesign.traces._hmm import logarithm
 from mechdesign.base._check import as_generator
 from mechdesign.base._check import as_integer
 from mechdesign.base._arrays import read_only
 
-__all__ = ["Fitted", "Stage"]
+
+def merged(prior: Floats, cost: Floats, members: Integers, surrogates: Integers) -> tuple[Floats, Floats]:
+    """Return how likely the members are to be released, and what that costs: shapes (k,) and (k, m).
+
+    `prior` (n,) is over all states, `cost` (n, m) what it costs to release o when s is true, `surrogates` (n,) the
+    member as which each state is released, or −1. A member c is as likely as all states released as it together,
+    q(c) = Σ_{s → c} p(s), and costs what they do on average, Σ_{s → c} p(s) cost(s, o) / q(c): so the expected cost of
+    a channel is that of the true states.
+    """
+    possible = np.flatnonzero(surrogates >= 0)
+    owner = np.searchsorted(members, surrogates[possible])
+    weights: Floats = np.bincount(owner, weights=prior[possible], minlength=len(members)).astype(np.float64)
+    costs = cost[members]
+    # The cost of members that stand for nobody else is their own, to the last bit.
+    for index in np.flatnonzero((np.bincount(owner, minlength=len(members)) > 1) & (weights > 0)).tolist():
+        states = possible[owner == index]
+        costs[index] = prior[states] @ cost[states] / weights[index]
+    return weights, costs
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+def stated_problem(
+    domain: Domain, weights: Floats, costs: Floats, graph: nx.Graph, epsilon: Fraction, answers: Integers
+) -> Problem:
+    """Return the problem that a channel from the nodes of `graph` to the states in `answers` answers, well or badly."""
+    members = np.array(sorted(graph), dtype=np.int64)
+    policy = nx.relabel_nodes(nx.Graph(graph), {node: row for row, node in enumerate(members.tolist())})
+    observables = domain
+    if len(answers) < domain.size:
+        observables, costs = domain.part(answers), costs[:, answers]
+    requirements = [GraphPrivacy(epsilon, policy)]
+    return Problem(weights, costs, requirements, secrets=domain.part(members), observables=observables)
+
+
+def without_prior(design: Design) -> Design:
+    """Return a design with the same channel and a uniform prior, under which nothing is claimed of its cost.
+
+    For files that must not hold the prior. What the graph protects is proved as before; the lower bound is 0.
+    """
+    problem, numerators = design.problem, design.channel.numerators
+    uniform = Prior.uniform(len(numerators))
+    given = (problem.requirements, problem.objective, problem.secrets, problem.observables, problem.title)
+    stated = Problem(uniform, problem.cost, *given)
+    name = design.summary.mechanism or "the channel of least expected cost under a prior that is left out"
+    summary = SolveSummary(Status.STATED, mechanism=name)
+    arrays = (numerators, EXPONENT, stated.prior, stated.cost)
+    certificate = certify(Evidence(*arrays, stated.objective, stated.stated), summary.provenance())
+    certificate.require()
+    return Design(stated, design.channel, certificate, None, summary, Origin(prior=STANDS_IN))
 
 
 @dataclass(frozen=True, eq=False)
@@ -262,3 +304,74 @@ class Stage:
         if number >= self.domain.size or self.surrogates[number] < 0:
             raise InputError("state", "cannot be the true one", value=number, bound="a state of positive prior")
         return int(np.searchsorted(self.members, self.surrogates[number]))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Release:
+    """What was released at one time, and what the adversary makes of it. All of it may be public.
+
+    Nothing here depends on the true state but through the output: whether a surrogate was released is not recorded. A
+    release holds on to the channel of its stage, 8 bytes for each member and observable; stages of the same constrained
+    domain share it.
+
+    Attributes:
+        output: the released state, an index into the domain; None where outputs are not snapped.
+        coordinates: the released place, shape (d,), read-only.
+        posterior: the belief p⁺ after the output, shape (n,), read-only.
+        log_likelihood: ln Pr(output | s) for every state s, shape (n,), read-only.
+        stage: what was settled before: time, constrained domain, graph, mechanism; with the ledger of the trace, which
+            is not public.
+        entry: the number of its entry in a ledger, random digits; None where none was charged.
+    """
+
+    output: int | None
+    coordinates: Floats
+    posterior: Floats
+    log_likelihood: Floats
+    stage: Stage
+    entry: str | None = None
+
+    def __repr__(self) -> str:
+        """Say what was released when."""
+        what = self.coordinates.tolist() if self.output is None else self.output
+        return f"Release(time={self.time}, output={what})"
+
+    @property
+    def time(self) -> int:
+        """The time, counted from 0."""
+        return self.stage.time
+
+    @property
+    def epsilon(self) -> Fraction:
+        """ε of this release in nats per edge, exact."""
+        return self.stage.epsilon
+
+    @property
+    def prior(self) -> Floats:
+        """The belief p⁻ before the output, shape (n,)."""
+        return self.stage.prior
+
+    @property
+    def members(self) -> Integers:
+        """The constrained domain."""
+        return self.stage.members
+
+    @property
+    def graph(self) -> nx.Graph:
+        """The policy graph that was kept, on the constrained domain and repaired."""
+        return self.stage.graph
+
+    @property
+    def repair(self) -> Repair | None:
+        """How the graph was repaired, None where it needed no repair."""
+        return self.stage.repair
+
+    @property
+    def hull(self) -> SensitivityHull:
+        """The sensitivity hull of `graph` as a whole."""
+        return self.stage.hull
+
+    @property
+    def certificate(self) -> Certificate | None:
+        """The exact proof that the channel keeps `graph` at ε; None where outputs are not snapped."""
+        return self.stage.certificate
