@@ -36,14 +36,14 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.range_planning import budget_split
-from mechdesign.blowfish.kmeans_release import kmeans
-from mechdesign.blowfish.cumulative import ordered
-from mechdesign.blowfish.range_planning import ordered_error
-from mechdesign.blowfish.cumulative import ordered_hierarchical
-from mechdesign.blowfish.range_planning import plan_ranges
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._queries._trees import budget_split
+from mechdesign.tables._queries._kmeans import kmeans
+from mechdesign.tables._queries._cumulative import ordered
+from mechdesign.tables._queries._trees import ordered_error
+from mechdesign.tables._queries._cumulative import ordered_hierarchical
+from mechdesign.tables._queries._trees import plan_ranges
 from mechdesign.report.style import drawn
 from mechdesign.report.style import headline
 from mechdesign.report.style import new_figure

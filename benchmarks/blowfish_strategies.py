@@ -25,9 +25,9 @@ from rich.console import Console
 from rich.table import Table
 from scipy.optimize import isotonic_regression
 
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.strategy_choice import strategy
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._strategies._choice import strategy
 
 GAUSSIAN = (
     ("ranges", 64, (1, 4, 16, 63)),

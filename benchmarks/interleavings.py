@@ -40,7 +40,7 @@ from pathlib import Path
 from typing import Any
 
 import mechdesign as md
-from mechdesign import blowfish
+from mechdesign import tables as blowfish
 from mechdesign.base._errors import MechdesignError
 from mechdesign.leakage._accountant import Accountant
 

@@ -12,7 +12,7 @@ from mechdesign.base._version import __version__
 
 if TYPE_CHECKING:
     from mechdesign import bench
-    from mechdesign import blowfish
+    from mechdesign import tables as blowfish
     from mechdesign.base import _errors as errors
     from mechdesign import graphs
     from mechdesign import leakage

@@ -16,8 +16,8 @@ import numpy as np
 from mechdesign.base._atomic import make_folder
 from mechdesign.base._atomic import write_file
 from mechdesign.blowfish import report as table_page
-from mechdesign.blowfish.publication import Publication
-from mechdesign.blowfish.release import Release
+from mechdesign.tables._files import Publication
+from mechdesign.tables._release import Release
 from mechdesign.base._errors import InputError
 from mechdesign.synthesis._folders import check_writable
 from mechdesign.base._files import note_readers

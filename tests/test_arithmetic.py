@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign import blowfish
+from mechdesign import tables as blowfish
 from mechdesign.base._arithmetic import decimals
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arithmetic import own_arithmetic

@@ -10,9 +10,9 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign import blowfish
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
+from mechdesign import tables as blowfish
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
 from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import as_array
 from mechdesign.base._check import require_unmasked

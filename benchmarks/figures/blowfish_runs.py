@@ -13,9 +13,9 @@ from scipy.cluster.vq import kmeans2
 
 import blowfish_figures as source
 from figures.experiments import Experiment, Row
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.kmeans_release import kmeans
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._queries._kmeans import kmeans
 
 __all__ = ["EXPERIMENTS", "KINDS", "KMEANS", "LEMMA", "PRIVATE", "RANGES"]
 

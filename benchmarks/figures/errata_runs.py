@@ -10,7 +10,7 @@ import numpy as np
 
 import mechdesign as md
 from figures.experiments import Experiment, Row
-from mechdesign.blowfish.known_counts import constraint_sensitivity
+from mechdesign.tables._sensitivity._constrained import constraint_sensitivity
 
 __all__ = ["ERRATA", "NOTES"]
 

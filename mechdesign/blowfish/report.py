@@ -9,11 +9,11 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.blowfish.cumulative import CumulativeRelease
-from mechdesign.blowfish.kmeans_release import ClusteringRelease
-from mechdesign.blowfish.published import Published
-from mechdesign.blowfish.release import Description
-from mechdesign.blowfish.release import Release
+from mechdesign.tables._queries._cumulative import CumulativeRelease
+from mechdesign.tables._queries._kmeans import ClusteringRelease
+from mechdesign.tables._files import Published
+from mechdesign.tables._release import Description
+from mechdesign.tables._release import Release
 from mechdesign.report import table_figures as pictures
 from mechdesign.report.document import document
 from mechdesign.report.document import figure

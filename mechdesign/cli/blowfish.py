@@ -33,8 +33,8 @@ from mechdesign.spec import examples
 
 if TYPE_CHECKING:
     from mechdesign.leakage.accounting import Ledger
-    from mechdesign.blowfish.planning import Plan
-    from mechdesign.blowfish.publication import Publication
+    from mechdesign.tables._queries._plans import Plan
+    from mechdesign.tables._files import Publication
     from mechdesign.spec.blowfish.specification import ReleaseSpecification
 
 __all__ = ["blowfish"]
@@ -126,9 +126,9 @@ def release(
             raise click.UsageError("give TABLE.csv: the records")
         # Imported late: wrong usage is refused at once.
         from mechdesign.leakage.accounting import Ledger
-        from mechdesign.blowfish.publication import FILES
-        from mechdesign.blowfish.publication import check_target
-        from mechdesign.blowfish.publication import holds_release
+        from mechdesign.tables._files import FILES
+        from mechdesign.tables._files import check_target
+        from mechdesign.tables._files import holds_release
         from mechdesign.synthesis._folders import ADD_UP
         from mechdesign.synthesis._folders import check_no_input_in
         from mechdesign.synthesis._folders import check_room

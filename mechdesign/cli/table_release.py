@@ -13,7 +13,7 @@ from mechdesign.cli.console import say_note
 from mechdesign.cli.console import table
 
 if TYPE_CHECKING:
-    from mechdesign.blowfish.release import Release
+    from mechdesign.tables._release import Release
 
 __all__ = ["ANSWERS", "show_release"]
 
@@ -24,7 +24,7 @@ ANSWERS = "answers.csv"
 def show_release(directory: Path, as_json: bool) -> None:
     """Show the release from a table in a folder; one that is unsound opens as well, with a warning."""
     # Imported late: `inspect` of a design does not need it.
-    from mechdesign.blowfish.loading import load
+    from mechdesign.tables._files import load
 
     release = load(directory)
     facts = _facts(release)

@@ -53,7 +53,7 @@ class Ledger:
 
     Costs add up (sequential composition). Releases about disjoint parts of the data, named by `part`, cost the largest
     sum of any one part (parallel composition); whether parts may be counted so is decided by whoever names them, see
-    `mechdesign.blowfish` for the condition under a policy with constraints.
+    `mechdesign.tables` for the condition under a policy with constraints.
 
     The budget limits `spent`, the plain sum over all entries. What protects somebody is in `by_policy`, which keeps
     policies apart: each of its lines is about the releases under one policy, and holds for neighbours under it. Nothing

@@ -12,12 +12,12 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
-from mechdesign.blowfish.cumulative import CumulativeRelease
-from mechdesign.blowfish.kmeans_release import ClusteringRelease
-from mechdesign.blowfish.optimal_channels import CountCosts
-from mechdesign.blowfish.published import NamedQuantile
-from mechdesign.blowfish.published import NamedRange
-from mechdesign.blowfish.release import Release
+from mechdesign.tables._queries._cumulative import CumulativeRelease
+from mechdesign.tables._queries._kmeans import ClusteringRelease
+from mechdesign.tables._optimal import CountCosts
+from mechdesign.tables._files import NamedQuantile
+from mechdesign.tables._files import NamedRange
+from mechdesign.tables._release import Release
 from mechdesign.report.frame import round_ticks
 from mechdesign.model._words import short
 from mechdesign.report.style import ACCENT

@@ -12,9 +12,9 @@ import pytest
 
 import mechdesign as md
 from mechdesign.leakage._ledger_file import APART
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.policy_words import name_policy
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._policy import name_policy
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import LedgerError
 from mechdesign.spec.blowfish.specification import parse

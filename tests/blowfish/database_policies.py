@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 from database_oracle import edges_by_rule
 
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ from collections.abc import Iterable
 import cvxpy as cp
 import numpy as np
 
-from mechdesign.blowfish.edge_space import EdgeSpace
-from mechdesign.blowfish.edge_space import edge_space
+from mechdesign.tables._strategies._gaussian import EdgeSpace
+from mechdesign.tables._strategies._gaussian import edge_space
 
 
 def space_of(size: int, pairs: Iterable[tuple[int, int]]) -> EdgeSpace:

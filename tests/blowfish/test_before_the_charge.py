@@ -11,9 +11,9 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.scaling import scaled
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._budget import scaled
 from mechdesign.certify._exact import nearest
 from mechdesign.cli import main
 from mechdesign.base._errors import InputError
@@ -169,7 +169,7 @@ def test_no_step_but_the_draw_can_fail_after_the_charge(place, release, monkeypa
     release(ledger)
     assert len(ledger.entries) == 1
     where = {"ranges.range_query": "publication.range_query"}.get(place, place)
-    monkeypatch.setattr(f"mechdesign.blowfish.{where}", fail)
+    monkeypatch.setattr(f"mechdesign.tables.{where}", fail)
     with pytest.raises(MemoryError, match="made to fail"):
         release(ledger)
     assert len(ledger.entries) == 1
@@ -204,7 +204,7 @@ def test_exact_answers_are_there_before_their_entry(monkeypatch):
         ledger = md.Ledger()
         release(ledger)
         with monkeypatch.context() as patched:
-            patched.setattr(f"mechdesign.blowfish.{place}", fail)
+            patched.setattr(f"mechdesign.tables.{place}", fail)
             with pytest.raises(MemoryError):
                 release(ledger)
         assert len(ledger.entries) == 1, place

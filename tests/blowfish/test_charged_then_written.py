@@ -13,10 +13,10 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.publication import FILES
-from mechdesign.blowfish.publication import Publication
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._files import FILES
+from mechdesign.tables._files import Publication
 from mechdesign.cli import main
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
@@ -202,7 +202,7 @@ def test_what_can_fail_is_computed_before_the_charge(monkeypatch):
         release(ledger)
         assert len(ledger.entries) == 1
         with monkeypatch.context() as patched:
-            patched.setattr(f"mechdesign.blowfish.{place}.{name}", fail)
+            patched.setattr(f"mechdesign.tables.{place}.{name}", fail)
             with pytest.raises(ArithmeticError, match="made to fail"):
                 release(ledger)
         assert len(ledger.entries) == 1, (place, name)

@@ -13,22 +13,22 @@ from database_policies import EXAMPLES, Example
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.blowfish.known_counts import ConstraintSensitivity
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.known_counts import constraint_sensitivity
-from mechdesign.blowfish import known_counts
-from mechdesign.blowfish import linear_queries
-from mechdesign.blowfish.constraints import marginal_constraints
-from mechdesign.blowfish.linear_release import release_histogram
-from mechdesign.blowfish.query_sensitivity import sensitivity
-from mechdesign.blowfish.brute_force import neighbouring_databases
-from mechdesign.blowfish.constraints import as_constraints
-from mechdesign.blowfish.contradictions import contradictory
-from mechdesign.blowfish.linear_queries import Found
-from mechdesign.blowfish.zero_sums import longest
-from mechdesign.blowfish.zero_sums import minimal_zero_sums
-from mechdesign.blowfish.zero_sums import rank
+from mechdesign.tables._sensitivity._constrained import ConstraintSensitivity
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._sensitivity._constrained import constraint_sensitivity
+from mechdesign.tables._sensitivity import _constrained as known_counts
+from mechdesign.tables._sensitivity import _linear as linear_queries
+from mechdesign.tables._policies._known_counts import marginal_constraints
+from mechdesign.tables._queries._linear import release_histogram
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
+from mechdesign.tables._sensitivity._brute_force import neighbouring_databases
+from mechdesign.tables._policies._known_counts import as_constraints
+from mechdesign.tables._policies._contradictions import contradictory
+from mechdesign.tables._sensitivity._linear import Found
+from mechdesign.tables._policies._contradictions import longest
+from mechdesign.tables._policies._contradictions import minimal_zero_sums
+from mechdesign.tables._policies._contradictions import rank
 from mechdesign.base._errors import InputError
 
 QUERIES = {

@@ -12,11 +12,11 @@ import pytest
 from scipy import integrate, stats
 
 import mechdesign as md
-from mechdesign.blowfish import cumulative
-from mechdesign.blowfish import range_noise
-from mechdesign.blowfish.cumulative import CumulativeRelease
-from mechdesign.blowfish.range_planning import ordered_error
-from mechdesign.blowfish.range_planning import plan_ranges
+from mechdesign.tables._queries import _cumulative as cumulative
+from mechdesign.tables._queries import _trees as range_noise
+from mechdesign.tables._queries._cumulative import CumulativeRelease
+from mechdesign.tables._queries._trees import ordered_error
+from mechdesign.tables._queries._trees import plan_ranges
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms._discrete import DiscreteLaplace
 

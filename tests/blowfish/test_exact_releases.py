@@ -13,15 +13,15 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.charging import classes_of_attribute
-from mechdesign.blowfish.charging import classes_of_rows
-from mechdesign.blowfish.charging import classes_of_workload
-from mechdesign.blowfish.charging import components
-from mechdesign.blowfish.charging import digest_of_domain
-from mechdesign.blowfish.workload import as_workload
-from mechdesign.blowfish.workload import marginals
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._charges import classes_of_attribute
+from mechdesign.tables._charges import classes_of_rows
+from mechdesign.tables._charges import classes_of_workload
+from mechdesign.tables._charges import components
+from mechdesign.tables._charges import digest_of_domain
+from mechdesign.tables._workload import as_workload
+from mechdesign.tables._workload import marginals
 from mechdesign.cli import main
 from mechdesign.base._errors import ExactReleaseError
 from mechdesign.base._errors import InputError

@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish import clusterings
-from mechdesign.blowfish import kmeans_release
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._sensitivity import _clusterings as clusterings
+from mechdesign.tables._queries import _kmeans as kmeans_release
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms._discrete import DiscreteLaplace
 

@@ -10,9 +10,9 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.publication import Publication
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._files import Publication
 from mechdesign.cli import main
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms._discrete import LARGEST_VALUE

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.optimal_channels import compare_counts
-from mechdesign.blowfish.optimal_channels import optimal_attribute
-from mechdesign.blowfish.optimal_channels import optimal_count
-from mechdesign.blowfish.optimal_channels import remapped_cost
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._optimal import compare_counts
+from mechdesign.tables._optimal import optimal_attribute
+from mechdesign.tables._optimal import optimal_count
+from mechdesign.tables._optimal import remapped_cost
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import RevealedWarning
 from mechdesign.mechanisms._finite import Geometric
@@ -77,7 +77,7 @@ def test_nothing_is_better_than_the_optimum_and_the_picture_shows_all():
 
 
 def test_rounded_laplace_noise_is_a_channel():
-    from mechdesign.blowfish.optimal_channels import _rounded_laplace
+    from mechdesign.tables._optimal import _rounded_laplace
 
     rows = _rounded_laplace(0.7, 4)
     assert rows.sum(axis=1) == pytest.approx(1)

@@ -7,19 +7,19 @@ import math
 import numpy as np
 import pytest
 
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.cumulative import hierarchical
-from mechdesign.blowfish.cumulative import ordered
-from mechdesign.blowfish.cumulative import ordered_hierarchical
-from mechdesign.blowfish.planning import plan_cumulative
-from mechdesign.blowfish.planning import plan_histogram
-from mechdesign.blowfish.planning import plan_workload
-from mechdesign.blowfish.ranges import range_query
-from mechdesign.blowfish.linear_release import release_histogram
-from mechdesign.blowfish.planning import cumulative_theta
-from mechdesign.blowfish.planning import plan_kmeans
-from mechdesign.blowfish.planning import plan_sum
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._queries._cumulative import hierarchical
+from mechdesign.tables._queries._cumulative import ordered
+from mechdesign.tables._queries._cumulative import ordered_hierarchical
+from mechdesign.tables._queries._plans import plan_cumulative
+from mechdesign.tables._queries._plans import plan_histogram
+from mechdesign.tables._queries._plans import plan_workload
+from mechdesign.tables._queries._cumulative import range_query
+from mechdesign.tables._queries._linear import release_histogram
+from mechdesign.tables._queries._plans import cumulative_theta
+from mechdesign.tables._queries._plans import plan_kmeans
+from mechdesign.tables._queries._plans import plan_sum
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms._discrete import DiscreteLaplace
 

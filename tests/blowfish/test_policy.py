@@ -11,10 +11,10 @@ import pytest
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.parallel import parallel_composition
-from mechdesign.blowfish.brute_force import neighbouring_databases
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._parallel import parallel_composition
+from mechdesign.tables._sensitivity._brute_force import neighbouring_databases
 from mechdesign.base._errors import InputError
 
 LINE = Domain({"x": range(5)})
@@ -25,7 +25,7 @@ MIXED = Domain({"age": range(4), "sex": ["f", "m"]})
     "module", ["clique_graphs", "constraints", "domain", "ordered_graphs", "parallel", "policy", "secret_graphs"]
 )
 def test_examples_in_docstrings(module: str) -> None:
-    results = doctest.testmod(importlib.import_module(f"mechdesign.blowfish.{module}"))
+    results = doctest.testmod(importlib.import_module(f"mechdesign.tables.{module}"))
     assert results.failed == 0
 
 

@@ -9,12 +9,12 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mechdesign.blowfish.range_planning import RangePlan
-from mechdesign.blowfish.range_planning import budget_split
-from mechdesign.blowfish.range_planning import ordered_error
-from mechdesign.blowfish.range_planning import plan_ranges
-from mechdesign.blowfish.range_tree import RangeTree
-from mechdesign.blowfish.range_tree import height
+from mechdesign.tables._queries._trees import RangePlan
+from mechdesign.tables._queries._trees import budget_split
+from mechdesign.tables._queries._trees import ordered_error
+from mechdesign.tables._queries._trees import plan_ranges
+from mechdesign.tables._queries._trees import RangeTree
+from mechdesign.tables._queries._trees import height
 from mechdesign.base._errors import InputError
 
 SHAPES = [(8, 8, 2), (9, 4, 2), (13, 5, 2), (20, 7, 3), (16, 1, 2), (12, 12, 12), (5, 2, 2), (30, 10, 4), (7, 3, 5)]

@@ -12,10 +12,10 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish import release
-from mechdesign.blowfish.kmeans_release import ClusteringRelease
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables import _release as release
+from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms._discrete import DiscreteGaussian

@@ -11,7 +11,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign import saving
-from mechdesign.blowfish.publication import Publication
+from mechdesign.tables._files import Publication
 from mechdesign.base._errors import ExportError
 from mechdesign.report.table_figures import answers_picture
 from mechdesign.report.table_figures import cdf_picture

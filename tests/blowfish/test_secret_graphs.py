@@ -5,8 +5,8 @@ import numpy as np
 import pytest
 from database_policies import EXAMPLES, LINE, UNEVEN, Example
 
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
 from mechdesign.base._errors import InputError
 
 CASES = [

@@ -11,10 +11,10 @@ from database_policies import EXAMPLES, GRID, LINE, MIXED, UNEVEN, Example
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.query_sensitivity import sensitivity
-from mechdesign.blowfish.numbers import root_up
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
+from mechdesign.tables._sensitivity._numbers import root_up
 from mechdesign.base._errors import InputError
 
 CASES = [
@@ -246,7 +246,7 @@ def test_many_distinct_columns_and_few_agree(monkeypatch: pytest.MonkeyPatch) ->
         Policy.attribute(Domain({"x": range(10), "y": range(6)}), unbounded=True),
     ]
     walked = [policy.sensitivity(matrix, norm=norm) for policy in policies for norm in (1, 2)]
-    monkeypatch.setattr("mechdesign.blowfish.linear_queries._ENTRIES_TO_WALK", 0)
+    monkeypatch.setattr("mechdesign.tables._sensitivity._linear._ENTRIES_TO_WALK", 0)
     assert [policy.sensitivity(matrix, norm=norm) for policy in policies for norm in (1, 2)] == walked
 
 
@@ -255,7 +255,7 @@ def test_bounds_for_thresholds_with_too_many_edges_are_safe(monkeypatch: pytest.
     generator = np.random.default_rng(4)
     labels = generator.integers(0, 3, GRID.size)
     truth = [policy.sensitivity("kmeans-sum", norm=norm, clusters=labels) for norm in (1, 2)]
-    monkeypatch.setattr("mechdesign.blowfish.clusterings._EDGES_TO_WALK", 0)
+    monkeypatch.setattr("mechdesign.tables._sensitivity._clusterings._EDGES_TO_WALK", 0)
     bounds = [sensitivity(policy, "kmeans-sum", norm, clusters=labels) for norm in (1, 2)]
     assert all(bound.value >= value for bound, value in zip(bounds, truth, strict=True))
 

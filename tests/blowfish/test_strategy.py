@@ -8,13 +8,13 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.linear_release import release_histogram
-from mechdesign.blowfish.strategy_choice import strategy
-from mechdesign.blowfish.loading import load
-from mechdesign.blowfish.strategy_intervals import half_widths
-from mechdesign.blowfish.workload import as_workload
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._queries._linear import release_histogram
+from mechdesign.tables._strategies._choice import strategy
+from mechdesign.tables._files import load
+from mechdesign.tables._strategies._strategy import half_widths
+from mechdesign.tables._workload import as_workload
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms._discrete import DiscreteGaussian
 from mechdesign.mechanisms._discrete import DiscreteLaplace
@@ -97,10 +97,10 @@ def test_every_kind_can_be_asked_for(kind, noise):
 
 
 def test_balanced_budgets_are_better_than_equal_ones():
-    from mechdesign.blowfish.edge_space import edge_space
-    from mechdesign.blowfish.strategy_candidates import candidate
-    from mechdesign.blowfish.strategy_candidates import program
-    from mechdesign.blowfish.workload import all_ranges
+    from mechdesign.tables._strategies._gaussian import edge_space
+    from mechdesign.tables._strategies._choice import candidate
+    from mechdesign.tables._strategies._choice import program
+    from mechdesign.tables._workload import all_ranges
 
     policy = Policy.full(Domain({"x": range(32)}))
     programme = program(all_ranges(32), edge_space(32, policy.secret_graph.edges()), (32,), 1e-3)

@@ -11,14 +11,14 @@ from hypothesis import strategies as st
 from scipy import sparse
 from strategy_examples import independent_optimum, projected, space_of, threshold_space
 
-from mechdesign.blowfish.gaussian_strategy import optimal_gram
-from mechdesign.blowfish.gaussian_strategy import symmetries
-from mechdesign.blowfish.strategy_bound import StrategyBound
-from mechdesign.blowfish.strategy_bound import certified_bound
-from mechdesign.blowfish.workload import MatrixQueries
-from mechdesign.blowfish.workload import all_ranges
-from mechdesign.blowfish.workload import identity
-from mechdesign.blowfish.workload import prefixes
+from mechdesign.tables._strategies._gaussian import optimal_gram
+from mechdesign.tables._strategies._gaussian import symmetries
+from mechdesign.tables._strategies._bound import StrategyBound
+from mechdesign.tables._strategies._bound import certified_bound
+from mechdesign.tables._workload import MatrixQueries
+from mechdesign.tables._workload import all_ranges
+from mechdesign.tables._workload import identity
+from mechdesign.tables._workload import prefixes
 
 
 @pytest.mark.parametrize(

@@ -10,11 +10,11 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.secret_graphs import LARGEST_ARRAY
-from mechdesign.blowfish.secret_graphs import require_room
-from mechdesign.blowfish.workload import all_ranges
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._policies._graphs import LARGEST_ARRAY
+from mechdesign.tables._policies._graphs import require_room
+from mechdesign.tables._workload import all_ranges
 from mechdesign.base._errors import InputError
 
 resource = pytest.importorskip("resource")

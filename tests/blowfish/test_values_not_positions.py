@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.planning import plan_cumulative
-from mechdesign.blowfish.planning import plan_workload
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._queries._plans import plan_cumulative
+from mechdesign.tables._queries._plans import plan_workload
 from mechdesign.base._errors import InputError
 from mechdesign.spec.blowfish.specification import parse
 

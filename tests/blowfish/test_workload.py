@@ -6,12 +6,12 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.workload import all_ranges
-from mechdesign.blowfish.workload import as_workload
-from mechdesign.blowfish.workload import identity
-from mechdesign.blowfish.workload import marginals
-from mechdesign.blowfish.workload import prefixes
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._workload import all_ranges
+from mechdesign.tables._workload import as_workload
+from mechdesign.tables._workload import identity
+from mechdesign.tables._workload import marginals
+from mechdesign.tables._workload import prefixes
 from mechdesign.base._errors import InputError
 
 _LINE = Domain({"x": range(7)})

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.blowfish.numbers import root_up
+from mechdesign.tables._sensitivity._numbers import root_up
 from mechdesign.certify import second_verifier
 from mechdesign.certify._exact import float_down
 from mechdesign.certify._exact import float_up

@@ -14,8 +14,8 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from mechdesign.blowfish.domain import Attribute
-from mechdesign.blowfish.domain import Domain
+from mechdesign.tables._domain import Attribute
+from mechdesign.tables._domain import Domain
 from mechdesign.certify._exact import exact
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._exact import nearest
@@ -104,7 +104,7 @@ class Records:
         """Return the numbers of the values of the records of a table, int64 of shape (n,).
 
         Args:
-            table: a CSV file with a header, or anything that `mechdesign.blowfish.domain.Domain.indices` takes.
+            table: a CSV file with a header, or anything that `mechdesign.tables._domain.Domain.indices` takes.
             delimiter: the character between columns of a file; recognised unless given.
 
         Raises:

@@ -12,9 +12,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from mechdesign.blowfish.constraints import marginal_constraints
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.policy import Policy
+from mechdesign.tables._policies._known_counts import marginal_constraints
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
 from mechdesign.model._grammar import EdgesFile
 from mechdesign.model._grammar import Raw
 from mechdesign.model._grammar import Table

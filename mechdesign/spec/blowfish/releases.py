@@ -8,10 +8,10 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.workload import Workload
-from mechdesign.blowfish.workload import as_workload
-from mechdesign.blowfish.workload import marginals
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._workload import Workload
+from mechdesign.tables._workload import as_workload
+from mechdesign.tables._workload import marginals
 from mechdesign.certify._exact import exact_text
 from mechdesign.data._matrices import read_matrix
 from mechdesign.model._grammar import MatrixFile
@@ -287,7 +287,7 @@ def range_numbers(ranges: list[tuple[Any, Any]], path: str, domain: Domain) -> l
 
 
 def queries(table: WorkloadTable, path: str, domain: Domain, folder: Path) -> str | Workload | Any:
-    """Return the workload of the table at `path`, as `mechdesign.blowfish.strategy_choice.strategy` takes it."""
+    """Return the workload of the table at `path`, as `mechdesign.tables._strategies._choice.strategy` takes it."""
     form = one_of(table, path, ("queries", "ranges", "marginals", "matrix"))
     if table.ranges is not None:
         return as_workload(None, domain, positions=range_numbers(table.ranges, f"{path}.ranges", domain))

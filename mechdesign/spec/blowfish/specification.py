@@ -34,30 +34,30 @@ from typing import TYPE_CHECKING, Annotated, Any
 import numpy as np
 
 from mechdesign.leakage.accounting import Ledger
-from mechdesign.blowfish import cumulative
-from mechdesign.blowfish.kmeans_release import kmeans
-from mechdesign.blowfish.linear_release import release_histogram
-from mechdesign.blowfish.linear_release import release_linear
-from mechdesign.blowfish.linear_release import release_sum
-from mechdesign.blowfish.budget import LedgerLike
-from mechdesign.blowfish.division import part_of
-from mechdesign.blowfish.domain import Attribute
-from mechdesign.blowfish.domain import Domain
-from mechdesign.blowfish.linear_release import step_of
-from mechdesign.blowfish.linear_release import weights_of
-from mechdesign.blowfish.planning import Plan
-from mechdesign.blowfish.planning import cumulative_theta
-from mechdesign.blowfish.planning import plan_cumulative
-from mechdesign.blowfish.planning import plan_histogram
-from mechdesign.blowfish.planning import plan_kmeans
-from mechdesign.blowfish.planning import plan_sum
-from mechdesign.blowfish.planning import plan_workload
-from mechdesign.blowfish.policy import Policy
-from mechdesign.blowfish.policy_words import describe_policy
-from mechdesign.blowfish.publication import Publication
-from mechdesign.blowfish.publication import named_quantiles
-from mechdesign.blowfish.publication import named_ranges
-from mechdesign.blowfish.workload import as_workload
+from mechdesign.tables._queries import _cumulative as cumulative
+from mechdesign.tables._queries._kmeans import kmeans
+from mechdesign.tables._queries._linear import release_histogram
+from mechdesign.tables._queries._linear import release_linear
+from mechdesign.tables._queries._linear import release_sum
+from mechdesign.tables._budget import LedgerLike
+from mechdesign.tables._parallel import part_of
+from mechdesign.tables._domain import Attribute
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._queries._linear import step_of
+from mechdesign.tables._queries._linear import weights_of
+from mechdesign.tables._queries._plans import Plan
+from mechdesign.tables._queries._plans import cumulative_theta
+from mechdesign.tables._queries._plans import plan_cumulative
+from mechdesign.tables._queries._plans import plan_histogram
+from mechdesign.tables._queries._plans import plan_kmeans
+from mechdesign.tables._queries._plans import plan_sum
+from mechdesign.tables._queries._plans import plan_workload
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._policy import describe_policy
+from mechdesign.tables._files import Publication
+from mechdesign.tables._files import named_quantiles
+from mechdesign.tables._files import named_ranges
+from mechdesign.tables._workload import as_workload
 from mechdesign.certify._texts import require_plain
 from mechdesign.certify._texts import require_plain_texts
 from mechdesign.base._values import cached_property
@@ -85,9 +85,9 @@ from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_path
 
 if TYPE_CHECKING:
-    from mechdesign.blowfish.cumulative import CumulativeRelease
-    from mechdesign.blowfish.linear_strategy import Strategy
-    from mechdesign.blowfish.release import Release
+    from mechdesign.tables._queries._cumulative import CumulativeRelease
+    from mechdesign.tables._strategies._strategy import Strategy
+    from mechdesign.tables._release import Release
 
 __all__ = ["VERSION", "LedgerTable", "ReleaseDocument", "ReleaseSpecification", "parse", "read"]
 
@@ -227,7 +227,7 @@ class ReleaseSpecification:
         """Release what the specification says of a table.
 
         Args:
-            table: a CSV file with a header and a record a line, or anything that `mechdesign.blowfish.domain.Domain.indices`
+            table: a CSV file with a header and a record a line, or anything that `mechdesign.tables._domain.Domain.indices`
                 takes.
             ledger: a ledger to be charged instead of that of ``[ledger]``.
             rng: for rehearsals only, a NumPy generator or a seed, which charge no ledger of the specification; without

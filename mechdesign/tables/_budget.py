@@ -1,0 +1,129 @@
+"""Budgets of a release, in ε or ρ, and their noise."""
+from __future__ import annotations
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import Protocol
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
+from mechdesign.base._errors import InputError
+from mechdesign.mechanisms._discrete import DiscreteGaussian
+from mechdesign.mechanisms._discrete import DiscreteLaplace
+from mechdesign.mechanisms._discrete import DiscreteNoise
+import numpy as np
+from numpy.typing import ArrayLike
+from mechdesign.certify._exact import nearest
+from mechdesign.base._arrays import Floats
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from mechdesign.tables._policy import Policy
+
+
+_LARGEST = Fraction(10) ** 100
+
+
+class LedgerLike(Protocol):
+    """What a release needs of a `mechdesign.leakage.accounting.Ledger`, or of a part of one.
+
+    A ledger that keeps policies apart, and so has an attribute `by_policy`, is also given the keywords `policy`,
+    `domain`, `components`, `classes` and `together` of `mechdesign.leakage.accounting.Ledger.spend`, and hears of releases without noise.
+    """
+
+    def spend(
+        self,
+        what: str,
+        protects: str,
+        epsilon: Any = None,
+        rho: Any = None,
+    ) -> object:
+        """Record what is spent, or raise `mechdesign.base._errors.BudgetExceededError` and record nothing."""
+        ...
+
+
+@dataclass(frozen=True)
+class Budget:
+    """What one release may spend: exactly one of ε (two-sided geometric noise) and ρ (discrete Gaussian noise).
+
+    >>> Budget.of(epsilon="0.5").laplace(2)
+    DiscreteLaplace(scale=Fraction(4, 1))
+    """
+
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
+
+    @classmethod
+    def of(cls, epsilon: object = None, rho: object = None) -> Budget:
+        """Read a budget; raise `InputError` unless exactly one number is given and it is positive."""
+        if (epsilon is None) == (rho is None):
+            raise InputError(
+                "epsilon",
+                "is not given" if epsilon is None else "is given beside rho",
+                bound="one of epsilon, for two-sided geometric noise, and rho, for discrete Gaussian noise",
+            )
+        path, value = ("epsilon", epsilon) if rho is None else ("rho", rho)
+        amount = exact(value, path)
+        if amount <= 0:
+            raise InputError(path, "is not positive", value=value, bound="> 0")
+        if amount > _LARGEST:
+            raise InputError(path, "is out of range", value=value, bound="at most 1e100")
+        return cls(epsilon=amount) if rho is None else cls(rho=amount)
+
+    def laplace(self, sensitivity: Fraction | int) -> DiscreteLaplace:
+        """Return the noise of scale Δ/ε for integers of ℓ1-sensitivity Δ > 0: it is ε-private."""
+        assert self.epsilon is not None
+        try:
+            return DiscreteLaplace(Fraction(sensitivity) / self.epsilon)
+        except InputError as error:
+            raise self._too_small() from error
+
+    def gaussian(self, square: Fraction | int) -> DiscreteGaussian:
+        """Return the noise with σ² = Δ²/(2ρ) for integers of squared ℓ2-sensitivity Δ² > 0: it is ρ-zCDP.
+
+        After Canonne, Kamath and Steinke 2020.
+        """
+        assert self.rho is not None
+        try:
+            return DiscreteGaussian(Fraction(square) / (2 * self.rho))
+        except InputError as error:
+            raise self._too_small() from error
+
+    def noise(self, policy: Policy, query: Any, step: Fraction, **options: Any) -> DiscreteNoise | None:
+        """Return the noise on a query's answers in units of `step`, or None where the policy leaves them exact."""
+        power = sensitivity(policy, query, 1 if self.rho is None else 2, **options).power
+        if power == 0:
+            return None
+        return self.laplace(power / step) if self.rho is None else self.gaussian(power / step**2)
+
+    def _too_small(self) -> InputError:
+        path, amount = ("epsilon", self.epsilon) if self.rho is None else ("rho", self.rho)
+        return InputError(
+            path,
+            "is too small or too large for the sensitivity",
+            value=exact_text(amount or Fraction(0)),
+            bound="so that the noise has a scale above 0 and of at most 2^50 steps",
+        )
+
+    def nothing(self) -> Budget:
+        """Return a budget of 0 in the same measure: what exact answers spend."""
+        return Budget(epsilon=Fraction(0)) if self.rho is None else Budget(rho=Fraction(0))
+
+
+# Numbers up to 2^62, multiplied and divided by what is below this, neither overflow nor underflow.
+_LARGEST_FACTOR = 1 << 900
+
+
+def scaled(numbers: ArrayLike, step: Fraction) -> Floats:
+    """Return numbers × step, float64 of the shape of the numbers, which are finite.
+
+    >>> scaled([3], Fraction(1, 10)).tolist(), scaled([3], Fraction(5, 10**324)).tolist()
+    ([0.3], [1.5e-323])
+    """
+    array = np.asarray(numbers)
+    if max(abs(step.numerator), step.denominator) < _LARGEST_FACTOR:
+        # In this order 3 steps of 0.1 are 0.3.
+        found: Floats = array * float(step.numerator) / float(step.denominator)
+        return found
+    flat = [nearest(Fraction(number) * step) for number in array.ravel().tolist()]
+    return np.array(flat, dtype=np.float64).reshape(array.shape)

@@ -1,0 +1,433 @@
+"""The domain of a table: what values a record may have, and how these values are numbered."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import operator
+from collections.abc import Hashable, Iterable, Mapping
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.tables._columns import find_columns
+from mechdesign.tables._columns import read_positions
+from mechdesign.certify._exact import exact
+from mechdesign.certify._texts import require_plain
+from mechdesign.certify._texts import require_plain_texts
+from mechdesign.base._values import cached_property
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._check import as_integer
+from mechdesign.base._arrays import read_only
+from mechdesign.base._check import require_unmasked
+
+__all__ = ["Attribute", "Domain"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+# Exact distances are sums of positions; up to here they cannot overflow an int64.
+_LARGEST_POSITION = 2**60
+# A histogram of more values than this would fill the memory.
+_LARGEST_HISTOGRAM = 2**28
+
+
+@dataclass(frozen=True)
+class Attribute:
+    """A column of a table and the values it may have, in order.
+
+    Attributes:
+        name: name of the column.
+        values: the distinct values; value number i is ``values[i]``.
+    """
+
+    name: str
+    values: range | tuple[Hashable, ...]
+
+    @property
+    def size(self) -> int:
+        """Return the number of values."""
+        return len(self.values)
+
+    @cached_property
+    def numeric(self) -> bool:
+        """Say whether all values are numbers."""
+        return isinstance(self.values, range) or all(_is_number(value) for value in self.values)
+
+    @cached_property
+    def ascending(self) -> bool:
+        """Say whether the values are numbers in ascending order."""
+        if isinstance(self.values, range):
+            return self.values.step > 0 or self.size == 1
+        return self.numeric and bool((np.diff(self.positions) > 0).all())
+
+    @property
+    def unit(self) -> Fraction:
+        """Return the step of the lattice on which the values lie: value i is ``positions[i] * unit``, exactly."""
+        return self._lattice[1]
+
+    @property
+    def positions(self) -> Integers:
+        """Return the numeric values in multiples of `unit`, int64 of shape (size,), read-only.
+
+        A float stands for the decimal that Python prints for it, so that 0.1, 0.2 and 0.3 are equally far apart.
+        """
+        return self._lattice[0]
+
+    @cached_property
+    def _lattice(self) -> tuple[Integers, Fraction]:
+        path = f"domain[{self.name!r}]"
+        if not self.numeric:
+            odd = next(value for value in self.values if not _is_number(value))
+            raise InputError(
+                path, "is not a numeric attribute", value=odd, bound="numbers only", remedy="code the values as numbers"
+            )
+        if self.size > _LARGEST_HISTOGRAM:
+            raise InputError(path, "has too many values to be listed", value=self.size, bound="at most 2^28")
+        if isinstance(self.values, range):
+            positions, unit = np.arange(self.values.start, self.values.stop, self.values.step), Fraction(1)
+        else:
+            positions, unit = _on_a_lattice(self.values, path)
+        positions = positions.astype(np.int64)
+        read_only(positions)
+        return positions, unit
+
+    @cached_property
+    def _numbers(self) -> dict[Hashable, int]:
+        return {value: index for index, value in enumerate(self.values)}
+
+    def codes(self, column: object, path: str) -> Integers:
+        """Return the numbers of the values in a column; raise `InputError` naming the first row outside the domain."""
+        require_unmasked(column, f"{path}[{self.name!r}]")
+        array: Any = column if isinstance(column, list | tuple) else np.asarray(column)
+        if isinstance(array, np.ndarray) and array.ndim != 1:
+            raise InputError(path, f"has {array.ndim} axes", value=array.shape, bound="one value per row")
+        if isinstance(self.values, range):
+            return self._codes_in_range(array, path)
+        if isinstance(array, np.ndarray):
+            array = array.tolist()
+        try:
+            codes = np.fromiter(map(self._numbers.get, array, itertools.repeat(-1)), dtype=np.int64, count=len(array))
+        except TypeError as error:
+            raise InputError(path, f"holds values that cannot be looked up ({error})") from error
+        return self._checked(codes, array, path)
+
+    def code(self, value: object, path: str) -> int:
+        """Return the number of one value; raise `InputError` naming `path` where it is outside the domain."""
+        try:
+            return int(self.codes([value], path)[0])
+        except InputError as error:
+            raise InputError(path, "is no value of the domain", value=value, bound=_described(self.values)) from error
+
+    def _codes_in_range(self, column: Any, path: str) -> Integers:
+        assert isinstance(self.values, range)
+        numbers = _as_numbers(column)
+        if numbers is None:
+            listed = column.tolist() if isinstance(column, np.ndarray) else column
+            codes = np.fromiter(map(self._code_in_range, listed), dtype=np.int64, count=len(listed))
+            return self._checked(codes, listed, path)
+        low, high = sorted((self.values[0], self.values[-1]))
+        inside = (numbers >= low) & (numbers <= high)
+        whole = np.where(inside, numbers, low).astype(np.int64)
+        codes, rest = np.divmod(whole - self.values.start, self.values.step)
+        return self._checked(np.where(inside & (rest == 0) & (whole == numbers), codes, -1), column, path)
+
+    def _code_in_range(self, value: Any) -> int:
+        """Return the number of a value that may be anything, −1 where it is none."""
+        assert isinstance(self.values, range)
+        try:
+            whole = int(value)
+            return self.values.index(whole) if whole == value else -1
+        except (TypeError, ValueError, OverflowError):
+            return -1
+
+    def _checked(self, codes: Integers, column: Any, path: str) -> Integers:
+        """Return the numbers of the values of a column; raise `InputError` naming the first that is none."""
+        if len(codes) and codes.min() < 0:
+            row = int(np.argmax(codes < 0))
+            value = column[row]
+            raise self._outside(path, row, value.item() if isinstance(value, np.generic) else value)
+        return codes
+
+    def nearest_codes(self, column: Floats, path: str) -> Integers:
+        """Return the numbers of the values nearest to reals; raise `InputError` naming the first row out of range."""
+        if not self.numeric:
+            raise InputError(f"{path}[{self.name!r}]", "is not a numeric attribute", bound="numbers")
+        order = np.argsort(self.positions, kind="stable")
+        values = self.positions[order] * float(self.unit)
+        steps = np.diff(values)
+        first, last = (float(steps[0]), float(steps[-1])) if len(steps) else (0.0, 0.0)
+        inside = (column >= values[0] - first / 2) & (column <= values[-1] + last / 2)
+        if not inside.all():
+            row = int(np.argmin(inside))
+            raise self._outside(path, row, float(column[row]))
+        places = np.clip(np.searchsorted(values, column), 1, max(1, len(values) - 1))
+        below = places - 1
+        places = np.where(column - values[below] <= values[places % len(values)] - column, below, places % len(values))
+        return np.asarray(order[places], dtype=np.int64)
+
+    def _outside(self, path: str, row: int, value: object) -> InputError:
+        # A missing value would otherwise not be shown at all.
+        shown = "None" if value is None else value
+        return InputError(
+            f"{path}[{self.name!r}], row {row}", "is outside the domain", value=shown, bound=_described(self.values)
+        )
+
+
+@dataclass(frozen=True, init=False)
+class Domain:
+    """The values T that a record of a table may have: every combination of the values of its attributes.
+
+    Values are numbered as `itertools.product` does, the last attribute fastest.
+
+    >>> domain = Domain({"age": range(100), "sex": ["f", "m"]})
+    >>> domain.size, domain.shape
+    (200, (100, 2))
+    >>> domain.value(3)
+    (1, 'm')
+    >>> domain.indices([(0, "m"), (99, "f")]).tolist()
+    [1, 198]
+
+    Args:
+        attributes: for each name of an attribute its values, distinct and in order; a `range` is never written out.
+
+    Raises:
+        InputError: no attribute, an attribute without values, a repeated value, or one that is not a text or number.
+    """
+
+    attributes: tuple[Attribute, ...]
+
+    def __init__(self, attributes: Mapping[str, Iterable[Hashable]]) -> None:
+        if not isinstance(attributes, Mapping):
+            raise InputError(
+                "domain",
+                "is not a mapping of names to values",
+                value=type(attributes).__name__,
+                remedy='give a mapping such as {"age": range(100), "sex": ["f", "m"]}',
+            )
+        if not attributes:
+            raise InputError("domain", "has no attribute", bound="at least one")
+        object.__setattr__(self, "attributes", tuple(_attribute(name, values) for name, values in attributes.items()))
+        if self.size > _LARGEST_POSITION:
+            raise InputError("domain", "is too large to be numbered", value=self.size, bound="at most 2^60 values")
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Return the names of the attributes."""
+        return tuple(attribute.name for attribute in self.attributes)
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Return the number of values of each attribute."""
+        return tuple(attribute.size for attribute in self.attributes)
+
+    @property
+    def size(self) -> int:
+        """Return the number |T| of values."""
+        return math.prod(self.shape)
+
+    def __len__(self) -> int:
+        return self.size
+
+    def __repr__(self) -> str:
+        parts = ", ".join(f"{attribute.name!r}: {attribute.size}" for attribute in self.attributes)
+        return f"Domain({{{parts}}})"
+
+    def attribute(self, name: str) -> Attribute:
+        """Return the attribute called `name`; raise `InputError` where there is none."""
+        for attribute in self.attributes:
+            if attribute.name == name:
+                return attribute
+        raise InputError("attribute", "is not in the domain", value=name, bound=f"one of {', '.join(self.names)}")
+
+    def ordered_attribute(self, needed_by: str) -> Attribute:
+        """Return the one attribute of a domain of numbers in ascending order; raise `InputError` for any other domain.
+
+        Args:
+            needed_by: what needs the order, such as "a line policy", for the message.
+        """
+        if len(self.attributes) > 1:
+            raise InputError(
+                "domain",
+                f"has {len(self.attributes)} attributes, {', '.join(self.names)}",
+                bound=f"one ordered attribute for {needed_by}",
+            )
+        only = self.attributes[0]
+        if not only.ascending:
+            problem = "is not in ascending order" if only.numeric else "is not a numeric attribute"
+            raise InputError(
+                f"domain[{only.name!r}]",
+                problem,
+                value=_described(only.values),
+                bound=f"numbers in ascending order for {needed_by}",
+                remedy="code ordered categories as numbers",
+            )
+        return only
+
+    def value(self, index: int) -> tuple[Hashable, ...]:
+        """Return the value with number `index`, one entry per attribute."""
+        index = as_integer(index, "index", 0)
+        if not 0 <= (number := operator.index(index)) < self.size:
+            raise InputError("index", "is not the number of a value", value=index, bound=f"from 0 to {self.size - 1}")
+        entries = []
+        for attribute in reversed(self.attributes):
+            number, code = divmod(number, attribute.size)
+            entries.append(attribute.values[code])
+        return tuple(reversed(entries))
+
+    def columns(self, data: object) -> dict[str, Any]:
+        """Return a column of values for each attribute of a table, as `indices` reads it."""
+        return dict(zip(self.names, find_columns(data, self.names), strict=True))
+
+    def indices(self, data: object = None, *, positions: ArrayLike | None = None) -> Integers:
+        """Return the numbers of the values of the records in `data`, int64 of shape (n,); a table may be empty.
+
+        >>> Domain({"age": range(17, 91)}).indices([30, 31, 60]).tolist()
+        [13, 14, 43]
+
+        Args:
+            data: a data frame or anything else with named columns, a mapping of names to columns, a structured array,
+                an array (n, attributes) or a list of tuples in the order of the attributes. A domain of one attribute
+                also takes a list, tuple, array or series of its values. Named columns that are no attribute are
+                ignored.
+            positions: instead of `data` the numbers of the values themselves, integers of shape (n,).
+
+        Raises:
+            InputError: a missing column, columns of different lengths, a value outside the domain, named with its row
+                and column, single values where there are several attributes, or both arguments, or none.
+        """
+        if positions is not None:
+            if data is not None:
+                raise InputError("positions", "are given beside data", bound="either of them")
+            return read_positions(positions, self.size)
+        columns = self.columns(data)
+        lengths = [len(column) for column in columns.values()]
+        if len(set(lengths)) > 1:
+            shown = ", ".join(f"{name}: {length}" for name, length in zip(self.names, lengths, strict=True))
+            raise InputError("data", "has columns of different lengths", value=shown)
+        result = np.zeros(lengths[0], dtype=np.int64)
+        for attribute in self.attributes:
+            result *= attribute.size
+            result += attribute.codes(columns[attribute.name], "data")
+        return result
+
+    def nearest(self, points: ArrayLike) -> Integers:
+        """Return the numbers of the values nearest to real points, int64 of shape (n,).
+
+        Rounding a record to its nearest value looks at no other record, so that privacy is not touched by it.
+
+        Args:
+            points: an array (n, attributes) of reals; every attribute is numeric.
+
+        Raises:
+            InputError: a point more than half a step outside the range of an attribute, named with its row.
+        """
+        table = as_floats(points, "points", "(n, attributes)")
+        if table.shape[1] != len(self.attributes):
+            bound = f"of shape (n, {len(self.attributes)}), a column for each of {', '.join(self.names)}"
+            raise InputError("points", "has the wrong number of columns", value=table.shape, bound=bound)
+        result = np.zeros(len(table), dtype=np.int64)
+        for attribute, column in zip(self.attributes, table.T, strict=True):
+            result *= attribute.size
+            result += attribute.nearest_codes(column, "points")
+        return result
+
+    def counts(self, data: object = None, *, positions: ArrayLike | None = None) -> Integers:
+        """Return how many records have each value, int64 of shape (|T|,); the arguments are those of `indices`."""
+        if self.size > _LARGEST_HISTOGRAM:
+            raise InputError("domain", "has too many values for a histogram", value=self.size, bound="at most 2^28")
+        return np.bincount(self.indices(data, positions=positions), minlength=self.size).astype(np.int64)
+
+
+def _attribute(name: object, values: object) -> Attribute:
+    if not isinstance(name, str) or not name:
+        raise InputError("domain", "has an attribute without a name", value=name, bound="a text that is not empty")
+    path = f"domain[{name!r}]"
+    require_plain(name, path)
+    # The values of a set have no order to number them by.
+    if isinstance(values, str | bytes | set | frozenset) or not isinstance(values, Iterable):
+        raise InputError(path, "is not a list of values", value=values, remedy='give a list such as ["f", "m"]')
+    require_unmasked(values, path)
+    if isinstance(values, range):
+        found: range | tuple[Hashable, ...] = values
+        if values and max(abs(values[0]), abs(values[-1])) > _LARGEST_POSITION:
+            raise InputError(path, "is out of range", value=values, bound="integers between -2^60 and 2^60")
+    else:
+        found = tuple(values.tolist() if isinstance(values, np.ndarray) else values)
+        _check_distinct(found, path)
+    if not found:
+        raise InputError(path, "has no values", bound="at least one")
+    if not isinstance(found, range):
+        # They are written into what is published, after the budget is charged.
+        require_plain_texts(found, path, lines=True)
+    return Attribute(name, found)
+
+
+def _as_numbers(column: Any) -> NDArray[Any] | None:
+    """Return a column as integers, or as floats below 2^53, whose whole numbers are exact; None for any other."""
+    try:
+        array = column if isinstance(column, np.ndarray) else np.asarray(column)
+    except (ValueError, OverflowError):
+        return None
+    if array.ndim != 1 or array.dtype.kind not in "iuf":
+        return None
+    if array.dtype.kind == "f" and not (np.abs(array) < 2.0**53).all():
+        return None
+    return array
+
+
+def _check_distinct(values: tuple[Any, ...], path: str) -> None:
+    first: dict[Hashable, int] = {}
+    for index, value in enumerate(values):
+        try:
+            if value is None or value != value or (isinstance(value, float) and math.isinf(value)):
+                raise TypeError
+            earlier = first.setdefault(value, index)
+        except (TypeError, ValueError) as error:
+            shown = "None" if value is None else value
+            raise InputError(f"{path}[{index}]", "is not accepted", value=shown, bound="a text or number") from error
+        if earlier != index:
+            raise InputError(
+                f"{path}[{index}]", f"repeats {path}[{earlier}]", value=value, bound="distinct from all others"
+            )
+
+
+def _is_number(value: object) -> bool:
+    return not isinstance(value, bool | np.bool_ | str) and _can_be_exact(value)
+
+
+def _can_be_exact(value: object) -> bool:
+    try:
+        exact(value)
+    except InputError:
+        return False
+    return True
+
+
+def _on_a_lattice(values: tuple[Any, ...], path: str) -> tuple[Integers, Fraction]:
+    """Return integers and a unit whose products are the values, exactly."""
+    fractions = [exact(value) for value in values]
+    denominator = math.lcm(*{fraction.denominator for fraction in fractions})
+    scaled = [fraction.numerator * (denominator // fraction.denominator) for fraction in fractions]
+    if max(map(abs, scaled)) > _LARGEST_POSITION:
+        raise InputError(
+            path, "has values with too many digits", bound="multiples of one step", remedy="round them to a common step"
+        )
+    return np.array(scaled, dtype=np.int64), Fraction(1, denominator)
+
+
+def _described(values: range | tuple[Hashable, ...]) -> str:
+    if isinstance(values, range) and len(values) > 1:
+        step = "" if values.step == 1 else f" in steps of {values.step}"
+        return f"from {values[0]} to {values[-1]}{step}"
+    if len(values) <= 10:
+        return f"one of {', '.join(map(repr, values))}"
+    return f"one of the {len(values)} values {values[0]!r}, {values[1]!r}, ..., {values[-1]!r}"

@@ -1,0 +1,317 @@
+"""A release as files, and back."""
+from __future__ import annotations
+import csv
+import hashlib
+import io
+import os
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TypeVar
+import msgspec
+import numpy as np
+from mechdesign.tables._queries._cumulative import CumulativeRelease
+from mechdesign.tables._definitions import definition_of_version_1
+from mechdesign.tables._queries._kmeans import ClusteringRelease
+from mechdesign.tables._release import ANSWERS
+from mechdesign.tables._release import HEADER
+from mechdesign.tables._release import VERSION
+from mechdesign.tables._release import Column
+from mechdesign.tables._release import Description
+from mechdesign.tables._release import Header
+from mechdesign.tables._release import Release
+from mechdesign.certify._exact import exact
+from mechdesign.certify._texts import from_cell
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import UnsoundWarning
+from mechdesign.base._arrays import Floats
+from mechdesign.base._check import as_path
+from mechdesign.base._warnings import warn
+from dataclasses import dataclass
+from fractions import Fraction
+from mechdesign.tables._queries._cumulative import Estimate
+import json
+from typing import TYPE_CHECKING
+from mechdesign.base._atomic import write_file
+from mechdesign.tables._queries._cumulative import quantile_numbers
+from mechdesign.tables._queries._cumulative import range_query
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._texts import csv_text
+from mechdesign.base._errors import ExportError
+from mechdesign.base._errors import ReportError
+from mechdesign.synthesis._folders import NO_FILES
+from mechdesign.synthesis._folders import Files
+from mechdesign.synthesis._folders import check_folder
+from mechdesign.synthesis._folders import further_files
+from mechdesign.synthesis._folders import refusal_of_second
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from mechdesign.tables._domain import Domain
+
+
+R = TypeVar("R", bound=Release)
+
+_KINDS: dict[str, type[Release]] = {kind.kind: kind for kind in (Release, CumulativeRelease, ClusteringRelease)}
+
+
+def load(directory: str | os.PathLike[str]) -> Release:
+    """Read what `Release.save` wrote, as the kind of release that it was.
+
+    Releases of file version 1 open as well. Those under publicly known counts, unless their policy joins any two
+    values, have noise for too few neighbours. They are called unsound: by a warning, `Description.unsound` and the
+    report.
+
+    Raises:
+        InputError: a file is missing, damaged, or of another version.
+
+    Warns:
+        UnsoundWarning: the release protects less than its policy says.
+    """
+    directory = as_path(directory, "directory")
+    folder = Path(directory)
+    try:
+        header = msgspec.json.decode((folder / HEADER).read_bytes(), type=Header)
+        rows = (folder / ANSWERS).read_bytes()
+    except (OSError, msgspec.MsgspecError, RecursionError) as error:
+        raise _damaged(folder, str(error)) from error
+    if header.version not in (1, VERSION):
+        raise _damaged(folder, f"version {header.version}, and this program reads versions 1 and {VERSION}")
+    if (header.definition is None) != (header.version == 1):
+        raise _damaged(folder, f"version {header.version} names {'a' if header.definition else 'no'} definition")
+    if hashlib.sha256(rows).hexdigest() != header.answers_sha256:
+        raise _damaged(folder, f"{ANSWERS} is not the file that {HEADER} describes")
+    if header.kind not in _KINDS:
+        raise _damaged(folder, f"the kind {header.kind!r} is unknown")
+    try:
+        found = _built(_KINDS[header.kind], header, rows)
+    except (ValueError, TypeError, KeyError) as error:
+        raise _damaged(folder, str(error)) from error
+    if found.description.unsound:
+        warn(f"{folder}: {found.description.definition}", UnsoundWarning, stacklevel=2)
+    return found
+
+
+def _built(kind: type[R], header: Header, rows: bytes) -> R:
+    names, columns = _table(rows.decode())
+    # Labels come first, whatever they are called in the file.
+    first = len(header.labels)
+    labels = {
+        name: _labels(column, form) for (name, form), column in zip(header.labels.items(), columns[:first], strict=True)
+    }
+    numbers = {name: _numbers(column) for name, column in zip(names[first:], columns[first:], strict=True)}
+    if any(len(column) != header.queries for column in numbers.values()):
+        raise ValueError(f"{ANSWERS} does not hold {header.queries} rows")
+    description = Description(
+        what=header.what,
+        policy=header.policy,
+        neighbours=header.neighbours,
+        definition=header.definition or definition_of_version_1(header.neighbours, header.policy),
+        mechanism=header.mechanism,
+        epsilon=None if header.epsilon is None else exact(header.epsilon),
+        rho=None if header.rho is None else exact(header.rho),
+        step=exact(header.step),
+        confidence=exact(header.confidence),
+        rehearsal=header.rehearsal,
+        remarks=tuple(header.remarks),
+        entry=header.entry,
+    )
+    return kind.restored({"description": description, "labels": labels, **numbers}, header.parameters)
+
+
+def _table(text: str) -> tuple[list[str], list[Sequence[str]]]:
+    """Return the names of the columns of a CSV file, and the columns."""
+    if '"' in text:
+        names, *rows = csv.reader(io.StringIO(text, newline=""))
+        return list(map(from_cell, names)), [*zip(*rows, strict=True)]
+    names = list(map(from_cell, text[: text.index("\n")].split(",")))
+    # All cells at once: a list per row takes ten times as long.
+    cells = text.removesuffix("\n").replace("\n", ",").split(",")
+    return names, [cells[len(names) + place :: len(names)] for place in range(len(names))]
+
+
+def _numbers(column: Sequence[str]) -> Floats:
+    # Far faster than to have NumPy read texts.
+    return np.array(msgspec.json.decode(f"[{','.join(column)}]", type=list[float]), dtype=np.float64)
+
+
+def _labels(column: Sequence[str], form: str) -> Column:
+    if form == "text":
+        return np.array(list(map(from_cell, column)), dtype=np.str_)
+    numbers = _numbers(column)
+    whole = numbers.astype(np.int64)
+    return whole if (whole == numbers).all() else numbers
+
+
+def _damaged(folder: Path, problem: str) -> InputError:
+    return InputError(
+        str(folder), f"holds no release that can be read ({problem})", bound="a folder that a release was saved in"
+    )
+
+
+@dataclass(frozen=True)
+class NamedRange:
+    """How many records have a value from `first` to `last`, both included, which are written as in the table."""
+
+    first: str
+    last: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class NamedQuantile:
+    """The value at which the distribution function reaches `probability`, and the ends of its interval."""
+
+    probability: Fraction
+    value: str
+    low: str
+    high: str
+
+
+@dataclass(frozen=True, eq=False)
+class Published:
+    """A release with its title and what was read from it; nothing in it depends on the data but through the answers.
+
+    Attributes:
+        release: the answers, what was spent, and what is protected.
+        title: what it is called.
+        ranges: ranges read from a cumulative histogram.
+        quantiles: quantiles read from a cumulative histogram.
+    """
+
+    release: Release
+    title: str = ""
+    ranges: tuple[NamedRange, ...] = ()
+    quantiles: tuple[NamedQuantile, ...] = ()
+
+
+_RANGES, _QUANTILES, _REPORT = "ranges.csv", "quantiles.csv", "report.html"
+_OWN = ("answers.csv", HEADER, _RANGES, _QUANTILES)
+FILES = (*_OWN, _REPORT)
+
+
+@dataclass(frozen=True, eq=False)
+class Publication(Published):
+    """A release with what was read from it, as files; attributes are those of `Published`."""
+
+    def save(
+        self,
+        folder: str | os.PathLike[str],
+        *,
+        files: Files[Publication] = NO_FILES,
+        force: bool = False,
+        overwrite: bool = True,
+        **unknown: object,
+    ) -> None:
+        """Write ``ranges.csv`` or ``quantiles.csv``, ``answers.csv``, ``release.json`` and, last, the further `files`.
+
+        The answers are complete with ``release.json``. Further files come after them: whatever happens to these, the
+        answers stand. `md.report.save` writes the page, too.
+
+        Args:
+            folder: a folder; it is made where there is none.
+            files: further files by name, or a function that returns them for this release. It is called when the
+                answers are written.
+            force: write into a folder that holds other files, beside them.
+            overwrite: replace a release that stands there; a rehearsal is always replaced. Both releases add up.
+
+        Raises:
+            ExportError: the files may not, or cannot, be written.
+            InputError: a name in `files` is taken or no plain file name, or a content is not bytes.
+            ReportError: the answers are written, and a further file cannot be made or written.
+        """
+        for name in unknown:
+            raise InputError(
+                name,
+                "is no argument of Publication.save",
+                bound="files, force or overwrite",
+                remedy="a release with its page is written by md.report.save(release, folder)",
+            )
+        target = as_path(folder, "folder")
+        further = further_files(files, _OWN)
+        check_target(target, force, overwrite)
+        texts = {}
+        if self.ranges:
+            heads = ("first", "last", "answer", "standard_error", "low", "high")
+            texts[_RANGES] = csv_text([heads, *map(_range_row, self.ranges)])
+        if self.quantiles:
+            rows = [(exact_text(each.probability), each.value, each.low, each.high) for each in self.quantiles]
+            texts[_QUANTILES] = csv_text([("probability", "value", "low", "high"), *rows])
+        try:
+            target.mkdir(parents=True, exist_ok=True)
+            # What an older release has left must not stand beside this one: release.json vouches for all others.
+            for name in (HEADER, _REPORT, _RANGES, _QUANTILES):
+                (target / name).unlink(missing_ok=True)
+        except OSError as error:
+            raise ExportError(f"{target} cannot be written: {error.strerror or error}") from error
+        for name, text in texts.items():
+            write_file(target / name, [text.encode()])
+        self.release.save(target)
+        try:
+            for name, content in further(self).items():
+                write_file(target / name, [content])
+        except Exception as error:
+            described = self.release.description
+            raise ReportError(
+                f"the answers are in {target}, and complete. {described.is_spent}: do not release them again. "
+                f"Only further files, such as a page, are missing ({error})"
+            ) from error
+
+
+def check_target(directory: Path, force: bool = False, overwrite: bool = True) -> None:
+    """Raise `ExportError` unless a publication may and can be written into a folder.
+
+    It may when the folder does not exist or is empty, or holds a rehearsal; with `overwrite` also when it holds any
+    release, whole or interrupted.
+    """
+
+    def ours(entry: Path) -> bool:
+        # What a killed run leaves is called `.NAME.????????.partial`.
+        name = entry.name
+        whole = name[1:].rsplit(".", 2)[0] if name.endswith(".partial") else name
+        return whole in FILES and not entry.is_dir()
+
+    check_folder(directory, ours, "a release", force)
+    if not overwrite and holds_release(directory):
+        raise refusal_of_second(directory, "a release")
+
+
+def holds_release(directory: Path) -> bool:
+    """Whether a folder holds a release, whole or not, that was no rehearsal."""
+    answers = any((directory / file).is_file() for file in FILES if file != _REPORT)
+    return answers and not _is_rehearsal(directory)
+
+
+def _is_rehearsal(directory: Path) -> bool:
+    try:
+        document = json.loads((directory / HEADER).read_bytes())
+    except (OSError, ValueError, RecursionError):
+        # An unfinished run, whose answers somebody may have seen.
+        return False
+    return isinstance(document, dict) and document.get("rehearsal") is True
+
+
+def named_ranges(
+    release: CumulativeRelease, domain: Domain, ranges: Sequence[tuple[int, int]]
+) -> tuple[NamedRange, ...]:
+    """Return ranges of numbers of values, read from a release, with the names of the values."""
+    values = domain.attributes[0].values
+    return tuple(
+        NamedRange(str(values[low]), str(values[high]), range_query(release, positions=(low, high)))
+        for low, high in ranges
+    )
+
+
+def named_quantiles(
+    release: CumulativeRelease, domain: Domain, probabilities: Sequence[Fraction]
+) -> tuple[NamedQuantile, ...]:
+    """Return quantiles, read from a release, with the names of the values."""
+    values = domain.attributes[0].values
+    found = ((share, quantile_numbers(release, share)) for share in probabilities)
+    return tuple(
+        NamedQuantile(share, *(str(values[number]) for number in (value, low, high)))
+        for share, (low, value, high) in found
+    )
+
+
+def _range_row(named: NamedRange) -> tuple[object, ...]:
+    estimate = named.estimate
+    return (named.first, named.last, *map(repr, (estimate.value, estimate.standard_error, estimate.low, estimate.high)))

@@ -1,0 +1,240 @@
+"""Least-cost channels under a policy: the optimal answer to one count, and to one attribute of one record.
+
+What is answered to one count or one value is a channel, and the policy's guarantee a set of linear inequalities on it:
+`mechdesign.synthesis._design.design` finds the channel of least expected cost and proves both. For counts on a line, and costs that never
+fall with the error, the geometric mechanism followed by the Bayes-optimal remap of its answers is optimal, too (Ghosh,
+Roughgarden and Sundararajan 2009).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.tables._policy import Policy
+from mechdesign.certify._exact import exact
+from mechdesign.base._errors import InputError
+from mechdesign.mechanisms._finite import Geometric
+from mechdesign.model._prior import Prior
+from mechdesign.model._problem import Problem
+from mechdesign.model._requirements._graph import GraphPrivacy
+from mechdesign.synthesis._result import Design
+from mechdesign.synthesis._design import design
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_floats
+from mechdesign.base._check import as_integer
+from mechdesign.base._check import require_kind
+
+__all__ = ["CountCosts", "compare_counts", "optimal_attribute", "optimal_count", "remapped_cost"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+_COSTS = ("absolute", "squared", "hamming")
+_LARGEST = 2000
+
+
+@dataclass(frozen=True)
+class CountCosts:
+    """The expected costs of several ways to answer one count at one ε.
+
+    Attributes:
+        epsilon: ε in nats.
+        optimal: of the optimal channel.
+        bound: no channel has less.
+        geometric: of the truncated geometric mechanism.
+        geometric_remapped: of the same followed by the best remap of its answers under the prior.
+        laplace: of Laplace noise of scale 1/ε, rounded and clipped to the range.
+        laplace_remapped: of the same followed by its best remap.
+        constant: of the best answer that ignores the data.
+    """
+
+    epsilon: float
+    optimal: float
+    bound: float
+    geometric: float
+    geometric_remapped: float
+    laplace: float
+    laplace_remapped: float
+    constant: float
+
+
+@in_own_arithmetic
+def optimal_count(
+    records: int,
+    epsilon: Any,
+    cost: str | ArrayLike = "absolute",
+    prior: Prior | ArrayLike | None = None,
+    *,
+    sensitivity: int = 1,
+    **solving: Any,
+) -> Design:
+    """Design the channel of least expected cost that answers one count of at most so many records.
+
+    Counts of neighbouring databases differ by at most `sensitivity`: by 1 under any policy without known counts whose
+    edges change the count at all, else by what `Policy.sensitivity` says of the count.
+
+    Args:
+        records: the number of records; the count is from 0 to it.
+        epsilon: ε in nats.
+        cost: "absolute", "squared" or "hamming", or a matrix c(count, answer) of shape (records + 1, answers).
+        prior: how likely each count is; all equally unless given.
+        sensitivity: how far the counts of neighbouring databases are apart.
+        solving: arguments of `mechdesign.synthesis._design.design`, such as `tolerance`.
+
+    Returns:
+        The certified design.
+
+    >>> round(optimal_count(4, 0.1).certificate.expected_cost, 6)
+    1.2
+    """
+    size, reach = as_integer(records, "records", 1) + 1, as_integer(sensitivity, "sensitivity", 1)
+    if size > _LARGEST:
+        raise InputError("records", "are too many for a channel", value=records, bound=f"at most {_LARGEST - 1}")
+    graph = nx.empty_graph(size)
+    graph.add_edges_from((low, high) for low in range(size) for high in range(low + 1, min(low + reach, size - 1) + 1))
+    places = np.arange(size, dtype=np.float64)[:, None]
+    return design(_problem(graph, epsilon, _cost(cost, size, places), prior, "one count"), **solving)
+
+
+@in_own_arithmetic
+def optimal_attribute(
+    policy: Policy,
+    epsilon: Any,
+    prior: Prior | ArrayLike | None = None,
+    cost: str | ArrayLike = "absolute",
+    **solving: Any,
+) -> Design:
+    """Design the channel of least expected cost that answers the value of one record under a policy.
+
+    A value is answered with a value, both by their number, see `Domain.value`; two that an edge of the policy joins are
+    told apart by at most ε. Values that no path joins may be told apart exactly. A value without an edge is refused,
+    unless `isolated` is "release".
+
+    Args:
+        policy: what must not be told apart, without known counts and without the null node.
+        epsilon: ε in nats, of each edge.
+        prior: how likely each value is, shape (|T|,); all equally unless given.
+        cost: "absolute" (the sum of differences of the numeric attributes), "squared" (of their squares) or "hamming",
+            or a matrix c(value, answer) of shape (|T|, answers).
+        solving: arguments of `mechdesign.synthesis._design.design`, such as `isolated`.
+
+    >>> from mechdesign.tables import Domain
+    >>> policy = Policy.line(Domain({"floor": range(5)}))
+    >>> round(optimal_attribute(policy, 0.1).certificate.expected_cost, 6)
+    1.2
+    """
+    require_kind(policy, Policy, "policy", "a Policy")
+    size = policy.domain.size
+    if size > _LARGEST:
+        raise InputError("policy", "has too many values for a channel", value=size, bound=f"at most {_LARGEST}")
+    for wrong, problem in ((policy.constraints, "has count constraints"), (policy.unbounded, "has the null node")):
+        if wrong:
+            raise InputError("policy", problem, bound="neither, for the value of one record")
+    graph = nx.empty_graph(size)
+    graph.add_edges_from(policy.secret_graph.edges().tolist())
+    axes = np.unravel_index(np.arange(size), policy.domain.shape)
+    numeric = [
+        attribute.positions[codes] * float(attribute.unit)
+        for attribute, codes in zip(policy.domain.attributes, axes, strict=True)
+        if attribute.numeric
+    ]
+    places = np.column_stack(numeric) if numeric else None
+    return design(_problem(graph, epsilon, _cost(cost, size, places), prior, "one attribute"), **solving)
+
+
+def remapped_cost(channel: ArrayLike, prior: ArrayLike, cost: ArrayLike) -> float:
+    """Return the expected cost of a channel whose answers are replaced by the best ones under the prior.
+
+    Args:
+        channel: p(o|s), shape (n, m).
+        prior: shape (n,).
+        cost: c(s, answer), shape (n, k).
+    """
+    joint = as_array(prior, "prior")[:, None] * as_array(channel, "channel")
+    return float((joint.T @ as_array(cost, "cost")).min(axis=1).sum())
+
+
+@in_own_arithmetic
+def compare_counts(
+    records: int, epsilons: ArrayLike, cost: str = "absolute", prior: ArrayLike | None = None, **solving: Any
+) -> tuple[CountCosts, ...]:
+    """Return the expected costs of the optimal channel, the geometric and the Laplace mechanism for one count.
+
+    >>> found = compare_counts(4, [0.1])[0]
+    >>> round(found.geometric, 3), round(found.geometric_remapped, 3), round(found.optimal, 3)
+    (1.728, 1.2, 1.2)
+
+    Args:
+        records: the number of records; the count is from 0 to it.
+        epsilons: ε in nats, shape (k,).
+        cost: "absolute", "squared" or "hamming".
+        prior: how likely each count is; all equally unless given.
+        solving: arguments of `mechdesign.synthesis._design.design`.
+    """
+    size = as_integer(records, "records", 1) + 1
+    matrix = _cost(cost, size, np.arange(size, dtype=np.float64)[:, None])
+    weights = np.full(size, 1 / size) if prior is None else as_floats(prior, "prior", "(n,)")
+    found = []
+    for epsilon in np.atleast_1d(as_array(epsilons, "epsilons")).tolist():
+        made = optimal_count(records, epsilon, cost, prior, **solving)
+        geometric, laplace = Geometric(epsilon, size).matrix(), _rounded_laplace(float(exact(epsilon)), size)
+        found.append(
+            CountCosts(
+                epsilon,
+                made.certificate.expected_cost,
+                made.certificate.lower_bound,
+                geometric=_expected(geometric, weights, matrix),
+                geometric_remapped=remapped_cost(geometric, weights, matrix),
+                laplace=_expected(laplace, weights, matrix),
+                laplace_remapped=remapped_cost(laplace, weights, matrix),
+                constant=float((weights @ matrix).min()),
+            )
+        )
+    return tuple(found)
+
+
+def _problem(graph: nx.Graph, epsilon: Any, cost: Floats, prior: Prior | ArrayLike | None, title: str) -> Problem:
+    size = graph.number_of_nodes()
+    believed = (
+        Prior.uniform(size) if prior is None else prior if isinstance(prior, Prior) else Prior(as_array(prior, "prior"))
+    )
+    if len(believed) != size:
+        raise InputError("prior", "has the wrong length", value=len(believed), bound=f"one for each of {size} values")
+    return Problem(believed, cost, [GraphPrivacy(epsilon, graph)], title=title)
+
+
+def _cost(cost: str | ArrayLike, size: int, places: Floats | None) -> Floats:
+    """Return c(value, answer); places have the shape (size, numeric attributes)."""
+    if not isinstance(cost, str):
+        return as_floats(cost, "cost", "(n, m)")
+    if cost not in _COSTS:
+        raise InputError("cost", "is not known", value=cost, bound=f"{', '.join(_COSTS)} or a matrix")
+    if cost == "hamming":
+        return 1 - np.eye(size)
+    if places is None:
+        raise InputError("cost", "needs a numeric attribute", value=cost, remedy='give a matrix, or use "hamming"')
+    apart = np.abs(places[:, None, :] - places[None, :, :])
+    return np.asarray((apart if cost == "absolute" else apart**2).sum(axis=2), dtype=np.float64)
+
+
+def _expected(channel: Floats, prior: Floats, cost: Floats) -> float:
+    return float((prior[:, None] * channel * cost).sum())
+
+
+def _rounded_laplace(rate: float, size: int) -> Floats:
+    """Return the channel of Laplace noise of scale 1/rate, rounded to the nearest count and clipped, (size, size)."""
+    borders = np.concatenate([[-np.inf], np.arange(size - 1) + 0.5, [np.inf]])
+    steps = borders[None, :] - np.arange(size)[:, None]
+    with np.errstate(over="ignore", under="ignore"):
+        below = np.where(steps < 0, 0.5 * np.exp(np.minimum(rate * steps, 0)), 1 - 0.5 * np.exp(-np.abs(rate * steps)))
+    masses: Floats = np.diff(below, axis=1)
+    return masses

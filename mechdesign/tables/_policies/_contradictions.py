@@ -1,0 +1,157 @@
+"""Known counts that contradict each other, and the moves that keep them."""
+from __future__ import annotations
+from collections.abc import Sequence
+import numpy as np
+from scipy import optimize
+from mechdesign.tables._policies._known_counts import Constraint
+from mechdesign.tables._policies._known_counts import kinds_of
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.base._arrays import Floats
+from fractions import Fraction
+from mechdesign.base._arrays import Integers
+
+
+# Beyond, a count times a tolerance of the solver is no longer small.
+_LARGEST_COUNT = 10**9
+
+
+def check_consistent(constraints: Sequence[Constraint], size: int) -> None:
+    """Raise `InputError` naming a smallest set of known counts that no table can have together."""
+    guilty = contradictory(constraints, size)
+    if not guilty:
+        return
+    shown = ", ".join(f"constraints[{index}] = {constraints[index].known}" for index in guilty)
+    problem = "counts no value" if len(guilty) == 1 else "contradict each other: no table has all these counts"
+    path = f"constraints[{guilty[0]}]" if len(guilty) == 1 else "constraints"
+    raise InputError(path, problem, value=shown, remedy="correct or leave out one of them")
+
+
+def contradictory(constraints: Sequence[Constraint], size: int) -> tuple[int, ...]:
+    """Return a set of constraints whose known counts no table can have together, none of which can be left out.
+
+    Decides whether there are whole numbers n_a >= 0 of records of each kind with Σ_a Q[q, a] n_a = count of q; a
+    minimal set follows by leaving out one constraint after the other.
+
+    Returns:
+        The numbers of the constraints, in order; empty where the counts agree with some table.
+
+    Raises:
+        InputError: a known count beyond 10^9.
+        SolverError: the integer program could not be solved.
+    """
+    known = [index for index, constraint in enumerate(constraints) if constraint.known is not None]
+    for index in known:
+        if constraints[index].known > _LARGEST_COUNT:  # type: ignore[operator]
+            raise InputError(f"constraints[{index}]", "has too large a known count", value=constraints[index].known)
+    if not known:
+        return ()
+    counted = kinds_of([constraints[index] for index in known], size)[1].T.astype(np.float64)
+    answers = np.array([constraints[index].known for index in known], dtype=np.float64)
+    if _possible(counted, answers):
+        return ()
+    kept = list(range(len(known)))
+    for row in range(len(known)):
+        without = [other for other in kept if other != row]
+        if without and not _possible(counted[without], answers[without]):
+            kept = without
+    return tuple(known[row] for row in kept)
+
+
+def _possible(counted: Floats, answers: Floats) -> bool:
+    """Say whether some table has the counts; a yes is checked in whole numbers."""
+    result = optimize.milp(
+        np.zeros(counted.shape[1]),
+        integrality=np.ones(counted.shape[1], dtype=np.int64),
+        bounds=optimize.Bounds(0, float(answers.max())),
+        constraints=optimize.LinearConstraint(counted, answers, answers),
+    )
+    # Values counted by no constraint are free, and bounded above by nothing that matters.
+    if result.status == 2:
+        return False
+    if result.x is not None:
+        records = np.rint(result.x).astype(np.int64)
+        if (records >= 0).all() and (counted.astype(np.int64) @ records == answers.astype(np.int64)).all():
+            return True
+    raise SolverError(f"whether the known counts agree with any table could not be decided: {result.message}")
+
+
+SEARCH_STEPS = 20_000
+"""Number of partial sums that the search visits before it gives up."""
+
+_LONGEST = (0, 2, 4, 10)
+# The search holds a square of so many numbers.
+_MOST_VECTORS = 512
+
+
+def minimal_zero_sums(vectors: Integers) -> tuple[Integers, bool]:
+    """Return how often each vector, a row of (F, q), occurs in each minimal zero sum, and whether these are all.
+
+    They are the minimal solutions of Σ n_f f = 0 in natural numbers, enumerated by length after Contejean and Devie
+    (1994): a partial sum s is extended by f only if s·f < 0, which reaches all of them.
+
+    >>> minimal_zero_sums(np.array([[1], [-1], [2]]))[0].tolist()
+    [[1, 1, 0], [0, 2, 1]]
+
+    Returns:
+        The zero sums, shape (k, F), the shortest first, and whether they are all: the search stops after
+        `SEARCH_STEPS` steps.
+    """
+    minimal = np.zeros((0, len(vectors)), dtype=np.int64)
+    if len(vectors) > _MOST_VECTORS:
+        return minimal, False
+    products = vectors @ vectors.T
+    level = np.eye(len(vectors), dtype=np.int64)
+    steps = 0
+    while len(level):
+        solved = ~(level @ vectors).any(axis=1)
+        minimal = np.concatenate((minimal, level[solved]))
+        level = level[~solved]
+        rows, columns = np.nonzero(level @ products < 0)
+        steps += len(rows)
+        if steps > SEARCH_STEPS:
+            return minimal, False
+        level = level[rows]
+        level[np.arange(len(rows)), columns] += 1
+        level = np.unique(level, axis=0)
+        # A sum that contains a zero sum is not minimal.
+        contains = np.zeros(len(level), dtype=bool)
+        for solution in minimal:
+            contains |= (level >= solution).all(axis=1)
+        level = level[~contains]
+    return minimal, True
+
+
+def longest(dimension: int) -> int:
+    """Return a length that no minimal zero sum of vectors with entries −1, 0 and 1 passes that span q dimensions.
+
+    Up to q = 3 it is that of the longest one: 2, 4 and 10, found by `minimal_zero_sums` for all vectors at once. Beyond
+    it is (2q + 1)^q: by Steinitz's lemma the vectors can be put in an order in which all partial sums have entries of
+    at most q. Two equal partial sums would enclose a smaller zero sum. (Vectors of more entries are told apart by q of
+    them.)
+    """
+    return _LONGEST[dimension] if dimension < len(_LONGEST) else int((2 * dimension + 1) ** dimension)
+
+
+def rank(vectors: Integers) -> int:
+    """Return the exact rank of the rows of an array of integers, by elimination in fractions.
+
+    >>> rank(np.array([[1, 1, 0], [0, 1, 1], [1, 2, 1]]))
+    2
+    """
+    pivots: dict[int, dict[int, Fraction]] = {}
+    for row in vectors.tolist():
+        if len(pivots) == vectors.shape[1]:
+            break
+        left = {column: Fraction(entry) for column, entry in enumerate(row) if entry}
+        while left and (lead := min(left)) in pivots:
+            factor = left[lead]
+            for column, entry in pivots[lead].items():
+                if reduced := left.get(column, Fraction(0)) - factor * entry:
+                    left[column] = reduced
+                else:
+                    left.pop(column, None)
+        if left:
+            lead = min(left)
+            pivots[lead] = {column: entry / left[lead] for column, entry in left.items()}
+    return len(pivots)

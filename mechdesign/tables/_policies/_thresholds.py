@@ -1,0 +1,323 @@
+"""Secret graphs of a distance threshold: on one ordered attribute, the line among them, and on several attributes."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.tables._policies._graphs import BLOCK
+from mechdesign.tables._policies._graphs import Edge
+from mechdesign.tables._policies._graphs import Largest
+from mechdesign.tables._policies._graphs import SecretGraph
+from mechdesign.tables._policies._graphs import along
+from mechdesign.tables._policies._graphs import as_scalar
+from mechdesign.tables._policies._graphs import largest_of
+from mechdesign.tables._policies._graphs import one_per_pair
+from mechdesign.base._values import cached_property
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Integers
+
+__all__ = ["OrderedGraph", "ThresholdGraph"]
+
+
+@dataclass(frozen=True, eq=False)
+class OrderedGraph(SecretGraph):
+    """Value x of an ordered attribute is joined to x + 1, …, reach[x].
+
+    Attributes:
+        reach: int64 of shape (|T|,), not decreasing, with x <= reach[x] < |T|.
+        steps: θ if reach[x] = min(x + θ, |T| − 1) for all x, else None.
+        phrase: how one record may change along an edge.
+    """
+
+    reach: Integers
+    kind: str
+    phrase: str = ""
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Return the number of values."""
+        return len(self.reach)
+
+    @cached_property
+    def steps(self) -> int | None:
+        """Return θ if exactly the values at most θ numbers apart are joined, else None."""
+        numbers = np.arange(self.size)
+        theta = int(self._widths.max())
+        regular = (self.reach == np.minimum(numbers + theta, self.size - 1)).all()
+        return theta if regular and theta > 0 else None
+
+    @property
+    def _widths(self) -> Integers:
+        return self.reach - np.arange(self.size)
+
+    @cached_property
+    def edge_count(self) -> int:
+        """Return the number of edges."""
+        return int(self._widths.sum())
+
+    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
+        """Say for each two nodes whether an edge joins them."""
+        low, high = np.minimum(x, y), np.maximum(x, y)
+        values = (low < high) & (high < self.size)
+        return np.asarray(values & (high <= self.reach[np.where(values, low, 0)]))
+
+    def edge_blocks(self) -> Iterator[Integers]:
+        """Yield every edge once."""
+        numbers, widths = np.arange(self.size), self._widths
+        # Many values at a time where each has few edges, few where each has many.
+        rows = max(1, BLOCK // max(1, int(widths.max())))
+        for start in range(0, self.size, rows):
+            width = widths[start : start + rows]
+            if total := int(width.sum()):
+                x = np.repeat(numbers[start : start + rows], width)
+                offset = np.arange(total) - np.repeat(np.cumsum(width) - width, width)
+                yield np.column_stack((x, x + 1 + offset))
+
+    def components(self) -> Integers:
+        """Return the number of the connected component of each value: a run of values joined to the next one."""
+        cuts = self.reach[:-1] == np.arange(self.size - 1)
+        return np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(cuts)))
+
+    def spread(self, weights: NDArray[Any], within: Integers | None = None) -> Largest:
+        """Return the largest |w_x − w_y| over the edges."""
+        if within is not None:
+            return super().spread(weights, within)
+        return largest_of(_highest_sum(-w, w, self.reach) for w in (weights, -weights))
+
+    def largest_sum(self, radii: NDArray[Any], points: Integers | None = None) -> Largest:
+        """Return the largest r_x + r_y over the edges whose ends have different points."""
+        return super().largest_sum(radii, points) if points is not None else _highest_sum(radii, radii, self.reach)
+
+    def crossing(self, labels: Integers | None = None) -> Edge | None:
+        """Return an edge between two values with different labels, or None: if there is any, one joins neighbours."""
+        joined = self._widths[:-1] > 0
+        crosses = np.flatnonzero(joined & (labels[1:] != labels[:-1]) if labels is not None else joined)
+        return (int(crosses[0]), int(crosses[0]) + 1) if len(crosses) else None
+
+    def joined(self, labels: Integers) -> Integers:
+        """Return one edge for each unordered pair of labels that an edge joins."""
+        extended = np.append(labels, labels.max() + 1)
+        starts = np.flatnonzero(np.append(True, np.diff(labels) != 0))
+        ends = np.append(starts[1:], self.size) - 1
+        longer = (ends > starts) & (self.reach[starts] > starts)
+        # Within a run of one label; and from the end of a run to the start of a later one.
+        found = np.column_stack((starts[longer], starts[longer] + 1))
+        inside = np.flatnonzero(ends > starts)
+        for run in inside[~longer[inside]]:
+            x = np.arange(starts[run], ends[run])
+            if len(x := x[self.reach[x] > x]):
+                found = np.concatenate((found, [[x[0], x[0] + 1]]))
+        found = one_per_pair(found, extended)
+        offset = 1
+        runs = np.arange(len(starts))
+        while len(runs := runs[runs + offset < len(starts)]):
+            runs = runs[starts[runs + offset] <= self.reach[ends[runs]]]
+            new = np.column_stack((ends[runs], starts[runs + offset]))
+            found = one_per_pair(np.concatenate((found, new)), extended)
+            offset += 1
+        return found
+
+
+@dataclass(frozen=True, eq=False)
+class ThresholdGraph(SecretGraph):
+    """Values are joined if the ℓ1 distance of their numeric attributes is positive and at most a threshold.
+
+    Attributes:
+        shape: number of values of each attribute.
+        positions: for each attribute its values as integers on one lattice, in ascending order, or None where the
+            attribute must not change.
+        limit: the threshold on that lattice.
+        unit: the step of that lattice, in the unit of the attributes.
+        phrase: how one record may change along an edge.
+    """
+
+    shape: tuple[int, ...]
+    positions: tuple[Integers | None, ...]
+    limit: int
+    unit: Fraction = Fraction(1)
+    phrase: str = ""
+    kind: str = "threshold"
+
+    @property
+    def size(self) -> int:  # type: ignore[override]
+        """Return the number of values."""
+        return math.prod(self.shape)
+
+    @cached_property
+    def edge_count(self) -> int:
+        """Return the number of edges, from the number of pairs at each distance on each axis."""
+        counts = {0: 1}
+        for length, axis in zip(self.shape, self.positions, strict=True):
+            counts = _convolved(counts, _ordered_pairs(length, axis, self.limit), self.limit)
+        # Ordered pairs, the values paired with themselves included.
+        return (sum(counts.values()) - self.size) // 2
+
+    def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
+        """Say for each two nodes whether an edge joins them."""
+        first, second = np.broadcast_arrays(np.asarray(x), np.asarray(y))
+        values = (first != second) & (first < self.size) & (second < self.size)
+        a = np.unravel_index(np.where(values, first, 0), self.shape)
+        b = np.unravel_index(np.where(values, second, 0), self.shape)
+        distance = np.zeros(first.shape, dtype=np.int64)
+        fixed = values.copy()
+        for axis, i, j in zip(self.positions, a, b, strict=True):
+            if axis is None:
+                fixed &= i == j
+            else:
+                distance += np.abs(axis[i] - axis[j])
+        return np.asarray(fixed & (distance <= self.limit))
+
+    def edge_blocks(self) -> Iterator[Integers]:
+        """Yield every edge once, for one difference of numbers along each axis after the other."""
+        strides = np.array([math.prod(self.shape[i + 1 :]) for i in range(len(self.shape))])
+        pending: list[Integers] = []
+        held = 0
+        for offset in self._offsets():
+            edges = self._along(offset, strides)
+            pending.append(edges)
+            held += len(edges)
+            if held >= BLOCK:
+                yield np.concatenate(pending)
+                pending, held = [], 0
+        if held:
+            yield np.concatenate(pending)
+
+    def _offsets(self) -> Iterator[tuple[int, ...]]:
+        """Yield the differences of numbers that may be an edge, the first that is not 0 being positive."""
+        shortest = [
+            _shortest(length, axis, self.limit) for length, axis in zip(self.shape, self.positions, strict=True)
+        ]
+
+        def extend(prefix: tuple[int, ...], used: int) -> Iterator[tuple[int, ...]]:
+            if len(prefix) == len(self.shape):
+                if any(prefix):
+                    yield prefix
+                return
+            leading = not any(prefix)
+            for step, cost in shortest[len(prefix)].items():
+                if used + cost <= self.limit:
+                    yield from extend((*prefix, step), used + cost)
+                    if step and not leading:
+                        yield from extend((*prefix, -step), used + cost)
+
+        yield from extend((), 0)
+
+    def _along(self, offset: tuple[int, ...], strides: Integers) -> Integers:
+        distance = np.zeros((1,) * len(self.shape), dtype=np.int64)
+        start = np.zeros((1,) * len(self.shape), dtype=np.int64)
+        for axis, (step, length, positions) in enumerate(zip(offset, self.shape, self.positions, strict=True)):
+            shape = [1] * len(self.shape)
+            shape[axis] = -1
+            numbers = np.arange(max(0, -step), length - max(0, step))
+            start = start + (numbers * strides[axis]).reshape(shape)
+            if positions is not None:
+                distance = distance + np.abs(positions[numbers + step] - positions[numbers]).reshape(shape)
+        x = start[np.broadcast_to(distance <= self.limit, start.shape)]
+        return np.sort(np.column_stack((x, x + int(np.dot(offset, strides)))), axis=1)
+
+    def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
+        """Return the largest |w_x − w_y| over the edges that change the attribute alone: no other change is larger."""
+        if (positions := self.positions[axis]) is not None:
+            reach = np.searchsorted(positions, positions + self.limit, side="right") - 1
+            found = OrderedGraph(reach, self.kind).spread(weights)
+            if found.edge is not None:
+                return along(shape, axis, found)
+        return Largest(0, self.crossing())
+
+    def crossing(self, labels: Integers | None = None) -> Edge | None:
+        """Return an edge between two values with different labels, or None.
+
+        If there is any, one joins values next to each other on a monotone way between its ends.
+        """
+        stride = self.size
+        for length, axis in zip(self.shape, self.positions, strict=True):
+            stride //= length
+            near = np.flatnonzero(np.diff(axis) <= self.limit) if axis is not None else np.zeros(0, dtype=np.int64)
+            if labels is None and len(near):
+                return int(near[0] * stride), int((near[0] + 1) * stride)
+            if labels is not None and len(near):
+                table = labels.reshape(-1, length, stride)
+                crosses = np.argwhere(table[:, near] != table[:, near + 1])
+                if len(crosses):
+                    before, step, after = crosses[0].tolist()
+                    x = (before * length + int(near[step])) * stride + after
+                    return x, x + stride
+        return None
+
+    def components(self) -> Integers:
+        """Return the number of the connected component of each value.
+
+        If two values are joined, so are all values next to each other on a monotone way between them: components are
+        products of runs of values with gaps of at most the threshold.
+        """
+        labels = np.zeros(1, dtype=np.int64)
+        for length, axis in zip(self.shape, self.positions, strict=True):
+            cuts = np.ones(length - 1, dtype=bool) if axis is None else np.diff(axis) > self.limit
+            runs = np.concatenate((np.zeros(1, dtype=np.int64), np.cumsum(cuts)))
+            labels = (labels[:, None] * (int(runs[-1]) + 1) + runs).ravel()
+        return labels
+
+
+def _highest_sum(starts: NDArray[Any], ends: NDArray[Any], reach: Integers) -> Largest:
+    """Return the largest starts[x] + ends[y] over x < y <= reach[x], by maxima over stretches of 2^k values."""
+    x = np.flatnonzero(reach > np.arange(len(reach)))
+    best = Largest(0, None)
+    if not len(x):
+        return best
+    low, high = x + 1, reach[x]
+    level = np.frexp((high - low + 1).astype(np.float64))[1] - 1
+    maxima = ends
+    for k in range(int(level.max()) + 1):
+        if k:
+            half = 1 << (k - 1)
+            maxima = np.maximum(maxima[:-half], maxima[half:])
+        here = np.flatnonzero(level == k)
+        if len(here):
+            tops = starts[x[here]] + np.maximum(maxima[low[here]], maxima[high[here] - (1 << k) + 1])
+            at = int(np.argmax(tops))
+            if best.edge is None or tops[at] > best.value:
+                start = int(x[here[at]])
+                window = ends[start + 1 : int(reach[start]) + 1]
+                best = Largest(as_scalar(tops[at]), (start, start + 1 + int(np.argmax(window))))
+    return best
+
+
+def _shortest(length: int, axis: Integers | None, limit: int) -> dict[int, int]:
+    """Return for each difference of numbers along an axis the least distance it can be."""
+    shortest = {0: 0}
+    if axis is not None:
+        for step in range(1, length):
+            least = int((axis[step:] - axis[:-step]).min())
+            if least > limit:
+                break
+            shortest[step] = least
+    return shortest
+
+
+def _ordered_pairs(length: int, axis: Integers | None, limit: int) -> dict[int, int]:
+    """Return how many ordered pairs of values of an axis are at each distance of at most `limit`."""
+    pairs = {0: length}
+    if axis is not None:
+        for step in range(1, length):
+            distances = axis[step:] - axis[:-step]
+            if int(distances.min()) > limit:
+                break
+            for distance, times in zip(*np.unique(distances[distances <= limit], return_counts=True), strict=True):
+                pairs[int(distance)] = pairs.get(int(distance), 0) + 2 * int(times)
+    return pairs
+
+
+def _convolved(first: dict[int, int], second: dict[int, int], limit: int) -> dict[int, int]:
+    result: dict[int, int] = {}
+    for (a, m), (b, n) in itertools.product(first.items(), second.items()):
+        if a + b <= limit:
+            result[a + b] = result.get(a + b, 0) + m * n
+    return result

@@ -1,0 +1,450 @@
+"""Policies: a graph, known counts, and neighbouring tables."""
+from __future__ import annotations
+import math
+from collections.abc import Hashable
+from collections.abc import Iterable
+from collections.abc import Sequence
+from dataclasses import dataclass
+from dataclasses import field
+from fractions import Fraction
+from typing import Any
+import networkx as nx
+import numpy as np
+from numpy.typing import ArrayLike
+from mechdesign.tables._policies._cliques import AttributeGraph
+from mechdesign.tables._policies._cliques import CompleteGraph
+from mechdesign.tables._policies._cliques import PartitionGraph
+from mechdesign.tables._policies._cliques import block_numbers
+from mechdesign.tables._policies._known_counts import Constraint
+from mechdesign.tables._policies._known_counts import as_constraints
+from mechdesign.tables._definitions import ALONE
+from mechdesign.tables._definitions import KNOWN_COUNTS
+from mechdesign.tables._domain import Attribute
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policies._thresholds import OrderedGraph
+from mechdesign.tables._policies._thresholds import ThresholdGraph
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
+from mechdesign.tables._policies._graphs import ExplicitGraph
+from mechdesign.tables._policies._graphs import NullGraph
+from mechdesign.tables._policies._graphs import SecretGraph
+from mechdesign.tables._policies._graphs import UnionGraph
+from mechdesign.tables._policies._graphs import require_room
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
+from mechdesign.base._errors import InputError
+from mechdesign.model.distances import margin
+from mechdesign.model.distances import reach
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._check import as_truth
+from mechdesign.base._arrays import read_only
+import hashlib
+from collections.abc import Iterator
+from dataclasses import fields
+
+
+ConstraintsLike = Iterable[object]
+
+# Exact distances are sums over the attributes; up to here they cannot overflow an int64.
+_LARGEST_DISTANCE = 2**61
+
+
+@dataclass(frozen=True, eq=False)
+class Policy:
+    """A Blowfish policy P = (domain, secret graph, constraints) (He et al. 2014, Definition 3.1).
+
+    Build one with `full`, `attribute`, `partition`, `threshold`, `line`, `graph` or `union`. Each takes the keywords
+
+    - ``constraints``: publicly known counts, 0/1 arrays of shape (|T|,) that say which values a count query counts, or
+      pairs (array, known count);
+    - ``unbounded``: if true a person may also be added or removed. The null node, number |T|, stands for absence; it is
+      joined to every value unless an explicit graph joins it to some only.
+
+    Attributes:
+        domain: the values a record may have.
+        secret_graph: which two values of a record must not be told apart.
+        constraints: the publicly known counts.
+        unbounded: whether a person may be added or removed.
+    """
+
+    domain: Domain
+    secret_graph: SecretGraph
+    constraints: tuple[Constraint, ...] = ()
+    unbounded: bool = field(default=False)
+
+    @classmethod
+    def full(cls, domain: Domain, *, constraints: ConstraintsLike = (), unbounded: bool = False) -> Policy:
+        """Protect every value of a record from every other: differential privacy where nothing is known.
+
+        >>> Policy.full(Domain({"age": range(100)})).sensitivity("cumulative")
+        99
+        """
+        return cls._built(domain, CompleteGraph(_checked(domain).size), constraints, unbounded)
+
+    @classmethod
+    def attribute(cls, domain: Domain, *, constraints: ConstraintsLike = (), unbounded: bool = False) -> Policy:
+        """Protect each attribute: values are joined if they differ in exactly one attribute."""
+        return cls._built(domain, AttributeGraph(_checked(domain).shape), constraints, unbounded)
+
+    @classmethod
+    def partition(
+        cls, domain: Domain, labels: ArrayLike, *, constraints: ConstraintsLike = (), unbounded: bool = False
+    ) -> Policy:
+        """Protect the value within its block: which block a record is in may be told exactly.
+
+        Args:
+            domain: the values.
+            labels: the block of each value, texts or numbers, shape (|T|,).
+            constraints: publicly known counts.
+            unbounded: whether a person may be added or removed.
+        """
+        return cls._built(domain, PartitionGraph(block_numbers(_checked(domain), labels)), constraints, unbounded)
+
+    @classmethod
+    def threshold(
+        cls,
+        domain: Domain,
+        theta: float | Fraction | str,
+        *,
+        attributes: Sequence[str] | None = None,
+        constraints: ConstraintsLike = (),
+        unbounded: bool = False,
+    ) -> Policy:
+        """Protect values from those at an ℓ1 distance of at most θ, in the unit of the numeric attributes.
+
+        On one attribute with values a unit apart, θ counts numbers: 1 is the line, |T| − 1 and |T| are the complete
+        graph. Values and θ mean the decimals that they print; between floats, a distance that is longer than θ by at
+        most 1e-9 of it, and 4 units in the last place of the largest value, is within it: such values were computed.
+
+        Args:
+            domain: the values.
+            theta: the threshold θ, at least the least distance of two values.
+            attributes: the attributes that may change, ascending numbers; all unless given.
+            constraints: publicly known counts.
+            unbounded: whether a person may be added or removed.
+        """
+        return cls._built(domain, _threshold(_checked(domain), theta, attributes), constraints, unbounded)
+
+    @classmethod
+    def line(cls, domain: Domain, *, constraints: ConstraintsLike = (), unbounded: bool = False) -> Policy:
+        """Protect each value of one ordered attribute from the next and the previous one."""
+        name = _checked(domain).ordered_attribute("a line policy").name
+        require_room(domain.size, "a line policy")
+        reach = np.minimum(np.arange(domain.size) + 1, domain.size - 1)
+        phrase = f"from one value of {name} to the next or the previous one"
+        return cls._built(domain, OrderedGraph(reach, "line", phrase), constraints, unbounded)
+
+    @classmethod
+    def graph(
+        cls,
+        domain: Domain,
+        graph: nx.Graph | Iterable[tuple[int | None, int | None]],
+        *,
+        constraints: ConstraintsLike = (),
+        unbounded: bool = False,
+    ) -> Policy:
+        """Protect the pairs of values that are joined by a given graph.
+
+        Args:
+            domain: the values.
+            graph: an undirected networkx graph on the numbers of the values, or a list of edges. With ``unbounded``
+                None stands for the null node.
+            constraints: publicly known counts.
+            unbounded: whether a person may be added or removed.
+        """
+        return cls._built(domain, _explicit(_checked(domain), graph, unbounded), constraints, unbounded)
+
+    @classmethod
+    def union(cls, *policies: Policy) -> Policy:
+        """Protect what any of several policies on one domain protects, given the known counts of all of them."""
+        if not policies:
+            raise InputError("policies", "are empty", bound="at least one policy")
+        domain = as_policy(policies[0], "policies[0]").domain
+        parts: list[SecretGraph] = []
+        constraints: list[Constraint] = []
+        for index, policy in enumerate(policies):
+            if as_policy(policy, f"policies[{index}]").domain != domain:
+                raise InputError(f"policies[{index}]", "has another domain", value=policy.domain, bound=repr(domain))
+            graph = policy.secret_graph
+            parts += graph.parts if isinstance(graph, UnionGraph) else (graph,)
+            constraints += [new for new in policy.constraints if not any(new == old for old in constraints)]
+        null = [part for part in parts if part.kind == "null"][:1]
+        parts = [part for part in parts if part.kind != "null"] + null
+        graph = parts[0] if len(parts) == 1 else UnionGraph(tuple(parts))
+        return cls._built(domain, graph, constraints, any(policy.unbounded for policy in policies))
+
+    @classmethod
+    def _built(cls, domain: Domain, graph: SecretGraph, constraints: ConstraintsLike, unbounded: bool) -> Policy:
+        as_truth(unbounded, "unbounded")
+        if unbounded and not graph.has_null:
+            graph = UnionGraph((graph, NullGraph(domain.size)))
+        known = as_constraints(constraints, domain.size)
+        if any(constraint.known is not None for constraint in known):
+            # The integer program is loaded only where there is something to decide.
+            from mechdesign.tables._policies._contradictions import check_consistent
+
+            check_consistent(known, domain.size)
+        return cls(domain, graph, known, unbounded)
+
+    @property
+    def steps(self) -> int | None:
+        """Return θ if exactly the values at most θ numbers apart are joined, the null node left aside, else None."""
+        graph = self.secret_graph
+        if isinstance(graph, UnionGraph):
+            rest = [part for part in graph.parts if part.kind != "null"]
+            return rest[0].steps if len(rest) == 1 else None
+        return graph.steps
+
+    @property
+    def neighbours(self) -> str:
+        """Say in plain English which two databases are neighbours: those that a release must not tell apart.
+
+        >>> print(Policy.line(Domain({"age": range(100)})).neighbours)
+        Two databases are neighbours if they have the same number of records and differ in the value of one record, \
+which changes from one value of age to the next or the previous one.
+        """
+        change = self.secret_graph.phrase
+        if not self.constraints:
+            if self.unbounded:
+                return f"Two databases are neighbours if they differ in one record, which changes {change}."
+            return (
+                "Two databases are neighbours if they have the same number of records and differ in the value of one "
+                f"record, which changes {change}."
+            )
+        number = len(self.constraints)
+        known = "the publicly known count" if number == 1 else f"all {number} publicly known counts"
+        size = "" if self.unbounded else "have the same number of records, "
+        others = "from any value to any other" + (", or to being absent, or back" if self.unbounded else "")
+        return (
+            f"Two databases are neighbours if they {size}both agree with {known}, and differ in at least one record, "
+            f"where at least one record changes {change}, the other records that differ change {others}, and no "
+            f"smaller part of these changes alone would lead to a database that agrees with {known}."
+        )
+
+    @property
+    def definition(self) -> str:
+        """Say which definition of neighbours this is.
+
+        >>> print(Policy.line(Domain({"age": range(100)})).definition)
+        Neighbours are those of Definition 4.1 of Blowfish (He et al. 2014): one record changes along an edge.
+        """
+        return KNOWN_COUNTS if self.constraints else ALONE
+
+    def check_counts(self, counts: ArrayLike) -> None:
+        """Raise `InputError` if a histogram, shape (|T|,), does not have the publicly known counts."""
+        histogram = as_array(counts, "counts")
+        if histogram.shape != (self.domain.size,):
+            raise InputError("counts", "have the wrong shape", value=histogram.shape, bound=f"({self.domain.size},)")
+        for index, constraint in enumerate(self.constraints):
+            found = histogram[constraint.counted].sum().item()
+            if constraint.known is not None and found != constraint.known:
+                # What the data have instead is not shown: it is not publicly known.
+                raise InputError(
+                    f"constraints[{index}]",
+                    "does not hold for the data",
+                    value=constraint.known,
+                    bound="the count that the data have",
+                    remedy="correct the known count, or leave the constraint out",
+                )
+
+    def sensitivity(self, query: Any, norm: int = 1, **options: Any) -> Any:
+        """Return the policy-specific global sensitivity of a query: see `mechdesign.tables._sensitivity._sensitivity.sensitivity`.
+
+        >>> domain = Domain({"age": range(100)})
+        >>> Policy.line(domain).sensitivity("cumulative"), Policy.threshold(domain, 5).sensitivity("cumulative")
+        (1, 5)
+        """
+        return sensitivity(self, query, norm, **options).value
+
+
+def as_policy(policy: object, path: str = "policy") -> Policy:
+    """Return a policy itself; raise `InputError` for anything else."""
+    if not isinstance(policy, Policy):
+        raise InputError(path, "is not a policy", value=type(policy).__name__, remedy="build one with blowfish.Policy")
+    return policy
+
+
+def _checked(domain: object) -> Domain:
+    if not isinstance(domain, Domain):
+        raise InputError(
+            "domain", "is not a domain of tables", value=type(domain).__name__, remedy="use blowfish.Domain"
+        )
+    return domain
+
+
+def _threshold(domain: Domain, theta: object, names: Sequence[str] | None) -> SecretGraph:
+    chosen = domain.names if names is None else _chosen(domain, names)
+    limit = exact(theta, "theta")
+    for name in chosen:
+        attribute = domain.attribute(name)
+        if not attribute.ascending:
+            raise InputError(
+                f"domain[{name!r}]",
+                "is not in ascending order" if attribute.numeric else "is not a numeric attribute",
+                bound="numbers in ascending order for a distance threshold",
+                remedy='name the attributes that may change, as in attributes=["age"]',
+            )
+    unit = _common_unit([domain.attribute(name).unit for name in chosen])
+    positions: list[Integers | None] = []
+    for attribute in domain.attributes:
+        if attribute.name in chosen:
+            factor = int(attribute.unit / unit)
+            largest = int(np.abs(attribute.positions[[0, -1]]).max()) * factor
+            if largest * len(chosen) > _LARGEST_DISTANCE:
+                raise InputError(
+                    f"domain[{attribute.name!r}]", "has too fine a step", bound="distances in an int64 in common steps"
+                )
+            positions.append(attribute.positions * factor)
+        else:
+            positions.append(None)
+    axes = [axis for axis in positions if axis is not None]
+    diameter = sum(int(axis[-1] - axis[0]) for axis in axes)
+    gaps = [int(np.diff(axis).min()) for axis in axes if len(axis) > 1]
+    if limit <= 0:
+        raise InputError("theta", "is not positive", value=theta, bound="> 0")
+    if not gaps:
+        raise InputError("domain", "has a single value on the attributes of the threshold", bound="at least two")
+    within = _reach(limit, theta, [value for name in chosen for value in _ends(domain.attribute(name))])
+    if within < min(gaps) * unit:
+        least = exact_text(min(gaps) * unit)
+        raise InputError("theta", "is below the least distance of two values", value=theta, bound=f"at least {least}")
+    most = max(Fraction(domain.size), (diameter + min(gaps)) * unit)
+    if limit > most:
+        raise InputError("theta", "is beyond the domain", value=theta, bound=f"at most {exact_text(most)}")
+    steps = min(int(within / unit), diameter)
+    phrase = f"from one value to another at a distance of at most {exact_text(limit)} in {' + '.join(chosen)}"
+    if names is not None and len(chosen) < len(domain.names):
+        phrase += ", with the rest unchanged"
+    if len(domain.attributes) == 1 and axes:
+        reach = np.searchsorted(axes[0], axes[0] + steps, side="right") - 1
+        return OrderedGraph(reach, "threshold", phrase)
+    return ThresholdGraph(domain.shape, tuple(positions), steps, unit, phrase)
+
+
+def _reach(limit: Fraction, theta: object, ends: list[Hashable]) -> Fraction:
+    """Return the largest distance that counts as within a threshold: more than it, where floats were computed.
+
+    0.1 + 0.2 is 0.1 away from 0.2, though it prints 0.30000000000000004. See `mechdesign.distances.reach`.
+    """
+    floats = [abs(float(end)) for end in ends if isinstance(end, float)]
+    if not floats and (not isinstance(theta, float) or limit.denominator == 1):
+        return limit
+    return Fraction(reach(limit, margin([[max(floats, default=0.0)]])))
+
+
+def _ends(attribute: Attribute) -> list[Hashable]:
+    """Return the first and the last value of an attribute, and one that is a float, where there is one."""
+    values = attribute.values
+    if isinstance(values, range):
+        return [values[0], values[-1]]
+    return [values[0], values[-1], next((value for value in values if isinstance(value, float)), values[0])]
+
+
+def _chosen(domain: Domain, names: Sequence[str]) -> tuple[str, ...]:
+    if isinstance(names, str) or not names:
+        raise InputError("attributes", "is not a list of names", value=names, bound="at least one name")
+    found = tuple(domain.attribute(name).name for name in names)
+    if len(set(found)) < len(found):
+        raise InputError("attributes", "name an attribute twice", value=list(names))
+    return found
+
+
+def _common_unit(units: list[Fraction]) -> Fraction:
+    return Fraction(1, math.lcm(*(unit.denominator for unit in units)))
+
+
+def _explicit(domain: Domain, graph: object, unbounded: bool) -> SecretGraph:
+    if isinstance(graph, nx.Graph):
+        if graph.is_directed():
+            raise InputError("graph", "is directed", bound="an undirected graph")
+        _check_nodes(graph.nodes, domain.size, unbounded, "graph")
+        pairs: list[Any] = list(graph.edges())
+    elif isinstance(graph, np.ndarray):
+        pairs = graph.tolist()
+    else:
+        try:
+            pairs = list(graph)  # type: ignore[call-overload]
+        except TypeError as error:
+            raise InputError(
+                "graph", "is not a graph", value=graph, bound="a networkx graph or a list of edges"
+            ) from error
+    edges = np.zeros((len(pairs), 2), dtype=np.int64)
+    for index, pair in enumerate(pairs):
+        if not isinstance(pair, tuple | list) or len(pair) != 2:
+            raise InputError(f"graph[{index}]", "is not an edge", value=pair, bound="a pair of numbers of values")
+        _check_nodes(pair, domain.size, unbounded, f"graph[{index}]")
+        if pair[0] == pair[1]:
+            raise InputError(f"graph[{index}]", "joins a value to itself", value=pair, bound="two different values")
+        edges[index] = [domain.size if node is None else int(node) for node in pair]
+    listed = np.unique(np.sort(edges, axis=1), axis=0)
+    read_only(listed)
+    return ExplicitGraph(domain.size, listed)
+
+
+def _check_nodes(nodes: Iterable[object], size: int, unbounded: bool, path: str) -> None:
+    for node in nodes:
+        if node is None and unbounded:
+            continue
+        if node is None:
+            raise InputError(path, "has the null node", remedy="say unbounded=True if people may be added or removed")
+        if isinstance(node, bool | np.bool_) or not isinstance(node, int | np.integer) or not 0 <= node < size:
+            raise InputError(path, "has a node that is no value", value=node, bound=f"a number from 0 to {size - 1}")
+
+
+# What a graph is called and how it is worded do not say which values it joins.
+_WORDS = ("kind", "phrase")
+_DIGITS = 16
+
+
+def describe_policy(policy: Policy) -> str:
+    """Say which policy it is, in a few words."""
+    kind = {"graph": "explicit graph", "full": "full domain"}.get(policy.secret_graph.kind, policy.secret_graph.kind)
+    values = [f"{each.size:,} value{'s' * (each.size > 1)} of {each.name}" for each in policy.domain.attributes]
+    text = f"Blowfish policy ({kind}) on {' × '.join(values)}"
+    if policy.unbounded:
+        text += ", with records added or removed"
+    if policy.constraints:
+        number = len(policy.constraints)
+        text += f", with {number} publicly known count{'s' if number > 1 else ''}"
+    return text
+
+
+def name_policy(policy: Policy) -> str:
+    """Return the name of a policy in a ledger: a few words, and the digest of its domain, edges and known counts.
+
+    Two policies of one name have the same neighbours. Two ways to state the same edges may have different names.
+
+    >>> from mechdesign.tables import Domain
+    >>> name_policy(Policy.full(Domain({"age": range(100)})))
+    'Blowfish policy (full domain) on 100 values of age [37f2d9499c6ae21e]'
+    """
+    parts: list[object] = [(attribute.name, attribute.values) for attribute in policy.domain.attributes]
+    known = sorted((each.counted.tobytes().hex(), repr(each.known)) for each in policy.constraints)
+    parts += [_content(policy.secret_graph), known, policy.unbounded]
+    digest = hashlib.sha256(repr(parts).encode()).hexdigest()[:_DIGITS]
+    return f"{describe_policy(policy)} [{digest}]"
+
+
+def _content(graph: SecretGraph) -> tuple[object, ...]:
+    """Return what says which values a graph joins, as plain values whose text is the same for the same content."""
+    return type(graph).__name__, *_fields(graph)
+
+
+def _fields(graph: SecretGraph) -> Iterator[object]:
+    for each in fields(graph):  # type: ignore[arg-type]
+        if each.name in _WORDS:
+            continue
+        value = getattr(graph, each.name)
+        parts = value if isinstance(value, tuple) else (value,)
+        found = [_plain(part) for part in parts]
+        # In a union the order of the parts says nothing.
+        yield each.name, sorted(map(repr, found)) if isinstance(parts[0], SecretGraph) else found
+
+
+def _plain(value: object) -> object:
+    if isinstance(value, SecretGraph):
+        return _content(value)
+    if isinstance(value, np.ndarray):
+        return hashlib.sha256(value.astype("<i8").tobytes()).hexdigest()
+    assert value is None or isinstance(value, bool | int | Fraction)
+    return value

@@ -1,0 +1,609 @@
+"""Least squares on trees: structure, noise, planned errors.
+
+The structure (Blowfish, He et al. 2014, section 7.2) cuts |T| ordered values into blocks of θ. It measures the
+cumulative count at the end of every block but the last, where it is the number of records, which is public; and in
+every block the nodes of a tree of fan-out f, all levels but the root, whose count is a difference of two cumulative
+counts. A node stands for a range of values; at the edge of a block it may have fewer children, down to one.
+
+A record that moves by at most θ passes the end of at most one block, which changes one cumulative count by 1, and
+leaves one node and enters another on each of the h levels of the trees: noise of scale 1/ε_S on the former and 2h/ε_H
+on the latter is (ε_S + ε_H)-private under the threshold policy.
+
+Estimates are the weighted least squares fit to all measurements (Hay, Rastogi, Miklau and Suciu 2010, with weights and
+uneven trees): upwards, each node's count from its subtree; along the blocks, a tridiagonal system; downwards, what is
+left of each node shared among its children in proportion to their variances. They are unbiased, and among linear
+unbiased estimates those of least variance.
+"""
+from __future__ import annotations
+from dataclasses import dataclass
+from typing import Any
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import solveh_banded
+from mechdesign.base._values import cached_property
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+import math
+from fractions import Fraction
+from statistics import NormalDist
+from mechdesign.tables._policies._graphs import require_room
+from mechdesign.certify._exact import nearest
+from mechdesign.base._errors import InputError
+from mechdesign.mechanisms._discrete import DiscreteLaplace
+from scipy.optimize import minimize_scalar
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.certify._exact import exact
+from mechdesign.certify._exact import exact_text
+from mechdesign.base._check import as_integer
+
+
+def height(size: int, fanout: int) -> int:
+    """Return the number h of levels below the root of a tree of `size` leaves: the least with fanout**h >= size."""
+    levels, reach = 0, 1
+    while reach < size:
+        levels, reach = levels + 1, reach * fanout
+    return levels
+
+
+@dataclass(frozen=True)
+class Block:
+    """The tree over one block, or over several blocks of the same shape: counts are then arrays of shape (blocks, …).
+
+    Attributes:
+        size: the number of leaves.
+        fanout: f.
+        levels: h, that of a full block.
+        variance: the variance of the noise on each node.
+    """
+
+    size: int
+    fanout: int
+    levels: int
+    variance: float
+
+    @cached_property
+    def widths(self) -> tuple[int, ...]:
+        """Return how many values a node of each measured level stands for, from the highest level to the leaves."""
+        return tuple(self.fanout**level for level in range(self.levels - 1, -1, -1))
+
+    @cached_property
+    def spreads(self) -> tuple[Floats, ...]:
+        """Return, level by level, the variance of each node's count as estimated from its own subtree."""
+        found: list[Floats] = []
+        for width in reversed(self.widths):
+            own = np.full(-(-self.size // width), self.variance)
+            found.append(own if not found else 1 / (1 / own + 1 / self._gathered(found[-1])))
+        return tuple(reversed(found))
+
+    @property
+    def root_variance(self) -> float:
+        """Return the variance of the block's count as estimated from its tree."""
+        return float(self.spreads[0].sum())
+
+    def counts(self, blocks: Integers) -> list[Integers]:
+        """Return the counts of the nodes, level by level of shape (blocks, nodes), from those of the values."""
+        return [np.add.reduceat(blocks, np.arange(0, self.size, width), axis=1) for width in self.widths]
+
+    def upwards(self, measured: list[Floats]) -> list[Floats]:
+        """Return each node's count as estimated from its own subtree."""
+        found: list[Floats] = []
+        for level in range(self.levels - 1, -1, -1):
+            if not found:
+                found.append(measured[level])
+                continue
+            below = self._gathered(self.spreads[level + 1])
+            own = self.spreads[level]
+            found.append(own * (measured[level] / self.variance + self._gathered(found[-1]) / below))
+        return found[::-1]
+
+    def downwards(self, upwards: list[Floats], roots: Floats) -> Floats:
+        """Return the counts of the values, shape (blocks, size), from those of the subtrees and of whole blocks."""
+        above = roots[:, None]
+        for level, (estimate, spread) in enumerate(zip(upwards, self.spreads, strict=True)):
+            parent = self._parents(level)
+            left = (above - self._children(estimate, level))[:, parent]
+            above = estimate + spread / self._children(spread, level)[parent] * left
+        return above
+
+    def moments(self, weights: Floats) -> tuple[Floats, Floats]:
+        """Return (a, t): the estimate of Σ w x is a · (count of the block) plus independent noise of variance t.
+
+        Weights have the shape (…, size), the results (…).
+        """
+        a, t = weights, np.zeros_like(weights)
+        for level in range(self.levels - 1, -1, -1):
+            spread = self.spreads[level]
+            total, covered = self._children(spread, level), self._children(a * spread, level)
+            t = self._children(t + a * a * spread, level) - covered**2 / total
+            a = covered / total
+        return a[..., 0], np.maximum(t[..., 0], 0.0)
+
+    def prefix_moments(self) -> tuple[Floats, Floats]:
+        """Return `moments` of the sums of the first 1, …, size values."""
+        leaves = np.arange(self.size)
+        a, t = np.ones(self.size), np.zeros(self.size)
+        for level in range(self.levels - 1, -1, -1):
+            spread = self.spreads[level]
+            node = leaves // self.widths[level]
+            parent = self._parents(level)[node]
+            # Sums of the variances of the siblings before a node.
+            before = np.cumsum(spread) - spread
+            before -= before[np.arange(0, len(spread), self._branching(level))][self._parents(level)]
+            total = self._children(spread, level)[parent]
+            covered = before[node] + a * spread[node]
+            t += before[node] + a * a * spread[node] - covered**2 / total
+            a = covered / total
+        return a, np.maximum(t, 0.0)
+
+    def _branching(self, level: int) -> int:
+        return self.fanout if level else len(self.spreads[0])
+
+    def _parents(self, level: int) -> Integers:
+        """Return for each node of a level the number of its parent."""
+        return np.arange(len(self.spreads[level])) // self._branching(level)
+
+    def _children(self, values: Floats, level: int) -> Floats:
+        """Return the sums over the children in `level` of each node of the level above, along the last axis."""
+        starts = np.arange(0, values.shape[-1], self._branching(level))
+        sums: Floats = np.add.reduceat(values, starts, axis=-1)
+        return sums
+
+    def _gathered(self, values: Floats) -> Floats:
+        sums: Floats = np.add.reduceat(values, np.arange(0, values.shape[-1], self.fanout), axis=-1)
+        return sums
+
+
+@dataclass(frozen=True)
+class RangeTree:
+    """The structure over all values, and the variance of what is estimated from it.
+
+    Attributes:
+        size: |T|.
+        theta: θ, the size of a block.
+        fanout: f.
+        node_variance: the variance of the noise on the cumulative counts at the ends of blocks.
+        tree_variance: the variance of the noise on the nodes of the trees.
+    """
+
+    size: int
+    theta: int
+    fanout: int
+    node_variance: float
+    tree_variance: float
+
+    @property
+    def levels(self) -> int:
+        """Return h."""
+        return height(self.theta, self.fanout)
+
+    @property
+    def block_count(self) -> int:
+        """Return the number of blocks."""
+        return -(-self.size // self.theta)
+
+    @cached_property
+    def shapes(self) -> tuple[tuple[Block, int], ...]:
+        """Return the shapes of the blocks in order, and how many there are of each: full ones, then perhaps a rest."""
+        whole, rest = divmod(self.size, self.theta)
+        sizes = [(self.theta, whole), (rest, 1)] if rest else [(self.theta, whole)]
+        return tuple((Block(size, self.fanout, self.levels, self.tree_variance), number) for size, number in sizes)
+
+    def pieces(self, values: NDArray[Any]) -> list[NDArray[Any]]:
+        """Cut an array over the values into one array of shape (blocks, size of a block) per shape."""
+        parts, start = [], 0
+        for block, number in self.shapes:
+            stop = start + block.size * number
+            parts.append(values[start:stop].reshape(number, block.size))
+            start = stop
+        return parts
+
+    def fit(self, nodes: Floats, trees: list[list[Floats]], records: int) -> Floats:
+        """Return the cumulative counts of least squares, float64 of shape (|T|,).
+
+        Args:
+            nodes: measured cumulative counts at the ends of all blocks but the last, shape (blocks - 1,).
+            trees: per shape of block and level the measured counts, shape (blocks, nodes).
+            records: the number of records.
+        """
+        if self.levels == 0:
+            return np.append(nodes, float(records))
+        upwards = [block.upwards(measured) for (block, _), measured in zip(self.shapes, trees, strict=True)]
+        roots = np.concatenate([levels[0].sum(axis=1) for levels in upwards])
+        ends = self._chain(nodes, roots, records)
+        totals = np.diff(ends, prepend=0.0)
+        parts, start = [], 0
+        for (block, number), levels in zip(self.shapes, upwards, strict=True):
+            counts = block.downwards(levels, totals[start : start + number])
+            inside = np.cumsum(counts, axis=1)
+            # The end of a block is its cumulative count, however the sums within were rounded.
+            inside[:, -1] = totals[start : start + number]
+            before = ends[start : start + number] - totals[start : start + number]
+            parts.append((before[:, None] + inside).ravel())
+            start += number
+        fitted = np.concatenate(parts)
+        fitted[-1] = records
+        return fitted
+
+    def variance(self, low: int, high: int) -> float:
+        """Return the variance of the estimated count of the values low, …, high, both included."""
+        weights = np.zeros(self.size)
+        weights[low : high + 1] = 1
+        return self.variance_of(weights)
+
+    def variance_of(self, weights: Floats) -> float:
+        """Return the variance of the estimate of Σ w x over the counts x of the values."""
+        if self.levels == 0:
+            return float(self.node_variance * (np.diff(weights) ** 2).sum())
+        shares, rest = [], 0.0
+        for (block, _), rows in zip(self.shapes, self.pieces(weights), strict=True):
+            share = rows[:, 0].astype(np.float64)
+            # Blocks whose values all have one weight need no look inside.
+            mixed = np.flatnonzero((rows != rows[:, :1]).any(axis=1))
+            if mixed.size:
+                share[mixed], extra = block.moments(rows[mixed].astype(np.float64))
+                rest += float(extra.sum())
+            shares.append(share)
+        slopes = -np.diff(np.concatenate(shares))
+        if not slopes.any():
+            return rest
+        return float(slopes @ _solved(self._precision, slopes)) + rest
+
+    def prefix_variances(self) -> Floats:
+        """Return the variances of the estimated cumulative counts, shape (|T|,)."""
+        if self.levels == 0:
+            return np.append(np.full(self.size - 1, self.node_variance), 0.0)
+        variances, covariances = self._ends
+        parts, start = [], 0
+        for block, number in self.shapes:
+            a, t = block.prefix_moments()
+            here = slice(start, start + number)
+            before, after = variances[:-1][here, None], variances[1:][here, None]
+            both = covariances[here, None]
+            parts.append(((1 - a) ** 2 * before + a**2 * after + 2 * a * (1 - a) * both + t).ravel())
+            start += number
+        found = np.concatenate(parts)
+        found[-1] = 0.0
+        return np.maximum(found, 0.0)
+
+    def mean_range_error(self) -> float:
+        """Return the expected squared error of a range query, averaged over all |T|(|T| + 1)/2 ranges."""
+        # Σ_{a<b} (x_a − x_b)² = m Σ x² − (Σ x)² over the m = |T| + 1 cumulative counts, the empty one included.
+        alone = float(self.prefix_variances().sum())
+        together = self.variance_of(np.arange(self.size, 0, -1, dtype=np.float64))
+        return 2 * ((self.size + 1) * alone - together) / (self.size * (self.size + 1))
+
+    @cached_property
+    def _root_variances(self) -> Floats:
+        return np.repeat([block.root_variance for block, _ in self.shapes], [number for _, number in self.shapes])
+
+    @cached_property
+    def _precision(self) -> Floats:
+        """Return the matrix of the normal equations for the ends of blocks, upper banded form (2, blocks - 1)."""
+        weights = 1 / self._root_variances
+        bands = np.zeros((2, self.block_count - 1))
+        bands[1] = 1 / self.node_variance + weights[:-1] + weights[1:]
+        bands[0, 1:] = -weights[1:-1]
+        return bands
+
+    def _chain(self, nodes: Floats, roots: Floats, records: int) -> Floats:
+        """Return the cumulative counts at the ends of blocks, the last one being the number of records."""
+        if len(nodes) == 0:
+            return np.array([float(records)])
+        pulls = roots / self._root_variances
+        right = nodes / self.node_variance + pulls[:-1] - pulls[1:]
+        right[-1] += records / self._root_variances[-1]
+        return np.append(_solved(self._precision, right), float(records))
+
+    @cached_property
+    def _ends(self) -> tuple[Floats, Floats]:
+        """Return the variances of the cumulative counts before and after each block, (blocks + 1,), and covariances."""
+        number = self.block_count
+        variances, covariances = np.zeros(number + 1), np.zeros(number)
+        if number > 1:
+            diagonal, off = self._precision[1], self._precision[0, 1:]
+            forward = _pivots(diagonal, off)
+            backward = _pivots(diagonal[::-1], off[::-1])[::-1]
+            variances[1:-1] = 1 / (forward + backward - diagonal)
+            covariances[1:-1] = -off / backward[1:] * variances[1:-2]
+        return variances, covariances
+
+
+def _solved(bands: Floats, right: Floats) -> Floats:
+    # LAPACK's tridiagonal solver refuses a system of one equation.
+    solution: Floats = right / bands[1] if len(right) == 1 else solveh_banded(bands, right)
+    return solution
+
+
+def _pivots(diagonal: Floats, off: Floats) -> Floats:
+    """Return d_1 = a_1, d_k = a_k − b_{k-1}²/d_{k-1}, the pivots of a tridiagonal matrix."""
+    pivots = [float(diagonal[0])]
+    for a, b in zip(diagonal[1:].tolist(), (off * off).tolist(), strict=True):
+        pivots.append(a - b / pivots[-1])
+    return np.array(pivots)
+
+
+_LEAST_VARIANCE = 1e-60
+
+
+def _law(scale: Fraction) -> DiscreteLaplace:
+    try:
+        return DiscreteLaplace(scale)
+    except InputError as error:
+        problem = "is too small or too large: the noise has a scale that is out of range"
+        raise InputError("epsilon", problem, value=f"{nearest(scale):.4g}", bound="a scale of at most 2^50") from error
+
+
+# See `RangeNoise.half_widths`.
+_MARGIN = 1.002
+
+
+@dataclass(frozen=True)
+class RangeNoise:
+    """The scales of the two-sided geometric noise, exact; None where there is none.
+
+    Attributes:
+        node_scale: of the noise on the cumulative counts at the ends of blocks.
+        tree_scale: of the noise on the nodes of the trees within blocks.
+    """
+
+    node_scale: Fraction | None
+    tree_scale: Fraction | None
+
+    def __bool__(self) -> bool:
+        return self.node_scale is not None or self.tree_scale is not None
+
+    def __str__(self) -> str:
+        parts = [
+            f"{law} on each {what}"
+            for law, what in ((self.node_law, "cumulative count"), (self.tree_law, "node"))
+            if law is not None
+        ]
+        return " and ".join(parts) or "no noise"
+
+    @property
+    def node_law(self) -> DiscreteLaplace | None:
+        """Return the law of the noise on the cumulative counts at the ends of blocks."""
+        return None if self.node_scale is None else _law(self.node_scale)
+
+    @property
+    def tree_law(self) -> DiscreteLaplace | None:
+        """Return the law of the noise on the nodes of the trees."""
+        return None if self.tree_scale is None else _law(self.tree_scale)
+
+    def prepare(self) -> None:
+        """Compute what every draw needs."""
+        for law in (self.node_law, self.tree_law):
+            if law is not None:
+                law.prepare()
+
+    def structure(self, size: int, block: int, fanout: int) -> RangeTree:
+        """Return the structure with the variances of the noise.
+
+        Raises:
+            InputError: its arrays would fill the memory.
+        """
+        require_room(size, "ranges")
+        # Weights are inverse variances; noise that is never drawn has any.
+        laws = (self.node_law, self.tree_law)
+        variances = [1.0 if law is None else max(law.variance, _LEAST_VARIANCE) for law in laws]
+        return RangeTree(size, block, fanout, *variances)
+
+    def half_widths(self, variances: Floats, counts: int, confidence: Fraction) -> Floats:
+        """Return t for each variance of an unbiased estimate: it is off by at most t with the stated confidence.
+
+        Without trees an estimate is one noisy count or the difference of two (`counts`), and t is exact. With trees it
+        is a weighted sum of independent Laplace variables, and t is its standard deviation times the quantile, at unit
+        variance, of a Laplace or a normal variable, whichever is larger, and 0.2 per cent more. That no such sum has a
+        larger quantile is not proven: of all that were computed, the worst, two almost equal terms at 90.7 per cent,
+        needs 0.05 per cent. The standard deviation is that of continuous noise, and half a step is added, because the
+        noise is discrete.
+        """
+        if self.tree_scale is None:
+            law = self.node_law
+            width = 0.0 if law is None else float(law.half_width(confidence))
+            if law is not None and counts == 2:
+                width = half_width_of_two(law, float(1 - confidence))
+            return np.where(variances > 0, width, 0.0)
+        outside = float(1 - confidence)
+        factor = max(-math.log(outside) / math.sqrt(2), -NormalDist().inv_cdf(outside / 2)) * _MARGIN
+        laws = [law for law in (self.node_law, self.tree_law) if law is not None]
+        continuous = max(2 * float(law.scale) ** 2 / max(law.variance, _LEAST_VARIANCE) for law in laws)
+        return np.where(variances > 0, factor * np.sqrt(variances * continuous) + 0.5, 0.0)
+
+
+def interval_about(linear: Any, width: Any, answer: Any, records: int) -> tuple[Any, Any]:
+    """Return the ends of the intervals linear ± width within what is possible, widened to contain the answer."""
+    low = np.minimum(np.clip(linear - width, 0, records), answer)
+    high = np.maximum(np.clip(linear + width, 0, records), answer)
+    return low, high
+
+
+def half_width_of_two(law: DiscreteLaplace, outside: float) -> float:
+    """Return the least integer t with P(|X − Y| > t) <= outside for two independent draws of the law.
+
+    P(|X − Y| > t) = 2((1−q)/(1+q))² q^(t+1) ((t + 1 + c)/(1−q) + q/(1−q)²) with c = (1+q²)/(1−q²), from the convolution
+    P(X − Y = k) = ((1−q)/(1+q))² q^k (k + c) for k >= 0.
+    """
+    rate = nearest(1 / law.scale)
+    q, gap = math.exp(-rate), -math.expm1(-rate)
+    c = (1 + q * q) / (gap * (1 + q))
+
+    def beyond(t: int) -> float:
+        return 2 / (1 + q) ** 2 * math.exp(-rate * (t + 1)) * ((t + 1 + c) * gap + q)
+
+    # A little less than allowed, against rounding.
+    allowed = outside * (1 - 1e-9)
+    low, high = -1, 1
+    while beyond(high) > allowed:
+        low, high = high, 2 * high
+    while high - low > 1:
+        middle = (low + high) // 2
+        low, high = (middle, high) if beyond(middle) > allowed else (low, middle)
+    return float(high)
+
+
+# The error that this many blocks have on average is that of any larger number of them, nearly.
+_BLOCKS = 64
+# Shares of the budget are multiples of 2**-20 of it.
+_SHARES = 2**20
+# Within these all errors are floats, and all scales of the noise what `DiscreteLaplace` accepts.
+_LEAST_EPSILON = Fraction(1, 10**6)
+_LARGEST_EPSILON = 10**100
+_LARGEST_FANOUT = 2**31
+# Fan-outs whose error without least squares is larger by this factor than the best one's are not looked at.
+_WORTH_A_LOOK = 2.0
+
+
+@dataclass(frozen=True)
+class RangePlan:
+    """How the ordered hierarchical mechanism is to be run.
+
+    Attributes:
+        size: the number |T| of values.
+        theta: θ.
+        fanout: f.
+        epsilon_nodes: ε_S, for the cumulative counts at the ends of blocks; 0 where there is one block only.
+        epsilon_tree: ε_H, for the trees within blocks; 0 where θ = 1.
+    """
+
+    size: int
+    theta: int
+    fanout: int
+    epsilon_nodes: Fraction
+    epsilon_tree: Fraction
+
+    @property
+    def levels(self) -> int:
+        """Return the number h of measured levels of the trees."""
+        return height(self.theta, self.fanout)
+
+    @property
+    def noise(self) -> RangeNoise:
+        """Return the noise: of scale 1/ε_S on cumulative counts, and 2h/ε_H on nodes of trees."""
+        return RangeNoise(
+            1 / self.epsilon_nodes if self.epsilon_nodes and self.size > self.theta else None,
+            2 * self.levels / self.epsilon_tree if self.epsilon_tree else None,
+        )
+
+    @property
+    def structure(self) -> RangeTree:
+        """Return the structure with the variances of the noise."""
+        return self.noise.structure(self.size, self.theta, self.fanout)
+
+    @property
+    def error(self) -> float:
+        """Return the expected squared error of a range query by least squares, averaged over all ranges.
+
+        It is exact for the discrete noise. Isotonic regression, which comes after, does not raise the total squared
+        error of the cumulative counts.
+        """
+        return self.structure.mean_range_error()
+
+
+@in_own_arithmetic
+def budget_split(size: int, theta: int, fanout: int, epsilon: object) -> tuple[float, float, float]:
+    """Return (ε_S, ε_H, expected squared error) of the ordered hierarchical mechanism by its formula.
+
+    The average squared error of a range query, without least squares, is about
+
+        E = c₁/ε_S² + c₂/ε_H²,   c₁ = 4(|T| − θ)/(|T| + 1),   c₂ = 8(f − 1)(log_f θ)³ |T|/(|T| + 1)
+
+    (Blowfish, He et al. 2014, Theorem 7.2), which is least for ε_S = ε c₁^⅓/(c₁^⅓ + c₂^⅓) and ε_H = ε − ε_S, with the
+    value (c₁^⅓ + c₂^⅓)³/ε².
+
+    Args:
+        size: the number |T| of values.
+        theta: θ, from 1 to |T|.
+        fanout: f, at least 2.
+        epsilon: ε in nats.
+
+    Raises:
+        InputError: an argument out of range.
+
+    >>> [round(number, 4) for number in budget_split(1024, 16, 4, 1)]
+    [0.2149, 0.7851, 396.3685]
+    """
+    size, theta, fanout, budget = _checked(size, theta, fanout, epsilon)
+    c1 = 4 * (size - theta) / (size + 1)
+    c2 = 8 * (fanout - 1) * math.log(theta, fanout) ** 3 * size / (size + 1)
+    if size == 1:
+        # The only count is the public number of records.
+        return float(budget), 0.0, 0.0
+    first, second = c1 ** (1 / 3), c2 ** (1 / 3)
+    nodes = float(budget) * first / (first + second)
+    return nodes, float(budget) - nodes, (first + second) ** 3 / float(budget) ** 2
+
+
+@in_own_arithmetic
+def ordered_error(size: int, theta: int, epsilon: object) -> float:
+    """Return the expected squared error of a range query by the ordered mechanism, averaged over all ranges.
+
+    A range within the domain is a difference of two cumulative counts with noise of scale Δ/ε, Δ = min(θ, |T| − 1):
+    4Δ²/ε² for continuous noise, whatever |T| (Blowfish, He et al. 2014, Theorem 7.1, for θ = 1). Ranges from the first
+    value or to the last one need a single count. This is before isotonic regression, which can only help.
+    """
+    size, theta, _, budget = _checked(size, theta, 2, epsilon)
+    sensitivity = min(theta, size - 1)
+    if sensitivity == 0:
+        return 0.0
+    return RangeNoise(sensitivity / budget, None).structure(size, 1, 2).mean_range_error()
+
+
+@in_own_arithmetic
+def plan_ranges(size: int, theta: int, epsilon: object, fanout: int | None = None) -> RangePlan:
+    """Plan the ordered hierarchical mechanism: the fan-out and split of the budget of least expected error.
+
+    The error is that of least squares on the structure, averaged over all ranges and exact, but for at most 64 blocks.
+
+    Raises:
+        InputError: an argument out of range.
+    """
+    size, theta, given, budget = _checked(size, theta, 2 if fanout is None else fanout, epsilon)
+    if theta == 1 or size == 1:
+        return RangePlan(size, theta, given, budget, Fraction(0))
+    candidates = [given] if fanout is not None else _fanouts(size, theta)
+    blocks = min(size, theta * _BLOCKS)
+
+    def shared(f: int, share: float) -> RangePlan:
+        part = Fraction(min(max(round(share * _SHARES), 1), _SHARES - 1), _SHARES) if size > theta else Fraction(0)
+        return RangePlan(blocks, theta, f, budget * part, budget * (1 - part))
+
+    def by_formula(f: int) -> RangePlan:
+        nodes, tree, _ = budget_split(blocks, theta, f, budget)
+        return shared(f, nodes / (nodes + tree))
+
+    best = candidates[0] if len(candidates) == 1 else min(candidates, key=lambda f: by_formula(f).error)
+    found = by_formula(best)
+    if size > theta:
+        search = minimize_scalar(
+            lambda share: shared(best, share).error, bounds=(0.01, 0.99), method="bounded", options={"xatol": 2e-3}
+        )
+        found = min(found, shared(best, float(search.x)), key=lambda plan: plan.error)
+    return RangePlan(size, theta, best, found.epsilon_nodes, found.epsilon_tree)
+
+
+def _fanouts(size: int, theta: int) -> list[int]:
+    """Return the least fan-out for each height of the trees, without those that are hopeless."""
+    errors = {}
+    for levels in range(1, theta.bit_length() + 1):
+        fanout = max(2, math.floor(theta ** (1 / levels)))
+        while fanout**levels < theta:
+            fanout += 1
+        errors[fanout] = (fanout - 1) * height(theta, fanout) ** 3
+    least = min(errors.values())
+    return [fanout for fanout, error in errors.items() if error <= _WORTH_A_LOOK * least]
+
+
+def _checked(size: int, theta: int, fanout: int, epsilon: object) -> tuple[int, int, int, Fraction]:
+    number = as_integer(size, "size", 1)
+    threshold = as_integer(theta, "theta", 1)
+    if threshold > number:
+        raise InputError("theta", "is above the number of values", value=theta, bound=f"from 1 to {number}")
+    budget = exact(epsilon, "epsilon")
+    if not _LEAST_EPSILON <= budget <= _LARGEST_EPSILON:
+        problem = "is not positive" if budget <= 0 else "is out of range"
+        raise InputError("epsilon", problem, value=exact_text(budget), bound="between 1e-6 and 1e100")
+    branches = as_integer(fanout, "fanout", 2)
+    if branches > _LARGEST_FANOUT:
+        raise InputError("fanout", "is too large", value=fanout, bound=f"an integer from 2 to {_LARGEST_FANOUT}")
+    return number, threshold, branches, budget

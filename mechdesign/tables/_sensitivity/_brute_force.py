@@ -1,0 +1,102 @@
+"""Sensitivity of any function by trying all pairs of neighbouring databases of a tiny domain."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Callable, Iterator
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mechdesign.certify._exact import exact
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_integer
+
+if TYPE_CHECKING:
+    from mechdesign.tables._policies._graphs import PolicyLike
+
+__all__ = ["LARGEST_SEARCH", "largest_change", "neighbouring_databases"]
+
+LARGEST_SEARCH = 200_000
+"""Number of databases, and of pairs of them where counts are known, up to which they are enumerated."""
+
+Database = tuple[int, ...]
+
+
+def neighbouring_databases(policy: PolicyLike, records: int) -> Iterator[tuple[Database, Database]]:
+    """Yield every pair of neighbouring databases of `records` records, once.
+
+    A database is a tuple with the number of each record's value, |T| for an absent one. Two databases are neighbours if
+    both agree with the known counts (where a count is only said to be known: have the same), at least one record that
+    differs moves along an edge, and no smaller part of the moves leads to a database that agrees with them, too. All
+    neighbours of Definition 4.1 of Blowfish (He et al. 2014) are among them: see `mechdesign.tables._sensitivity._constrained`.
+
+    Raises:
+        InputError: more than `LARGEST_SEARCH` databases, or pairs of them.
+    """
+    n = as_integer(records, "records", 1)
+    nodes = policy.secret_graph.node_count
+    work = nodes**n if not policy.constraints else nodes ** (2 * n)
+    if work > LARGEST_SEARCH:
+        raise InputError("records", "leads to too many databases", value=work, bound=f"at most {LARGEST_SEARCH}")
+    edges = {tuple(edge) for edge in policy.secret_graph.edges().tolist()}
+    members = [np.append(constraint.counted, False) for constraint in policy.constraints]
+    answers = {
+        database: tuple(int(member[list(database)].sum()) for member in members)
+        for database in itertools.product(range(nodes), repeat=n)
+    }
+    known = [constraint.known for constraint in policy.constraints]
+    for first, found in answers.items():
+        if any(count is not None and count != answer for count, answer in zip(known, found, strict=True)):
+            continue
+        for second in _reached(first, edges, answers, nodes, bool(members)):
+            if first < second and answers[second] == found and _minimal(first, second, answers):
+                yield first, second
+
+
+def largest_change(policy: PolicyLike, function: Callable[..., Any], records: int, norm: int) -> Fraction:
+    """Return the largest ‖f(D) − f(D')‖ to the power `norm` over the neighbouring databases of `records` records."""
+    values: dict[Database, list[Fraction]] = {}
+    size = policy.domain.size
+    best = Fraction(0)
+    for pair in neighbouring_databases(policy, records):
+        for database in pair:
+            if database not in values:
+                present: Integers = np.array([value for value in database if value < size], dtype=np.int64)
+                values[database] = _answers(function(present))
+        first, second = (values[database] for database in pair)
+        if len(first) != len(second):
+            raise InputError("query", "returns answers of different lengths", value=(len(first), len(second)))
+        best = max(best, sum((abs(a - b) ** norm for a, b in zip(first, second, strict=True)), Fraction(0)))
+    return best
+
+
+def _reached(
+    first: Database, edges: set[tuple[int, ...]], databases: Any, nodes: int, several: bool
+) -> Iterator[Database]:
+    if several:
+        for second in databases:
+            moves = [tuple(sorted(move)) for move in zip(first, second, strict=True) if move[0] != move[1]]
+            if any(move in edges for move in moves):
+                yield second
+        return
+    for place, x in enumerate(first):
+        for y in range(nodes):
+            if tuple(sorted((x, y))) in edges:
+                yield (*first[:place], y, *first[place + 1 :])
+
+
+def _minimal(first: Database, second: Database, answers: dict[Database, tuple[int, ...]]) -> bool:
+    changed = [place for place, (x, y) in enumerate(zip(first, second, strict=True)) if x != y]
+    for number in range(1, len(changed)):
+        for part in itertools.combinations(changed, number):
+            between = tuple(second[place] if place in part else x for place, x in enumerate(first))
+            if answers[between] == answers[first]:
+                return False
+    return True
+
+
+def _answers(result: Any) -> list[Fraction]:
+    return [exact(value, "query") for value in np.atleast_1d(np.asarray(result)).ravel().tolist()]

@@ -1,0 +1,250 @@
+"""Sensitivity of the queries of k-means: how many records each cluster has, and what they add up to.
+
+A record that moves along an edge may leave its cluster. Then one sum loses x − o and another gains y − o', with o and
+o' the points that the sums are taken about, so that the distance ‖x − y‖ that Lemma 6.1 of Blowfish (He et al. 2014)
+counts is not enough: on a line with centroids 2 and 7 the move 4 → 5 changes the plain sums by 9.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.tables._policies._cliques import AttributeGraph
+from mechdesign.tables._policies._cliques import CompleteGraph
+from mechdesign.tables._sensitivity._linear import Found
+from mechdesign.tables._sensitivity._linear import counts
+from mechdesign.tables._sensitivity._linear import linear
+from mechdesign.tables._sensitivity._numbers import Lattice
+from mechdesign.tables._policies._thresholds import OrderedGraph
+from mechdesign.tables._policies._thresholds import ThresholdGraph
+from mechdesign.tables._policies._graphs import NullGraph
+from mechdesign.tables._policies._graphs import SecretGraph
+from mechdesign.tables._policies._graphs import UnionGraph
+from mechdesign.tables._policies._graphs import require_room
+from mechdesign.certify._exact import exact
+from mechdesign.base._errors import InputError
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import as_indices
+
+if TYPE_CHECKING:
+    from mechdesign.tables._domain import Domain
+    from mechdesign.tables._policies._graphs import PolicyLike
+
+__all__ = ["kmeans_sizes", "kmeans_sums"]
+
+# Distances inside clusters, and between given clusters, are found edge by edge up to this many edges of a threshold.
+_EDGES_TO_WALK = 20_000_000
+
+
+def kmeans_sizes(policy: PolicyLike, clusters: ArrayLike | None) -> Found:
+    """Return the largest change of the sizes of the clusters, by ℓ1 norm or squared ℓ2 norm alike.
+
+    Without `clusters` of any clustering that depends on the numeric attributes only.
+    """
+    labels = _places(policy.domain) if clusters is None else _checked_clusters(policy.domain, clusters)
+    return counts(policy.secret_graph, labels)
+
+
+def kmeans_sums(policy: PolicyLike, norm: int, clusters: ArrayLike | None, origins: ArrayLike | None) -> Found:
+    """Return the largest change of the sums of the clusters, to the power `norm`.
+
+    Without `clusters` the ends of every edge that changes the numeric attributes may be in different clusters, which
+    changes the sums by ‖x − o‖₁ + ‖y − o‖₁, or (‖x − o‖₂² + ‖y − o‖₂²)^(1/2), or in the same one, by ‖x − y‖.
+    """
+    domain, graph = policy.domain, policy.secret_graph
+    parts = graph.parts if isinstance(graph, UnionGraph) else (graph,)
+    if clusters is not None:
+        labels = _checked_clusters(domain, clusters)
+        moved = _about_origins(domain, labels, origins)
+        found = [_given(part, moved, labels, norm) for part in parts]
+    else:
+        if origins is not None:
+            raise InputError("origins", "are given without clusters", remedy="give clusters, the cluster of each value")
+        box = _box(domain)
+        found = [change for part in parts for change in _any_clusters(part, domain, box, norm)]
+    return max(found, key=lambda change: change.power)
+
+
+@dataclass(frozen=True)
+class _Box:
+    """The numeric attributes about the middle of their box: `axes[i]` × `unit` is value − middle on attribute i."""
+
+    axes: dict[int, Integers]
+    unit: Fraction
+
+
+def _box(domain: Domain, finer: int = 2) -> _Box:
+    numeric = [(i, attribute) for i, attribute in enumerate(domain.attributes) if attribute.numeric]
+    if not numeric:
+        raise InputError("domain", "has no numeric attribute", bound="at least one for sums")
+    unit = Fraction(1, math.lcm(*(attribute.unit.denominator for _, attribute in numeric)) * finer)
+    axes = {}
+    largest = 0
+    for i, attribute in numeric:
+        factor = int(attribute.unit / unit)
+        low, high = int(attribute.positions.min()), int(attribute.positions.max())
+        largest += (high - low) * factor
+        if 4 * largest * largest >= 1 << 62:
+            raise InputError(f"domain[{attribute.name!r}]", "has too fine a step for exact sums", value=str(unit))
+        axes[i] = (attribute.positions - low) * factor - (high - low) * factor // 2
+    return _Box(axes, unit)
+
+
+def _any_clusters(part: SecretGraph, domain: Domain, box: _Box, norm: int) -> Iterator[Found]:
+    radii = {i: np.abs(axis) ** norm for i, axis in box.axes.items()}
+    unit = box.unit**norm
+    if isinstance(part, NullGraph):
+        best = {i: int(np.argmax(radius)) for i, radius in radii.items()}
+        corner = _number(domain, best)
+        yield Found(Fraction(sum(int(radii[i][at]) for i, at in best.items())) * unit, (corner, part.size))
+        return
+    reaches = _reaches(part, domain)
+    if reaches is None:
+        everywhere = Lattice(_spread_out(domain, box), box.unit)
+        total = (np.abs(everywhere.entries) if norm == 1 else everywhere.entries**2).sum(axis=0)
+        apart = part.largest_sum(total, _places(domain))
+        yield Found(Fraction(apart.value) * unit, apart.edge)
+        if norm == 2:
+            yield linear(part, everywhere, norm)
+        return
+    yield _on_a_box(domain, radii, reaches, unit)
+    if norm == 2:
+        yield Found(_longest_squared(part, box) * unit, None, exact=not isinstance(part, ThresholdGraph))
+
+
+def _reaches(part: SecretGraph, domain: Domain) -> list[Integers | None] | None:
+    """Return how far each attribute alone may move, for graphs that are defined attribute by attribute, else None."""
+    if isinstance(part, CompleteGraph | AttributeGraph):
+        return [np.full(length, length - 1) for length in domain.shape]
+    if isinstance(part, OrderedGraph):
+        return [part.reach]
+    if isinstance(part, ThresholdGraph):
+        return [
+            None if axis is None else np.searchsorted(axis, axis + part.limit, side="right") - 1
+            for axis in part.positions
+        ]
+    return None
+
+
+def _on_a_box(domain: Domain, radii: dict[int, Integers], reaches: list[Integers | None], unit: Fraction) -> Found:
+    """Return the largest Σ r_i(x_i) + r_i(y_i): one attribute moves, and all the others stay where r_i is largest."""
+    stays = {i: int(np.argmax(radius)) for i, radius in radii.items()}
+    best = Found(Fraction(0), None)
+    for i, radius in radii.items():
+        reach = reaches[i]
+        if reach is None or (pair := OrderedGraph(reach, "threshold").largest_sum(radius)).edge is None:
+            continue
+        total = pair.value + sum(2 * int(radii[j][at]) for j, at in stays.items() if j != i)
+        if best.edge is None or total * unit > best.power:
+            ends = sorted(_number(domain, {**stays, i: at}) for at in pair.edge)
+            best = Found(total * unit, (ends[0], ends[1]))
+    return best
+
+
+def _longest_squared(part: SecretGraph, box: _Box) -> Fraction:
+    """Return the largest ‖x − y‖₂² over the edges, in squared units; for a threshold a bound on it."""
+    widths = {i: int(axis.max() - axis.min()) for i, axis in box.axes.items()}
+    if isinstance(part, CompleteGraph):
+        return Fraction(sum(width**2 for width in widths.values()))
+    if isinstance(part, AttributeGraph):
+        return Fraction(max(width**2 for width in widths.values()))
+    if isinstance(part, OrderedGraph):
+        return Fraction(part.spread(box.axes[0]).value ** 2)
+    assert isinstance(part, ThresholdGraph)
+    # Convex in the distances along the axes: largest where the widest axes take up the threshold.
+    left = part.limit * part.unit / box.unit
+    total = Fraction(0)
+    for i, width in sorted(widths.items(), key=lambda item: -item[1]):
+        if part.positions[i] is not None:
+            step = min(Fraction(width), left)
+            total += step**2
+            left -= step
+    return total
+
+
+def _given(part: SecretGraph, moved: Lattice, labels: Integers, norm: int) -> Found:
+    """Return the largest change for given clusters: exactly, or for a threshold with very many edges a bound."""
+    radii = (np.abs(moved.entries) if norm == 1 else moved.entries**2).sum(axis=0)
+    walked = isinstance(part, OrderedGraph | ThresholdGraph)
+    if not walked or part.edge_count <= _EDGES_TO_WALK:
+        apart = part.largest_sum(radii, labels)
+        between = Found(Fraction(apart.value) * moved.unit**norm, apart.edge)
+    else:
+        apart = CompleteGraph(part.size).largest_sum(radii, labels)
+        met = apart.edge is not None and bool(part.has_edge(*apart.edge))
+        between = Found(Fraction(apart.value) * moved.unit**norm, apart.edge if met else None, met)
+    if part.edge_count <= _EDGES_TO_WALK:
+        inside = linear(part, moved, norm, labels)
+    else:
+        # ‖x − y‖₁ <= ‖x‖₁ + ‖y‖₁ and ‖x − y‖₂² <= 2‖x‖₂² + 2‖y‖₂².
+        inside = Found(norm * 2 * int(radii.max()) * moved.unit**norm, None, exact=False)
+    return inside if inside.power > between.power else between
+
+
+def _about_origins(domain: Domain, labels: Integers, origins: ArrayLike | None) -> Lattice:
+    """Return value − origin of its cluster, one row per numeric attribute."""
+    number = int(labels.max()) + 1
+    if origins is None:
+        box = _box(domain)
+        return Lattice(_spread_out(domain, box), box.unit)
+    given = as_array(origins, "origins", np.dtype(object))
+    axes = [(i, attribute) for i, attribute in enumerate(domain.attributes) if attribute.numeric]
+    if given.ndim != 2 or given.shape[1] != len(axes) or given.shape[0] < number:
+        raise InputError(
+            "origins", "have the wrong shape", value=given.shape, bound=f"({number}, {len(axes)}) or more rows"
+        )
+    points = [
+        [exact(value, f"origins[{r},{c}]") for c, value in enumerate(row)] for r, row in enumerate(given.tolist())
+    ]
+    finer = math.lcm(2, *(value.denominator for row in points for value in row))
+    largest = max(abs(value) for row in points for value in row)
+    if finer >= 1 << 24 or largest * finer >= 1 << 28:
+        raise InputError("origins", "have too many digits for exact sums", remedy="round them to the domain's step")
+    box = _box(domain, finer)
+    rows = []
+    for column, (i, attribute) in enumerate(axes):
+        codes = np.arange(domain.size) // math.prod(domain.shape[i + 1 :]) % domain.shape[i]
+        absolute = attribute.positions * int(attribute.unit / box.unit)
+        origin = np.array([int(row[column] / box.unit) for row in points], dtype=np.int64)
+        rows.append(absolute[codes] - origin[labels])
+    return Lattice(np.array(rows), box.unit)
+
+
+def _spread_out(domain: Domain, box: _Box) -> Integers:
+    require_room(domain.size, "k-means under this policy")
+    rows = [
+        axis[np.arange(domain.size) // math.prod(domain.shape[i + 1 :]) % domain.shape[i]]
+        for i, axis in box.axes.items()
+    ]
+    return np.array(rows)
+
+
+def _places(domain: Domain) -> Integers | None:
+    """Return the same label for values that agree in all numeric attributes, None where all differ."""
+    if all(attribute.numeric for attribute in domain.attributes):
+        return None
+    require_room(domain.size, "k-means beside attributes that are not numeric")
+    labels = np.zeros(1, dtype=np.int64)
+    for attribute in domain.attributes:
+        own = np.arange(attribute.size) if attribute.numeric else np.zeros(attribute.size, dtype=np.int64)
+        labels = (labels[:, None] * (int(own.max()) + 1) + own).ravel()
+    return labels
+
+
+def _number(domain: Domain, codes: dict[int, int]) -> int:
+    return int(np.ravel_multi_index([codes.get(i, 0) for i in range(len(domain.shape))], domain.shape))
+
+
+def _checked_clusters(domain: Domain, clusters: Any) -> Integers:
+    labels = as_indices(clusters, "clusters", domain.size)
+    if len(labels) != domain.size:
+        raise InputError("clusters", "have the wrong length", value=len(labels), bound=f"one per value, {domain.size}")
+    return labels

@@ -1,0 +1,390 @@
+"""Sensitivity where counts of a table are publicly known (Blowfish, He et al. 2014, Definition 4.1 and section 8).
+
+Two tables with the same known counts may differ in several records at once: what one move does to a known count, others
+have to undo. Definition 4.1 asks that one of these moves at least is along an edge of the secret graph, and lets all
+others lead from any value to any other. They must: where the only move that can make up for a secret's is one of
+somebody whose value is not protected, the secret would else be released exactly.
+
+**The neighbours used here** are the pairs of tables with the same known counts such that
+
+1. at least one record that differs moves along an edge of the secret graph G, and
+2. no part of the moves, but none and all, keeps all the counts.
+
+**No neighbours of Definition 4.1 are left out.** Let D and D' be neighbours by that definition, M the records in which
+they differ, T those of them whose move is along an edge; T is not empty, which is 1. Suppose that the moves of a part S
+of M keep the counts. Then those of the rest of M do, too. If both S and the rest hold records of T, then the table that
+differs from D by S alone has fewer discriminative pairs, against condition 3(a) of the definition. If one of them holds
+none, the other one has all of T and fewer changes, against condition 3(b).
+
+**No neighbours are left out where all changed records are asked to move along edges.** Such pairs satisfy 1, and 2 is
+what minimal means in that reading. The two readings differ both ways, and a bound for the pairs above holds for either.
+
+**How far these pairs are apart.** Values counted by the same known counts are of one *kind*; the null node is of the
+kind that no count counts. A move within a kind keeps all the counts, so that by 2 it is the only one, along an edge.
+All other sets consist of moves between kinds whose effects on the counts, vectors with entries −1, 0 and 1, add up to
+nothing while no smaller part does: *minimal zero sums*. Where the vectors of counts of the kinds are affinely
+independent, as for disjoint and for nested counts, they are simple cycles of kinds: each kind is left by one record and
+taken up by one at most. Otherwise they are enumerated; beyond the limit of the search they have at most 10 moves for
+three counts, and (2q + 1)^q for q (see `zero_sums.longest`), each as large as between any two values.
+
+A query adds up what each record contributes, so that its change depends on the values that are left and those that are
+taken up, not on which record did which. Values left and taken up within one kind are paired, which makes the change as
+small as the widest pair of values of this kind; the rest changes by no more than the widest pair of all.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.tables._policies._cliques import CompleteGraph
+from mechdesign.tables._policies._known_counts import kinds_of
+from mechdesign.tables._sensitivity._linear import ALL
+from mechdesign.tables._sensitivity._linear import FEW_ROWS
+from mechdesign.tables._sensitivity._linear import Additive
+from mechdesign.tables._sensitivity._linear import Extremes
+from mechdesign.tables._sensitivity._linear import Found
+from mechdesign.tables._sensitivity._linear import histogram
+from mechdesign.tables._sensitivity._numbers import root_up
+from mechdesign.tables._policies._graphs import require_policy
+from mechdesign.tables._policies._graphs import ExplicitGraph
+from mechdesign.tables._policies._graphs import NullGraph
+from mechdesign.tables._policies._graphs import SecretGraph
+from mechdesign.tables._policies._graphs import UnionGraph
+from mechdesign.tables._policies._contradictions import longest
+from mechdesign.tables._policies._contradictions import minimal_zero_sums
+from mechdesign.tables._policies._contradictions import rank
+from mechdesign.base._values import cached_property
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Integers
+from mechdesign.base._arrays import read_only
+
+if TYPE_CHECKING:
+    from mechdesign.tables._policies._graphs import PolicyLike
+
+__all__ = ["ConstraintSensitivity", "constraint_sensitivity", "under_known_counts"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+# Up to this many edges are listed, so that only those between kinds, or within one, count.
+_EDGES_TO_LIST = 1 << 18
+# So many ways in which records leave kinds and take them up are told apart.
+_MOST_WAYS = 20_000
+_MOST_KINDS = 64
+_ENTRIES_AT_ONCE = 5_000_000
+
+Objects = NDArray[Any]
+
+
+@dataclass(frozen=True)
+class ConstraintSensitivity:
+    """The ℓ1 sensitivity of the histogram under count constraints.
+
+    Attributes:
+        value: an upper bound on the ℓ1 distance of the histograms of two neighbouring databases.
+        exact: whether some pair is known to be at this distance. (Whether one of them has the known counts is not
+            asked.)
+        moves: an upper bound on the number of records in which two neighbouring databases differ.
+    """
+
+    value: int
+    exact: bool
+    moves: int
+
+
+def constraint_sensitivity(policy: PolicyLike) -> ConstraintSensitivity:
+    """Return how far the histograms of two neighbouring databases can be apart, constraints included.
+
+    The neighbours are those of `mechdesign.tables._sensitivity._constrained`. For disjoint and nested counts the value is 2 for
+    every kind of values that more than one value is of, where an edge leads from one kind to another. (The published
+    bound 2·max(|Q|, 1) is too small: one range reaches 4, two chained ones 6.)
+
+    >>> from mechdesign.tables import Domain, Policy
+    >>> domain = Domain({"region": ["north", "south"], "dx": ["hiv", "flu"]})
+    >>> blocks = ["north", "north", "south, hiv", "south, flu"]
+    >>> constraint_sensitivity(Policy.partition(domain, blocks, constraints=[([1, 0, 1, 0], 1)]))
+    ConstraintSensitivity(value=4, exact=True, moves=2)
+    """
+    require_policy(policy)
+    ties = _Dependence(policy.secret_graph, policy.constraints)
+    found = _largest(ties, histogram(policy.domain.size, None), 1)
+    return ConstraintSensitivity(int(found.power), found.exact, ties.moves)
+
+
+def under_known_counts(policy: PolicyLike, query: Additive, norm: int) -> Found:
+    """Return the largest change of a query between neighbours under known counts, to the power `norm`: a bound.
+
+    It is the truth itself, for tables of enough records, where `exact` says so: in the ℓ1 norm for few queries, and for
+    the histogram without the null node.
+    """
+    return _largest(_Dependence(policy.secret_graph, policy.constraints), query, norm)
+
+
+def _largest(ties: _Dependence, query: Additive, norm: int) -> Found:
+    if not len(ties.between):
+        return query.change(ties.graph, norm)
+    inside = [ties.widest(query, norm, kind) for kind in range(len(ties.counted))]
+    if ties.edges is not None:
+        alone = query.change(ties.within, norm)
+    else:
+        alone = replace(max(inside, key=lambda found: found.power), edge=None, exact=False)
+    together = _together(ties, query, norm, inside)
+    return alone if together.power <= alone.power else replace(together, floats=alone.floats)
+
+
+@dataclass(frozen=True, eq=False)
+class _Ways:
+    """In which ways records may leave kinds and take them up together, one of them along an edge.
+
+    Attributes:
+        left: how many records leave each kind, shape (k, kinds).
+        taken: how many take it up, likewise.
+        way: the row of each combination of a way and a move along an edge in it, shape (n,).
+        first: the kind that this move leaves, shape (n,).
+        last: the kind that it takes up, shape (n,).
+    """
+
+    left: Integers
+    taken: Integers
+    way: Integers
+    first: Integers
+    last: Integers
+
+
+class _Dependence:
+    """What ties records together: kinds of values, the edges within and between them, and their minimal zero sums.
+
+    Attributes:
+        graph: the secret graph.
+        labels: the kind of each node, the null node included where there is one, shape (nodes,).
+        counted: which counts count each kind, shape (kinds, q).
+        edges: the edges, or None where they are too many to be listed.
+    """
+
+    def __init__(self, graph: SecretGraph, constraints: Iterable[Any]) -> None:
+        self.graph = graph
+        self.labels, self.counted = kinds_of(tuple(constraints), graph.size, null=graph.has_null)
+        self.edges = graph.edges() if graph.edge_count <= _EDGES_TO_LIST else None
+
+    @cached_property
+    def members(self) -> list[tuple[Integers, bool]]:
+        """Return the values of each kind, and whether the null node is of it."""
+        size = self.graph.size
+        found = (np.flatnonzero(self.labels[:size] == kind) for kind in range(len(self.counted)))
+        null = self.labels[size] if self.graph.has_null else -1
+        return [(values, kind == null) for kind, values in enumerate(found)]
+
+    def widest(self, query: Additive, norm: int, kind: int | None = None) -> Found:
+        """Return the largest change between any two nodes of a kind, or of all."""
+        values, null = (np.arange(self.graph.size), self.graph.has_null) if kind is None else self.members[kind]
+        if len(values) + null < 2:
+            return Found(Fraction(0), None)
+        complete = CompleteGraph(len(values))
+        graph = UnionGraph((complete, NullGraph(len(values)))) if null else complete
+        return query.change(graph, norm, ALL if kind is None else values)
+
+    @property
+    def within(self) -> SecretGraph:
+        """Return the graph of the listed edges within kinds."""
+        return self._listed(lambda cross: ~cross)
+
+    @cached_property
+    def across(self) -> SecretGraph:
+        """Return the graph of the listed edges between kinds."""
+        return self._listed(lambda cross: cross)
+
+    @cached_property
+    def between(self) -> Integers:
+        """Return the ordered pairs of different kinds that an edge joins, shape (k, 2)."""
+        edges = self.graph.joined(self.labels[: self.graph.size]) if self.edges is None else self.edges
+        first, last = self.labels[edges[self._cross(edges)]].T
+        number = len(self.counted)
+        return np.column_stack(np.divmod(np.unique(np.append(first * number + last, last * number + first)), number))
+
+    @cached_property
+    def ways(self) -> _Ways | None:
+        """Return all ways, or None where they are too many to be enumerated."""
+        number = len(self.counted)
+        if number <= self.counted.shape[1] + 1 and self._dimension == number - 1:
+            # A cycle through all kinds: what a shorter one changes, it can change as well.
+            once = np.ones((1, number), dtype=np.int64)
+            return _Ways(once, once, np.zeros(len(self.between), dtype=np.int64), *self.between.T)
+        sums, effects, finished = self._zero_sums
+        if not finished or sum(self._assignments(times, effects) for times in sums) > _MOST_WAYS:
+            return None
+        joined = set(map(tuple, self.between.tolist()))
+        rows: dict[tuple[tuple[int, ...], tuple[int, ...]], set[tuple[int, int]]] = {}
+        for times in sums:
+            choices = [
+                itertools.combinations_with_replacement(effects[f], int(times[f])) for f in np.flatnonzero(times)
+            ]
+            for chosen in itertools.product(*choices):
+                moves = list(itertools.chain(*chosen))
+                if used := joined.intersection(moves):
+                    left, taken = (np.bincount(ends, minlength=number) for ends in zip(*moves, strict=True))
+                    rows.setdefault((tuple(left.tolist()), tuple(taken.tolist())), set()).update(used)
+        flat = [(way, *pair) for way, used in enumerate(rows.values()) for pair in sorted(used)]
+        left, taken = (np.array([row[i] for row in rows], dtype=np.int64).reshape(-1, number) for i in (0, 1))
+        return _Ways(left, taken, *np.array(flat, dtype=np.int64).reshape(-1, 3).T)
+
+    @cached_property
+    def moves(self) -> int:
+        """Return a bound on the number of records that move together."""
+        if not len(self.between):
+            return int(self.graph.edge_count > 0)
+        if (ways := self.ways) is not None:
+            return max(1, int(ways.left.sum(axis=1).max(initial=0)))
+        sums, effects, finished = self._zero_sums
+        if not finished:
+            return longest(self._dimension)
+        joined = set(map(tuple, self.between.tolist()))
+        used = [f for f, pairs in enumerate(effects) if joined.intersection(pairs)]
+        return int(sums[sums[:, used].any(axis=1)].sum(axis=1).max(initial=1))
+
+    @cached_property
+    def _zero_sums(self) -> tuple[Integers, list[list[tuple[int, int]]], bool]:
+        """Return the minimal zero sums of effects, for each effect the moves that have it, and whether all were found.
+
+        Among more than 64 kinds nothing is searched for.
+        """
+        number = len(self.counted)
+        if number > _MOST_KINDS:
+            return np.zeros((0, 0), dtype=np.int64), [], False
+        signed = self.counted.astype(np.int64)
+        pairs = np.array([(a, b) for a in range(number) for b in range(number) if a != b], dtype=np.int64)
+        vectors, which = np.unique(signed[pairs[:, 1]] - signed[pairs[:, 0]], axis=0, return_inverse=True)
+        sums, finished = minimal_zero_sums(vectors)
+        listed: list[list[tuple[int, int]]] = [[] for _ in vectors]
+        for pair, effect in zip(pairs.tolist(), which.ravel().tolist(), strict=True):
+            listed[effect].append((pair[0], pair[1]))
+        return sums, listed, finished
+
+    @cached_property
+    def _dimension(self) -> int:
+        signed = self.counted.astype(np.int64)
+        return rank(signed[1:] - signed[0])
+
+    @staticmethod
+    def _assignments(times: Integers, effects: list[list[tuple[int, int]]]) -> int:
+        used = [(len(effects[f]), int(times[f])) for f in np.flatnonzero(times)]
+        return math.prod(math.comb(choices + number - 1, number) for choices, number in used)
+
+    def _cross(self, edges: Integers) -> Flags:
+        return np.asarray(self.labels[edges[:, 0]] != self.labels[edges[:, 1]])
+
+    def _listed(self, chosen: Callable[[Flags], Flags]) -> ExplicitGraph:
+        assert self.edges is not None
+        edges = self.edges[chosen(self._cross(self.edges))]
+        read_only(edges)
+        return ExplicitGraph(self.graph.size, edges)
+
+
+def _together(ties: _Dependence, query: Additive, norm: int, inside: list[Found]) -> Found:
+    """Return the largest change of moves between kinds that depend on each other; `inside` is that within each kind."""
+    widest = _length(ties.widest(query, norm), norm)
+    ways = ties.ways
+    if ways is None or not widest:
+        return Found((ties.moves * widest) ** norm, None, exact=not widest)
+    power = _paired(ways, inside, widest, ties, query, norm) ** norm
+    rows = _by_rows(ties, ways, query)
+    few = query.matrix is not None and len(query.matrix) <= FEW_ROWS
+    if norm == 1:
+        return Found(
+            power if rows is None else min(power, rows[0]),
+            None,
+            exact=(few and ties.edges is not None) or (query.whole and not ties.graph.has_null),
+        )
+    if rows is not None:
+        total, single = rows
+        # ‖h‖₂² ≤ ‖h‖₁·‖h‖∞.
+        apart = [ties.widest(query, 1, kind) for kind in range(len(inside))]
+        total = min(total, _paired(ways, apart, ties.widest(query, 1).power, ties, query, 1))
+        power = min(power, sum((change**2 for change in single), Fraction(0)), total * max(single))
+    return Found(power, None, exact=few and len(rows[1] if rows else ()) == 1 and ties.edges is not None)
+
+
+def _length(found: Found, norm: int) -> Fraction:
+    """Return the norm of a change from its power, rounded up."""
+    return found.power if norm == 1 or not found.power else Fraction(root_up(found.power))
+
+
+def _paired(
+    ways: _Ways, inside: list[Found], widest: Fraction, ties: _Dependence, query: Additive, norm: int
+) -> Fraction:
+    """Return the largest change by the triangle inequality, values of one kind paired.
+
+    Once over all moves, once with the move along an edge apart from the others; the smaller one holds.
+    """
+    left, taken = ways.left, ways.taken
+    edge = widest if ties.edges is None else _length(query.change(ties.across, norm), norm)
+    lengths = [widest, edge, *(_length(found, norm) for found in inside)]
+    unit = math.lcm(*(length.denominator for length in lengths))
+    most, apart, *each = (int(length * unit) for length in lengths)
+    widths = np.array(each, dtype=object)
+    matched = np.minimum(left, taken).astype(object)
+    whole = matched @ widths + (left.sum(axis=1) - matched.sum(axis=1)) * most
+    way, first, last = ways.way, ways.first, ways.last
+    # Without that move one pair less is matched in its kind where nobody else left it, or took it up.
+    lost_first = (left[way, first] <= taken[way, first]).astype(object)
+    lost_last = (taken[way, last] <= left[way, last]).astype(object)
+    rest = (lost_first + lost_last - 1) * most - lost_first * widths[first] - lost_last * widths[last]
+    return Fraction(int(np.minimum(whole[way], whole[way] + rest + apart).max()), unit)
+
+
+def _by_rows(ties: _Dependence, ways: _Ways, query: Additive) -> tuple[Fraction, list[Fraction]] | None:
+    """Return a bound on the ℓ1 norm, and on the change of each row of the query.
+
+    A row changes most where every record that leaves a kind leaves its least weight and every one that takes it up
+    takes the largest; for one row this is exact. Few rows are added up with every combination of signs, which makes the
+    ℓ1 norm exact. Of many rows the norm is at most the sum of the single changes.
+    """
+    matrix, unit = query.matrix, query.unit
+    if matrix is not None and len(matrix) <= FEW_ROWS:
+        signs = np.array([(1, *rest) for rest in itertools.product((1, -1), repeat=len(matrix) - 1)])
+        changes = _row_changes(ties, ways, matrix)
+        total = changes[0] if len(matrix) == 1 else max(_row_changes(ties, ways, signs.astype(object) @ matrix))
+        return Fraction(total) * unit, [Fraction(change) * unit for change in changes]
+    if query.extremes is not None and (wide := _wide_changes(ties, ways, query.extremes)) is not None:
+        return Fraction(sum(wide)) * unit, [Fraction(change) * unit for change in wide]
+    return None
+
+
+def _wide_changes(ties: _Dependence, ways: _Ways, extremes: Extremes) -> list[Any] | None:
+    """Return a bound on the change of each row, by the extremes of its weights in each kind; None if it takes long."""
+    most: Any = 0
+    for kind, (values, absent) in enumerate(ties.members):
+        top, bottom = extremes(values, absent)
+        if len(ways.left) * len(top) > _ENTRIES_AT_ONCE:
+            return None
+        most = most + ways.taken[:, [kind]] * top - ways.left[:, [kind]] * bottom
+    return list(most.max(axis=0).astype(object))
+
+
+def _row_changes(ties: _Dependence, ways: _Ways, matrix: Objects) -> list[Any]:
+    """Return the largest change of each row of a matrix of integers or fractions, (q, |T|), one move along an edge."""
+    columns = np.zeros((len(ties.labels), len(matrix)), dtype=object)
+    columns[: ties.graph.size] = matrix.T
+    members = [columns[ties.labels == kind] for kind in range(len(ties.counted))]
+    most, least = (np.array([end(part, axis=0) for part in members]) for end in (np.max, np.min))
+    whole = ways.taken.astype(object) @ most - ways.left.astype(object) @ least
+    if ties.edges is None or len(ways.way) * len(matrix) > _ENTRIES_AT_ONCE // 50:
+        return list(whole.max(axis=0))
+    edges = ties.across.edges()
+    ends = np.concatenate((edges, edges[:, ::-1]))
+    kinds = ties.labels[ends]
+    gains = {}
+    for first, last in ties.between.tolist():
+        x, y = ends[(kinds == (first, last)).all(axis=1)].T
+        gains[first, last] = (columns[y] - columns[x]).max(axis=0) - most[last] + least[first]
+    moves = zip(ways.way.tolist(), ways.first.tolist(), ways.last.tolist(), strict=True)
+    return list(np.array([whole[way] + gains[first, last] for way, first, last in moves], dtype=object).max(axis=0))

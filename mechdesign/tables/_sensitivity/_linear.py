@@ -1,0 +1,211 @@
+"""Linear queries: what a record adds to their answers, and the largest difference of two columns over the edges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.tables._sensitivity._numbers import Lattice
+from mechdesign.tables._policies._graphs import Edge
+from mechdesign.tables._policies._graphs import Largest
+from mechdesign.tables._policies._graphs import SecretGraph
+from mechdesign.tables._policies._graphs import as_scalar
+from mechdesign.tables._policies._graphs import require_room
+from mechdesign.base._arrays import Integers
+
+__all__ = [
+    "ALL",
+    "FEW_ROWS",
+    "Additive",
+    "Change",
+    "Extremes",
+    "Found",
+    "counts",
+    "cumulative",
+    "histogram",
+    "linear",
+    "weighted",
+]
+
+FEW_ROWS = 6
+"""Queries of at most so many rows have their matrix at hand."""
+
+ALL = slice(None)
+Extremes = Callable[[Integers, bool], tuple[NDArray[Any], NDArray[Any]]]
+
+# Up to this many entries of differences are computed edge by edge; beyond, equal columns are merged first.
+_ENTRIES_TO_WALK = 200_000_000
+_DISTINCT_COLUMNS = 4096
+_ENTRIES_AT_ONCE = 4_000_000
+# Floats of a matrix of so many entries are made exact.
+_FLOATS_TO_READ = 20_000
+
+
+@dataclass(frozen=True)
+class Found:
+    """A largest change over single edges.
+
+    Attributes:
+        power: the norm of the change to the power of the norm, never below the truth.
+        edge: an edge that attains it, or None.
+        exact: whether it is the truth itself rather than a bound.
+        floats: whether numbers that are no integers are to be shown as floats.
+    """
+
+    power: Fraction
+    edge: Edge | None
+    exact: bool = True
+    floats: bool = False
+
+
+class Change(Protocol):
+    """How far one move along an edge of a graph changes the answers."""
+
+    def __call__(self, graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
+        """Return the largest change to the power `norm`; node i of the graph is value i, or the i-th of `members`."""
+
+
+@dataclass(frozen=True, eq=False)
+class Additive:
+    """Queries to whose answers every record adds what its value weighs, and an absent one nothing.
+
+    Attributes:
+        change: returns the largest change of one move along an edge of a graph, to the power of a norm.
+        matrix: the weights (q, |T|) in steps of `unit`, integers or fractions of dtype object, of few queries.
+        extremes: returns the largest and the least weight (q,) of some values, and of an absent record where told, in
+            steps of `unit`; None where they are rounded.
+        unit: the step.
+        whole: whether it is the histogram of all values.
+    """
+
+    change: Change
+    matrix: NDArray[Any] | None = field(repr=False)
+    extremes: Extremes | None
+    unit: Fraction = Fraction(1)
+    whole: bool = False
+
+
+def histogram(size: int, blocks: Integers | None) -> Additive:
+    """Return the counts of all values, or of all blocks of values."""
+    number = size if blocks is None else int(blocks.max()) + 1
+
+    def extremes(members: Integers, absent: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+        inside = np.bincount(members if blocks is None else blocks[members], minlength=number)
+        return (inside > 0).astype(np.int64), ((inside == len(members)) & (len(members) > 0) & (not absent)).astype(
+            np.int64
+        )
+
+    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
+        return counts(graph, None if blocks is None else blocks[members])
+
+    few = None
+    if number <= FEW_ROWS:
+        few = (np.arange(number)[:, None] == (np.arange(size) if blocks is None else blocks)).astype(object)
+    return Additive(change, few, extremes, whole=blocks is None)
+
+
+def cumulative(size: int) -> Additive:
+    """Return for each value how many records have at most this value."""
+
+    def extremes(members: Integers, absent: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+        first, last = (members[0], members[-1]) if len(members) else (size, size)
+        numbers = np.arange(size)
+        return (numbers >= first).astype(np.int64), ((numbers >= last) & (not absent)).astype(np.int64)
+
+    # A record at x counts for the values from x on: |x − y| counts change by 1.
+    weights = (size - np.arange(size))[None]
+
+    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
+        return linear(graph, Lattice(weights[:, members]), 1)
+
+    few = np.tri(size, dtype=np.int64).astype(object) if size <= FEW_ROWS else None
+    return Additive(change, few, extremes)
+
+
+def weighted(lattice: Lattice) -> Additive:
+    """Return the linear queries of a matrix."""
+    entries = lattice.entries
+
+    def extremes(members: Integers, absent: bool) -> tuple[NDArray[Any], NDArray[Any]]:
+        columns = entries[:, members]
+        if absent:
+            columns = np.column_stack((columns, np.zeros(len(entries), dtype=entries.dtype)))
+        return columns.max(axis=1), columns.min(axis=1)
+
+    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
+        return linear(graph, replace(lattice, entries=entries[:, members]), norm)
+
+    few = None
+    if len(entries) <= FEW_ROWS and not lattice.rounded:
+        few = entries.astype(object)
+    elif len(entries) <= FEW_ROWS and entries.size <= _FLOATS_TO_READ:
+        few = np.array([[Fraction(weight) for weight in row] for row in entries.tolist()], dtype=object)
+    known = None if lattice.rounded else extremes
+    return Additive(change, few, known, lattice.unit)
+
+
+def counts(graph: SecretGraph, labels: Integers | None) -> Found:
+    """Return the largest change of the counts of labelled values, by ℓ1 norm or squared ℓ2 norm alike."""
+    if (edge := graph.crossing(labels)) is not None:
+        return Found(Fraction(2), edge)
+    if graph.has_null:
+        require_room(graph.size, "counts of records that may be absent")
+        return Found(Fraction(1), graph.spread(np.ones(graph.size, dtype=np.int64)).edge)
+    return Found(Fraction(0), None)
+
+
+def linear(graph: SecretGraph, matrix: Lattice, norm: int, within: Integers | None = None) -> Found:
+    """Return the largest ‖A_x − A_y‖ over the edges, to the power `norm`; the null node's column is 0.
+
+    Args:
+        graph: the secret graph.
+        matrix: A, shape (q, |T|).
+        norm: 1 or 2.
+        within: labels of the values; only edges between values of one label then count, and those to the null node.
+    """
+    entries = matrix.entries
+    if len(entries) == 1 and entries.dtype.kind != "O":
+        largest = graph.spread(entries[0], within)
+        largest = Largest(abs(largest.value) ** norm, largest.edge)
+    else:
+        largest = _over_edges(graph, entries, norm, within)
+    power = Fraction(largest.value)
+    if matrix.rounded and power:
+        # A difference is rounded once, a sum of q terms q − 1 times and a square once more; each relative error is at
+        # most 2^-53, and a square that underflows is off by at most the least normal number.
+        q = len(entries)
+        power = power * (1 + Fraction(2 * q + 4, 1 << 53)) + Fraction(q, 1 << 1022)
+    return Found(power * matrix.unit**norm, largest.edge, not matrix.rounded, matrix.floats)
+
+
+def _over_edges(graph: SecretGraph, entries: NDArray[Any], norm: int, within: Integers | None) -> Largest:
+    q = len(entries)
+    columns = np.zeros((graph.size + 1, q), dtype=entries.dtype)
+    columns[:-1] = entries.T
+    labels = None if within is None else np.append(within, -1)
+    best = Largest(0, None)
+    for block in _edges_that_matter(graph, columns, within):
+        if labels is not None:
+            block = block[(labels[block[:, 0]] == labels[block[:, 1]]) | (block[:, 1] == graph.size)]
+        for start in range(0, len(block), rows := max(1, _ENTRIES_AT_ONCE // q)):
+            edges = block[start : start + rows]
+            differences = columns[edges[:, 0]] - columns[edges[:, 1]]
+            sums = np.abs(differences).sum(axis=1) if norm == 1 else (differences * differences).sum(axis=1)
+            top = int(np.argmax(sums))
+            if best.edge is None or sums[top] > best.value:
+                best = Largest(as_scalar(sums[top]), (int(edges[top, 0]), int(edges[top, 1])))
+    return best
+
+
+def _edges_that_matter(graph: SecretGraph, columns: NDArray[Any], within: Integers | None) -> Any:
+    """Return blocks of edges, one for each two distinct columns where there are few of them and many edges."""
+    if within is None and columns.dtype.kind != "O" and graph.edge_count * columns.shape[1] > _ENTRIES_TO_WALK:
+        distinct, labels = np.unique(columns[:-1], axis=0, return_inverse=True)
+        if len(distinct) <= _DISTINCT_COLUMNS:
+            return [graph.joined(labels.ravel())]
+    return graph.edge_blocks()

@@ -1,0 +1,150 @@
+"""Lower bounds on the error of every strategy, proven in spite of floating-point rounding."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.linalg import cholesky, eigh
+
+from mechdesign.base._arrays import Floats
+
+from mechdesign.tables._strategies._gaussian import EdgeSpace
+from mechdesign.tables._workload import RangeQueries
+from mechdesign.tables._workload import Workload
+
+__all__ = ["StrategyBound", "certified_bound"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+_UNIT = 2.0**-53
+# A loss of twice this much is accepted without looking for a better conditioned H.
+_ENOUGH = 4.0**-8
+# By how much H is shrunk, tried in turn: 4^-20 (some 1e-12) to 1/4.
+_SLACKS = tuple(4.0**-power for power in range(20, 0, -1))
+
+
+@dataclass(frozen=True)
+class StrategyBound:
+    """A proven lower bound on tr(X⁺M) over all X with eᵀXe ≤ 1 on the edges.
+
+    Attributes:
+        value: the bound.
+        weights: integers w ≥ 0 on the edges, as floats, summing to less than 2⁵³.
+        multiplier: H in the coordinates of the spanning forest, of shape (d, d), with H·M·Hᵀ ⪯ Σ w_e c_e c_eᵀ.
+    """
+
+    value: float
+    weights: Floats
+    multiplier: Floats
+
+
+def certified_bound(workload: Workload, space: EdgeSpace, weights: Floats) -> StrategyBound:
+    """Turn weights on the edges into a lower bound on the error of every strategy with unit sensitivity.
+
+    For any H with H·M·Hᵀ ⪯ E = Σ w_e c_e c_eᵀ and any feasible X, tr(X⁺M) ≥ 2·tr(HM) − tr(X·HMHᵀ) ≥ 2·tr(HM) − Σ w_e
+    (complete the square in X^{1/2}), and the best scaling of H and w gives the bound **tr(HM)²/Σw**. The H that attains
+    τ²/Σw is E·Fᵀ·(FEFᵀ)^{-1/2}·(F⁺)ᵀ with FᵀF = M; any other matrix H, such as what rounding makes of this one, is as
+    good for the proof. So only the inequality has to be checked, in the coordinates of the spanning forest:
+
+    - the weights are integers below 2⁵⁰ in total and the paths are 0/1, so that E is exact in float64;
+    - M is exact for integral workloads, else |ΔM_ij| ≤ γ_{q+4}·√(M_ii·M_jj);
+    - |fl(HMHᵀ) − HMHᵀ| ≤ γ_{2d+2}·|H||M||H|ᵀ (Higham 2002, section 3.5), whose norm is at most its largest row sum;
+    - a floating-point Cholesky factorisation of A − cI that runs to its end proves A ⪰ 0 where c is at least
+      γ_{d+2}·tr A/(1 − γ_{d+2}) (Rump 2006, theorem 2.3; Higham 2002, theorem 10.3).
+
+    H is shrunk until the check succeeds; where it never does the bound is 0. No product underflows as long as the
+    coefficients of the workload are zero or between 1e-100 and 1e100 in magnitude.
+
+    Args:
+        workload: the queries.
+        space: the edges.
+        weights: μ ≥ 0 on the edges, not all zero, of any sum.
+    """
+    rank = space.rank
+    gram, inexact = _forest_gram(workload, space)
+    spectrum, vectors = eigh(gram)
+    sizes = np.sqrt(np.diag(gram))
+    best = StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
+    # Small eigenvalues of M and edges without weight add little to the bound and much to the condition of H.
+    for cut, floor in itertools.product((1e-13, 1e-10, 1e-7), (0.0, 1e-10, 1e-8, 1e-6, 1e-5, 1e-4)):
+        kept = spectrum > cut * max(float(spectrum[-1]), 0.0)
+        if not kept.any():
+            break
+        integers = _integral_weights(space, weights, floor / rank)
+        inner = space.paths.T @ space.laplacian(integers) @ space.paths
+        multiplier = _multiplier(inner, np.sqrt(spectrum[kept]), vectors[:, kept])
+        slack = _smallest_slack(inner, multiplier, gram, inexact)
+        if slack is None:
+            continue
+        shrunk = (1.0 - slack) * multiplier
+        trace = float((shrunk * gram).sum())
+        trace -= 1.01 * _gamma(rank * rank + 4) * float((np.abs(shrunk) * np.abs(gram)).sum())
+        trace -= 1.01 * inexact * float(sizes @ np.abs(shrunk) @ sizes)
+        value = max(trace, 0.0) ** 2 / float(integers.sum()) * (1 - 8 * _UNIT)
+        if value > best.value:
+            best = StrategyBound(value, integers, shrunk)
+        if slack <= _ENOUGH:
+            break
+    return best
+
+
+def _multiplier(inner: Floats, roots: Floats, vectors: Floats) -> Floats:
+    """Return H = E·Fᵀ·(FEFᵀ)^{-1/2}·(F⁺)ᵀ for F with the given singular values and right singular vectors."""
+    middle, turn = eigh((roots[:, None] * (vectors.T @ inner @ vectors)) * roots)
+    inverse = (turn / np.sqrt(np.maximum(middle, middle[-1] * 1e-15))) @ turn.T
+    result: Floats = inner @ ((vectors * roots) @ inverse @ (vectors / roots).T)
+    return result
+
+
+def _smallest_slack(inner: Floats, multiplier: Floats, gram: Floats, inexact: float) -> float | None:
+    """Return the first s for which ((1 − s)H)·M·((1 − s)H)ᵀ ⪯ E is proven, or None."""
+    rank = len(inner)
+    magnitude = np.abs(multiplier)
+    sizes = np.sqrt(np.diag(gram))
+    product = multiplier @ gram @ multiplier.T
+    product = (product + product.T) / 2
+    rows = magnitude @ (np.abs(gram) @ magnitude.sum(axis=0))
+    error = _gamma(2 * rank + 8) * float(rows.max()) + inexact * float(((magnitude @ sizes) ** 2).sum())
+    largest = float(np.trace(inner)) + float(np.linalg.norm(product))
+    shift = 1.01 * (error + 2 * _gamma(rank + 8) * largest)
+    for slack in _SLACKS:
+        # The shrunk matrix is computed from rounded entries of (1 − s)H: part of the units in γ.
+        try:
+            cholesky(inner - (1.0 - slack) ** 2 * product - shift * np.eye(rank), lower=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            continue
+        return slack
+    return None
+
+
+def _integral_weights(space: EdgeSpace, weights: Floats, floor: float) -> Floats:
+    """Return weights scaled to integers below 2⁵⁰ in total, those of the spanning forest no less than a share."""
+    shares = weights / weights.sum()
+    if floor > 0:
+        shares = np.where(space.in_forest, np.maximum(shares, floor), shares)
+    integers: Floats = np.floor(shares / shares.sum() * 2.0**49)
+    return integers
+
+
+def _forest_gram(workload: Workload, space: EdgeSpace) -> tuple[Floats, float]:
+    """Return M in the coordinates of the forest, and γ with |ΔM_ij| ≤ γ·√(M_ii·M_jj)."""
+    if workload.integral:
+        if isinstance(workload, RangeQueries) or workload.count > workload.size:
+            return space.congruence(workload.gram()), 0.0
+        rows = space.differences(workload.matrix())
+        return rows.T @ rows, 0.0
+    rows = space.differences(workload.matrix())
+    gram = rows.T @ rows
+    return (gram + gram.T) / 2, 1.01 * _gamma(workload.count + 8)
+
+
+def _gamma(terms: int) -> float:
+    """Return an upper bound of γ_n = nu/(1 − nu)."""
+    product = terms * _UNIT
+    return math.nextafter(1.001 * product / (1 - product), math.inf)

@@ -1,0 +1,376 @@
+"""Candidates and the best of them."""
+from __future__ import annotations
+from collections.abc import Callable
+from dataclasses import dataclass
+from dataclasses import replace
+import numpy as np
+from scipy.linalg import cholesky
+from scipy.linalg import eigh
+from scipy.linalg import qr
+from mechdesign.base._arrays import Floats
+from mechdesign.tables._strategies._classical import balanced_levels
+from mechdesign.tables._strategies._classical import decoder
+from mechdesign.tables._strategies._classical import hierarchical_levels
+from mechdesign.tables._strategies._classical import largest_change
+from mechdesign.tables._strategies._classical import ordered_hierarchical_levels
+from mechdesign.tables._strategies._classical import squared_error
+from mechdesign.tables._strategies._gaussian import EdgeSpace
+from mechdesign.tables._strategies._gaussian import OptimalGram
+from mechdesign.tables._strategies._gaussian import optimal_gram
+from mechdesign.tables._strategies._gaussian import symmetries
+from mechdesign.tables._workload import Workload
+from mechdesign.tables._workload import identity
+from mechdesign.tables._workload import prefixes
+import math
+from fractions import Fraction
+from typing import Any
+from typing import Literal
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._errors import InputError
+from mechdesign.base._errors import SolverError
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_number
+from mechdesign.tables._strategies._gaussian import edge_space
+from mechdesign.tables._sensitivity._linear import linear
+from mechdesign.tables._strategies._strategy import Strategy
+from mechdesign.tables._sensitivity._numbers import as_lattice
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._policy import as_policy
+from mechdesign.tables._strategies._bound import StrategyBound
+from mechdesign.tables._strategies._bound import certified_bound
+from mechdesign.tables._workload import as_workload
+
+
+KINDS = ("optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical")
+
+_FANOUTS = (2, 4, 16)
+# Where a workload has fewer dimensions than the policy and no exact basis, this share of it is added in the others.
+_RIDGE = 1e-10
+_RANK = 1e-11
+# A basis is looked for among so many coefficients.
+_LARGEST_BASIS = 20_000_000
+
+
+@dataclass(frozen=True, eq=False)
+class Program:
+    """What strategies are chosen for: M and the edges, and what is known of the best X.
+
+    Attributes:
+        workload: the queries.
+        space: the edges.
+        gram: M in the coordinates of the spanning forest.
+        basis: independent differences that span the workload's, integers of shape (r, d), or None where those of the
+            forest are used.
+        best: the matrix of least Gaussian error, and weights of edges.
+    """
+
+    workload: Workload
+    space: EdgeSpace
+    gram: Floats
+    basis: Floats | None
+    best: OptimalGram
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """A strategy that was considered.
+
+    Attributes:
+        kind: one of `KINDS`.
+        detail: its parameters in words.
+        error: Δ²·tr(M(AᵀA)⁺), the total squared error where the noise has the variance Δ² on every row.
+        coefficients: C, shape (k, r) or, without a basis, (k, d).
+        basis: the integers B that C multiplies, shape (r, d), or None.
+    """
+
+    kind: str
+    detail: str
+    error: float
+    coefficients: Floats
+    basis: Floats | None = None
+
+    @property
+    def rows(self) -> Floats:
+        """Return A = CB in the coordinates of the spanning forest, shape (k, d)."""
+        return self.coefficients if self.basis is None else self.coefficients @ self.basis
+
+
+def program(workload: Workload, space: EdgeSpace, shape: tuple[int, ...], tolerance: float) -> Program:
+    """Find the matrix of least Gaussian error for a workload that the edges do not leave exact.
+
+    Args:
+        workload: the queries.
+        space: the edges.
+        shape: the number of values of each attribute.
+        tolerance: stop when upper/lower − 1 is no more than this.
+    """
+    if workload.integral:
+        inside = space.centred(space.centred(workload.gram()).T)
+    else:
+        # What the rows have in common is taken off before it is squared, and small differences are kept.
+        centred = space.centred(workload.matrix())
+        inside = centred.T @ centred
+    inside = (inside + inside.T) / 2
+    spectrum = np.linalg.eigvalsh(inside)
+    rank = int((spectrum > _RANK * spectrum[-1]).sum())
+    basis = None
+    if rank < space.rank:
+        basis = _basis(workload, space, rank)
+        if basis is None:
+            inside = inside + _RIDGE * spectrum[-1] * space.centred(np.eye(space.size))
+    mirrors = symmetries(inside, space, shape)
+    best = optimal_gram(inside, space, mirrors, tolerance=tolerance)
+    rows = space.differences(workload.matrix()) if not workload.integral else None
+    gram = space.congruence(workload.gram()) if rows is None else rows.T @ rows
+    return Program(workload, space, gram, basis, best)
+
+
+def candidate(kind: str, programme: Program, norm: int, *, balance: bool = True) -> Candidate | None:
+    """Return the best strategy of a kind, or None where the kind does not fit the policy.
+
+    Args:
+        kind: one of `KINDS`.
+        programme: the workload and the edges.
+        norm: 1 for Laplace, 2 for Gaussian noise.
+        balance: whether to optimise the budgets of the levels of trees.
+    """
+    return _BUILDERS[kind](programme, norm, balance)
+
+
+def _optimal(programme: Program, norm: int, balance: bool) -> Candidate:
+    space, basis = programme.space, programme.basis
+    gram = space.congruence(programme.best.gram)
+    if basis is not None:
+        inverse = decoder(basis)
+        gram = inverse.T @ gram @ inverse
+    gram = (gram + gram.T) / 2
+    # Every square root gives the same ℓ2 sensitivity; the ℓ1 sensitivity differs.
+    values, vectors = eigh(gram)
+    values = np.maximum(values, 1e-12 * values[-1])
+    roots = [(vectors * np.sqrt(values)) @ vectors.T]
+    if norm == 1:
+        gram = (vectors * values) @ vectors.T
+        roots += [cholesky(gram), cholesky(gram[::-1, ::-1])[::-1, ::-1]]
+    words = "a square root of the optimal matrix for Gaussian noise"
+    return _best([("optimal", words, root) for root in roots], programme, norm, basis)
+
+
+def _identity(programme: Program, norm: int, balance: bool) -> Candidate:
+    return _rows("identity", "the count of every value", identity(programme.space.size), programme, norm)
+
+
+def _prefix(programme: Program, norm: int, balance: bool) -> Candidate:
+    return _rows("prefix", "the cumulative counts", prefixes(programme.space.size), programme, norm)
+
+
+def _hierarchical(programme: Program, norm: int, balance: bool) -> Candidate:
+    size = programme.space.size
+    trees = {fanout: hierarchical_levels(size, fanout) for fanout in _FANOUTS if fanout == 2 or fanout < size}
+    return _balanced("hierarchical", "a tree", trees, programme, norm, balance)
+
+
+def _ordered_hierarchical(programme: Program, norm: int, balance: bool) -> Candidate | None:
+    size, edges = programme.space.size, programme.space.edges
+    inner = edges[edges.max(axis=1) < size]
+    theta = int(np.abs(inner[:, 0] - inner[:, 1]).max()) if len(inner) else size
+    if not 1 < theta < size - 1:
+        return None
+    trees = {
+        fanout: ordered_hierarchical_levels(size, theta, fanout) for fanout in _FANOUTS if fanout == 2 or fanout < theta
+    }
+    words = f"cumulative counts at every {theta} values and trees"
+    return _balanced("ordered-hierarchical", words, trees, programme, norm, balance)
+
+
+_BUILDERS: dict[str, Callable[[Program, int, bool], Candidate | None]] = {
+    "optimal": _optimal,
+    "identity": _identity,
+    "prefix": _prefix,
+    "hierarchical": _hierarchical,
+    "ordered-hierarchical": _ordered_hierarchical,
+}
+
+
+def _balanced(
+    kind: str, words: str, trees: dict[int, list[Floats]], programme: Program, norm: int, balance: bool
+) -> Candidate:
+    """Choose the fan-out with equal budgets, then balance the budgets of the levels."""
+    equal = []
+    for fanout, levels in trees.items():
+        rows = programme.space.differences(np.concatenate(levels))
+        equal.append((kind, str(fanout), rows[np.abs(rows).max(axis=1) > 0]))
+    least = _best(equal, programme, norm)
+    fanout = int(least.detail)
+    if not balance:
+        return replace(least, detail=f"{words} of fan-out {fanout}, equal budgets")
+    rows = balanced_levels(trees[fanout], programme.space, programme.gram, norm)
+    return _best([(kind, f"{words} of fan-out {fanout}, budgets per level optimised", rows)], programme, norm)
+
+
+def _rows(kind: str, words: str, strategy: Workload, programme: Program, norm: int) -> Candidate:
+    rows = programme.space.differences(strategy.matrix())
+    return _best([(kind, words, rows[np.abs(rows).max(axis=1) > 0])], programme, norm)
+
+
+def _best(
+    choices: list[tuple[str, str, Floats]], programme: Program, norm: int, basis: Floats | None = None
+) -> Candidate:
+    found = []
+    for kind, words, coefficients in choices:
+        rows = coefficients if basis is None else coefficients @ basis
+        change = largest_change(rows, programme.space, norm)
+        change = change**2 if norm == 1 else change
+        found.append(Candidate(kind, words, change * squared_error(decoder(rows), programme.gram), coefficients, basis))
+    return min(found, key=lambda one: one.error)
+
+
+def _basis(workload: Workload, space: EdgeSpace, rank: int) -> Floats | None:
+    """Return `rank` independent rows of differences of the workload that span all, if they are integers."""
+    if not workload.integral or workload.count * space.size > _LARGEST_BASIS:
+        return None
+    rows = space.differences(workload.matrix())
+    _, _, order = qr(rows.T, mode="economic", pivoting=True, check_finite=False)
+    basis: Floats = rows[order[:rank]]
+    # A direction taken for none would bias the answers.
+    left_out = np.abs(rows - (rows @ decoder(basis)) @ basis).max()
+    return basis if left_out <= 1e-8 * np.abs(rows).max() else None
+
+
+_LARGEST_SIZE = 2048
+_TOLERANCE = 5e-5
+# Rows are rounded so finely that sums of squares of their differences just fit an int64.
+_BITS = 61
+
+
+@in_own_arithmetic
+def strategy(
+    workload: object,
+    policy: Policy,
+    noise: str = "gaussian",
+    kind: str = "auto",
+    *,
+    positions: object = None,
+    tolerance: float = _TOLERANCE,
+) -> Strategy:
+    """Choose the queries to be asked with noise so that a workload of linear queries is answered with least error.
+
+    The total squared error is compared with a proven limit. For Gaussian noise the best strategy is found, with the
+    limit within `tolerance` of it; for Laplace noise the best of several known ones, which may stay above the limit.
+
+    Args:
+        workload: a name, "identity", "prefixes", "ranges" or "marginals"; a list of tuples (low, high), ranges of
+            values with both ends included; a matrix of shape (queries, |T|); or a `Workload`.
+        policy: what is protected, without count constraints.
+        noise: "gaussian" or "laplace".
+        kind: "auto" for the one with the least expected error, or one of "optimal", "identity", "prefix",
+            "hierarchical", "ordered-hierarchical".
+        positions: instead of `workload`, which is None then, ranges of numbers of values, pairs (low, high).
+        tolerance: the relative gap at which the search for the best Gaussian strategy ends.
+
+    Returns:
+        The strategy, with `error`, `lower_bound`, `matrix` and `release`.
+
+    >>> from mechdesign.tables import Domain, Policy
+    >>> found = strategy("ranges", Policy.line(Domain({"age": range(64)})))
+    >>> found.kind, found.matrix.shape
+    ('optimal', (63, 64))
+    >>> round(found.error(rho="0.5") / found.lower_bound(rho="0.5"), 4)
+    1.0
+    >>> round((found.error(rho="0.5") / found.workload.count) ** 0.5, 4)
+    1.3848
+
+    Raises:
+        InputError: an unknown name, a workload of another width or without queries, count constraints, or a domain of
+            more than 2,048 values.
+    """
+    if noise not in ("gaussian", "laplace"):
+        raise InputError("noise", "is unknown", value=noise, bound='"gaussian" or "laplace"')
+    if kind not in ("auto", *KINDS):
+        raise InputError("kind", "is unknown", value=kind, bound=f'"auto", {", ".join(map(repr, KINDS))}')
+    if as_policy(policy).constraints:
+        raise InputError(
+            "policy",
+            "has count constraints",
+            value=len(policy.constraints),
+            bound="none for a strategy",
+            remedy="ask for these queries by release_linear, which puts noise on each of them",
+        )
+    if policy.domain.size > _LARGEST_SIZE:
+        raise InputError(
+            "policy",
+            "has too many values",
+            value=policy.domain.size,
+            bound=f"at most {_LARGEST_SIZE} for a strategy",
+            remedy="release an ordered hierarchical histogram, or group values",
+        )
+    if not 0 < as_number(tolerance, "tolerance") < 1:
+        raise InputError("tolerance", "is not accepted", value=tolerance, bound="above 0 and below 1")
+    queries = as_workload(workload, policy.domain, positions=positions)
+    space = edge_space(policy.domain.size, policy.secret_graph.edges())
+    law: Literal["gaussian", "laplace"] = "laplace" if noise == "laplace" else "gaussian"
+    norm = 1 if noise == "laplace" else 2
+    if not _protected(queries, space):
+        return _exact_strategy(queries, policy, law, space)
+    programme = program(queries, space, policy.domain.shape, tolerance)
+    bound = certified_bound(queries, space, programme.best.weights)
+    # The Gaussian optimum leaves the others no more than the tolerance: their budgets need no optimising.
+    balance = noise == "laplace" or kind != "auto"
+    kinds = KINDS if kind == "auto" else (kind,)
+    found = [one for name in kinds if (one := candidate(name, programme, norm, balance=balance)) is not None]
+    if not found:
+        raise InputError(
+            "kind",
+            "does not fit the policy",
+            value=kind,
+            bound="edges between values more than one number apart",
+        )
+    found.sort(key=lambda one: one.error)
+    best = found[0]
+    rows, unit, lattice = _on_lattice(best, space, norm)
+    largest = linear(policy.secret_graph, as_lattice(rows, space.size), norm)
+    if not largest.exact:
+        raise SolverError("the strategy's sensitivity could not be computed exactly; its rows are too large")
+    decoding = decoder(lattice * float(unit))
+    ratios = tuple((one.kind, one.detail, one.error / bound.value if bound.value else math.inf) for one in found)
+    reason = "it was asked for"
+    if kind == "auto":
+        reason = f"it has the least expected error of {len(found)} candidates"
+    reason += f": {ratios[0][2]:.6g} times the proven limit"
+    trace = squared_error(decoding, programme.gram) * float(unit) ** 2
+    return Strategy(
+        queries, policy, law, best.kind, reason, ratios, rows, unit, largest.power, bound, space, decoding, trace
+    )
+
+
+def _protected(queries: Workload, space: EdgeSpace) -> bool:
+    """Say whether any edge changes the answer to any query, however little.
+
+    The Gram matrix of integers is exact. That of other coefficients is not, and may hide a difference; but two floats
+    differ if and only if their difference is not zero.
+    """
+    if space.rank == 0:
+        return False
+    changes = space.congruence(queries.gram()).diagonal() if queries.integral else space.differences(queries.matrix())
+    return bool((changes != 0).any())
+
+
+def _exact_strategy(queries: Workload, policy: Policy, noise: Any, space: EdgeSpace) -> Strategy:
+    rank, size = space.rank, space.size
+    bound = StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
+    reason = "the policy protects nothing of the workload: all answers are exact"
+    rows, decoding = np.zeros((0, size), dtype=np.int64), np.zeros((rank, 0))
+    return Strategy(
+        queries, policy, noise, "exact", reason, (), rows, Fraction(1), Fraction(0), bound, space, decoding, 0.0
+    )
+
+
+def _on_lattice(best: Candidate, space: EdgeSpace, norm: int) -> tuple[Integers, Fraction, Floats]:
+    """Return a strategy's rows on the values as integers, their unit, and the integers on the forest."""
+    coefficients = best.coefficients
+    reach = max(float(np.abs(best.rows @ space.paths.T).max()), float(np.abs(coefficients).max()))
+    # Differences are at most twice the largest entry; a factor of two is left for rounding.
+    bits = math.floor((_BITS - 4 - math.log2(len(coefficients))) / 2 - math.log2(reach))
+    integers = np.rint(np.ldexp(coefficients, bits))
+    lattice = integers if best.basis is None else integers @ best.basis
+    rows = np.rint(lattice @ space.paths[:-1].T).astype(np.int64)
+    return rows, Fraction(2) ** -bits, lattice

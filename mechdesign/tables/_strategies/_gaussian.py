@@ -1,0 +1,316 @@
+"""Optimal Gaussian strategy."""
+from __future__ import annotations
+from dataclasses import dataclass
+import numpy as np
+from scipy.sparse import coo_array
+from scipy.sparse.csgraph import breadth_first_order
+from scipy.sparse.csgraph import connected_components
+from scipy.sparse.csgraph import minimum_spanning_tree
+from mechdesign.base._values import cached_property
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+import time
+from collections.abc import Sequence
+from scipy.linalg import eigh
+from scipy.sparse import csr_array
+
+
+@dataclass(frozen=True)
+class EdgeSpace:
+    """A spanning forest of a graph on values 0 … size − 1, with the null node numbered `size`.
+
+    A query row a acts on edges only, through its differences α along the d edges of the forest: an edge (x, y) moves
+    the answer by a_x − a_y = (c_x − c_y)·α, with c_x the 0/1 indicator of the path from the root to x. In the other
+    direction a histogram h is given by the counts v = Cᵀh below each edge of the forest and by the totals of the
+    components, and a·h = α·v where a vanishes at the roots. What lies outside the span of the edges are those totals:
+    no pair of secrets changes them.
+
+    Attributes:
+        size: the number |T| of values.
+        edges: the pairs of values of every edge, int64 of shape (m, 2); the null node is `size`.
+        paths: C, 0/1 of shape (size + 1, d), float64.
+        children: the lower end of each edge of the forest, int64 of shape (d,).
+        parents: its upper end, int64 of shape (d,).
+        component: the number of each value's component, int64 of shape (size,).
+        free: the components whose totals no edge changes, int64 (those without the null node).
+    """
+
+    size: int
+    edges: Integers
+    paths: Floats
+    children: Integers
+    parents: Integers
+    component: Integers
+    free: Integers
+
+    @property
+    def rank(self) -> int:
+        """Return d, the dimension of the span of the edges."""
+        return len(self.children)
+
+    @cached_property
+    def in_forest(self) -> Flags:
+        """Say which edges belong to the forest, shape (m,)."""
+        known = np.minimum(self.children, self.parents) * (self.size + 1) + np.maximum(self.children, self.parents)
+        return np.isin(self.edges.min(axis=1) * (self.size + 1) + self.edges.max(axis=1), known)
+
+    @cached_property
+    def totals(self) -> Floats:
+        """Return the queries outside the span, one 0/1 row per component whose total no edge changes."""
+        totals: Floats = (self.component[None, :] == self.free[:, None]).astype(float)
+        return totals
+
+    def differences(self, rows: Floats) -> Floats:
+        """Return the rows' differences along the forest, shape (k, d)."""
+        padded = np.concatenate([rows, np.zeros((len(rows), 1))], axis=1)
+        result: Floats = padded[:, self.children] - padded[:, self.parents]
+        return result
+
+    def congruence(self, matrix: Floats) -> Floats:
+        """Return TᵀMT for a symmetric M on values, with T the differences along the forest."""
+        return self.differences(self.differences(matrix).T)
+
+    def histogram(self, below: Floats) -> Floats:
+        """Return T·v for columns v of counts below the edges of the forest: shape (size, …)."""
+        result = np.zeros((self.size + 1, *below.shape[1:]))
+        np.add.at(result, self.children, below)
+        np.subtract.at(result, self.parents, below)
+        return result[: self.size]
+
+    def centred(self, rows: Floats) -> Floats:
+        """Return the rows' orthogonal projections on the span of the edges."""
+        sums = rows @ self.totals.T
+        result: Floats = rows - (sums / self.totals.sum(axis=1)) @ self.totals
+        return result
+
+    def laplacian(self, weights: Floats) -> Floats:
+        """Return Σ w_e (e_x − e_y)(e_x − e_y)ᵀ over the edges, shape (size + 1, size + 1)."""
+        nodes = self.size + 1
+        first, second = self.edges.T
+        pairs = coo_array((weights, (first, second)), shape=(nodes, nodes)).toarray()
+        pairs += pairs.T
+        return np.diag(pairs.sum(axis=0)) - pairs
+
+
+def edge_space(size: int, edges: Integers) -> EdgeSpace:
+    """Return the span of the edges of a graph on values 0 … size − 1, the null node being `size`.
+
+    The forest is the shortest one for the values' numbers, a chain wherever neighbouring numbers are joined.
+
+    Args:
+        size: the number of values.
+        edges: pairs of distinct nodes, of shape (m, 2), each pair once.
+    """
+    nodes = size + 1
+    first, second = edges.T
+    # A zero would be no edge at all; an edge to the null node is shorter than any other.
+    lengths = np.where(np.maximum(first, second) == size, 0.5, np.abs(first - second).astype(float))
+    # Spanning trees of SciPy before 1.17 take indices of 32 bits only.
+    places = (first.astype(np.int32), second.astype(np.int32))
+    graph = coo_array((lengths, places), shape=(nodes, nodes)).tocsr()
+    tree = minimum_spanning_tree(graph)
+    _, labels = connected_components(tree, directed=False)
+    roots = {int(labels[size]): size}
+    for value in range(size):
+        roots.setdefault(int(labels[value]), value)
+    order: list[int] = []
+    parent = np.full(nodes, -1, dtype=np.int64)
+    for root in roots.values():
+        reached, before = breadth_first_order(tree, root, directed=False)
+        order.extend(int(node) for node in reached[1:])
+        parent[reached[1:]] = before[reached[1:]]
+    children = np.array(sorted(order), dtype=np.int64)
+    column = np.full(nodes, -1, dtype=np.int64)
+    column[children] = np.arange(len(children))
+    paths = np.zeros((nodes, len(children)))
+    for node in order:
+        paths[node] = paths[parent[node]]
+        paths[node, column[node]] = 1.0
+    component = labels[:size].astype(np.int64)
+    free = np.array(sorted(set(component.tolist()) - {int(labels[size])}), dtype=np.int64)
+    return EdgeSpace(size, edges, paths, children, parent[children], component, free)
+
+
+_SMALLEST_LOG = -60.0
+_RANK = 1e-11
+
+
+@dataclass(frozen=True)
+class OptimalGram:
+    """The Gram matrix X = AᵀA of a strategy and the weights of edges that bound its error from below.
+
+    Attributes:
+        gram: X on the values, symmetric, of shape (size, size), with eᵀXe ≤ 1 on every edge up to rounding.
+        weights: μ ≥ 0, one for each edge, summing to one.
+        lower: τ²/Σμ, in floating point (`certified_bound` turns the weights into a proven number).
+        upper: the error κτ of `gram`, in floating point.
+        iterations: how many times the weights were updated.
+        seconds: wall-clock time.
+    """
+
+    gram: Floats
+    weights: Floats
+    lower: float
+    upper: float
+    iterations: int
+    seconds: float
+
+
+def optimal_gram(
+    gram: Floats,
+    space: EdgeSpace,
+    mirrors: Sequence[Integers] = (),
+    *,
+    tolerance: float = 2e-5,
+    iterations: int = 1000,
+    exponent: float = 2.5,
+) -> OptimalGram:
+    """Minimise tr(X⁺M) over X ⪰ 0 with eᵀXe ≤ 1 on every edge e = e_x − e_y of the policy.
+
+    For weights μ ≥ 0 on the edges let E = Σ μ_e eeᵀ, M = FᵀF, S = FEFᵀ and τ = tr S^{1/2}. Then τ²/Σμ bounds the
+    optimum from below, and X = FᵀS^{-1/2}F/κ with κ = max_e eᵀFᵀS^{-1/2}Fe is feasible with the value κτ. The weights
+    are multiplied by (eᵀFᵀS^{-1/2}Fe/τ)^β, which is mirror ascent of the concave dual in log μ, with Nesterov's
+    momentum, restarted whenever the bound falls: thresholds then need about a hundred steps instead of a thousand.
+
+    A symmetry of the program splits F into blocks (its even and its odd part), which divides the cost by four for each.
+
+    Args:
+        gram: M = WᵀW of the workload projected on the span of the edges, of shape (size, size).
+        space: the edges.
+        mirrors: commuting permutations of the values, each its own inverse, that map M and the set of edges to
+            themselves (see `symmetries`).
+        tolerance: stop when upper/lower − 1 is no more than this.
+        iterations: stop after so many updates.
+        exponent: β; 2 is the step for which ascent is guaranteed, a little more is faster.
+
+    Returns:
+        the best matrix and the best weights met.
+    """
+    start = time.perf_counter()
+    blocks = _blocks(gram, space.size, mirrors)
+    orbits = _Orbits(space, mirrors)
+    first, second = orbits.representatives.T
+    logs = np.log(orbits.multiplicities / orbits.multiplicities.sum())
+    before, momentum, last = logs, 0, 0.0
+    lower, upper = 0.0, np.inf
+    best, best_weights = gram, np.exp(logs)
+    step = 0
+    for step in range(1, iterations + 1):  # noqa: B007
+        point = logs + momentum / (momentum + 3) * (logs - before)
+        momentum += 1
+        weights = np.exp(point - point.max())
+        weights /= weights.sum()
+        laplacian = orbits.laplacian(weights)
+        tau, found = 0.0, np.zeros((space.size + 1, space.size + 1))
+        for factor, basis in blocks:
+            inner = basis.T @ (basis.T @ laplacian).T
+            values, vectors = eigh(factor @ inner @ factor.T, overwrite_a=True, check_finite=False)
+            roots = np.sqrt(np.maximum(values, values[-1] * 1e-15))
+            tau += float(roots.sum())
+            half = (vectors / np.sqrt(roots)).T @ factor
+            found[:-1, :-1] += basis @ (basis @ (half.T @ half)).T
+        diagonal = np.diag(found)
+        ratio = (diagonal[first] + diagonal[second] - 2 * found[first, second]) / tau
+        bound, worst = tau**2, float(ratio.max())
+        if bound > lower:
+            lower, best_weights = bound, weights
+        if worst * tau**2 < upper:
+            upper, best = worst * tau**2, found[:-1, :-1] / (worst * tau)
+        if upper <= lower * (1 + tolerance):
+            break
+        before = logs
+        logs = point + exponent * np.log(np.maximum(ratio, 1e-30))
+        logs = np.maximum(logs - logs.max() - np.log(np.exp(logs - logs.max()).sum()), _SMALLEST_LOG)
+        if bound < last:
+            momentum, before = 0, logs
+        last = bound
+    return OptimalGram(best, orbits.spread(best_weights), lower, upper, step, time.perf_counter() - start)
+
+
+def symmetries(gram: Floats, space: EdgeSpace, shape: tuple[int, ...]) -> list[Integers]:
+    """Return the reversals of one attribute each that map the workload and the policy to themselves.
+
+    Args:
+        gram: M = WᵀW of the workload projected on the span of the edges.
+        space: the edges.
+        shape: the number of values of each attribute, the last fastest.
+    """
+    numbers = np.arange(space.size).reshape(shape)
+    known = np.sort(_keys(space.edges, space.size))
+    found = []
+    for axis, length in enumerate(shape):
+        mirror = np.flip(numbers, axis).ravel()
+        if length < 2 or not np.allclose(gram[np.ix_(mirror, mirror)], gram, rtol=0, atol=1e-9 * np.abs(gram).max()):
+            continue
+        if np.array_equal(np.sort(_keys(_moved(space.edges, mirror), space.size)), known):
+            found.append(mirror)
+    return found
+
+
+class _Orbits:
+    """The orbits of the edges under the mirrors, one weight each."""
+
+    def __init__(self, space: EdgeSpace, mirrors: Sequence[Integers]) -> None:
+        self._nodes = space.size + 1
+        self._mirrors = [np.append(mirror, space.size) for mirror in mirrors]
+        keys = _keys(space.edges, space.size)
+        images = [space.edges]
+        for mirror in mirrors:
+            images += [_moved(image, mirror) for image in images]
+        for image in images:
+            keys = np.minimum(keys, _keys(image, space.size))
+        _, index, self._orbit, self.multiplicities = np.unique(
+            keys, return_index=True, return_inverse=True, return_counts=True
+        )
+        self.representatives = space.edges[index]
+
+    def laplacian(self, weights: Floats) -> Floats:
+        """Return the Laplacian, without the null node, of the edges with each orbit's weight spread over it evenly."""
+        first, second = self.representatives.T
+        pairs = coo_array((weights, (first, second)), shape=(self._nodes, self._nodes)).toarray()
+        pairs += pairs.T
+        for mirror in self._mirrors:
+            pairs = (pairs + pairs[np.ix_(mirror, mirror)]) / 2
+        return (np.diag(pairs.sum(axis=0)) - pairs)[:-1, :-1]
+
+    def spread(self, weights: Floats) -> Floats:
+        """Return the weights of the edges from those of the orbits."""
+        spread: Floats = (weights / self.multiplicities)[self._orbit]
+        return spread
+
+
+def _moved(edges: Integers, mirror: Integers) -> Integers:
+    moved: Integers = np.append(mirror, len(mirror))[edges]
+    return moved
+
+
+def _keys(edges: Integers, size: int) -> Integers:
+    keys: Integers = edges.min(axis=1) * (size + 1) + edges.max(axis=1)
+    return keys
+
+
+def _blocks(gram: Floats, size: int, mirrors: Sequence[Integers]) -> list[tuple[Floats, csr_array]]:
+    """Return for each joint eigenspace of the mirrors a factor F of M on it, and its orthonormal basis."""
+    bases = [csr_array(np.eye(size))]
+    for mirror in mirrors:
+        flip = csr_array((np.ones(size), (np.arange(size), mirror)), shape=(size, size))
+        bases = [part for basis in bases for sign in (1, -1) if (part := _part(basis, flip, sign)) is not None]
+    largest = max(float(np.abs(gram).max()), 1e-300)
+    blocks = []
+    for basis in bases:
+        values, vectors = eigh(np.asarray(basis.T @ (basis.T @ gram).T))
+        kept = values > _RANK * max(float(values[-1]), largest)
+        if kept.any():
+            blocks.append((np.sqrt(values[kept])[:, None] * vectors[:, kept].T, basis))
+    return blocks
+
+
+def _part(basis: csr_array, flip: csr_array, sign: int) -> csr_array | None:
+    """Return an orthonormal basis of the even (or odd) vectors among those that the sparse columns of `basis` span."""
+    moved = (basis + sign * (flip @ basis)).toarray()
+    moved = moved[:, np.abs(moved).max(axis=0) > 0]
+    # The vectors of a basis have disjoint supports, so that their first entries tell them apart.
+    _, kept = np.unique(np.argmax(moved != 0, axis=0), return_index=True)
+    moved = moved[:, kept]
+    return csr_array(moved / np.linalg.norm(moved, axis=0)) if moved.size else None

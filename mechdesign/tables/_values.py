@@ -1,0 +1,160 @@
+"""Values and their numbers: what names the values of a domain, and the numbers of values that a caller names."""
+
+from __future__ import annotations
+
+import bisect
+from collections.abc import Iterable, Sequence
+from fractions import Fraction
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.tables._domain import Domain
+from mechdesign.certify._exact import exact
+from mechdesign.base._errors import InputError
+
+__all__ = [
+    "as_labels",
+    "checked_positions",
+    "find_label",
+    "range_positions",
+    "read_label",
+    "read_ranges",
+    "value_labels",
+    "value_names",
+]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)
+
+
+def value_labels(domain: Domain) -> dict[str, NDArray[Any]]:
+    """Return the values of each attribute for all numbers of values, arrays of shape (|T|,) by name."""
+    labels = {}
+    repeats, tiles = domain.size, 1
+    for attribute in domain.attributes:
+        repeats //= attribute.size
+        own = np.arange(attribute.size) if attribute.values == range(attribute.size) else as_labels(attribute.values)
+        labels[attribute.name] = np.tile(np.repeat(own, repeats), tiles)
+        tiles *= attribute.size
+    return labels
+
+
+def value_names(domain: Domain) -> NDArray[Any]:
+    """Return one name for each value, shape (|T|,): the value itself, or the values of several attributes as a text.
+
+    >>> value_names(Domain({"age": range(17, 19), "sex": ["f", "m"]})).tolist()
+    ['17, f', '17, m', '18, f', '18, m']
+    """
+    columns = list(value_labels(domain).values())
+    if len(columns) == 1:
+        return columns[0]
+    return np.array([", ".join(map(str, row)) for row in zip(*(column.tolist() for column in columns), strict=True)])
+
+
+def as_labels(values: Any) -> NDArray[Any]:
+    """Return values as a release holds them: integers, or texts."""
+    array = np.asarray(values)
+    return array if array.dtype.kind in "iu" else np.array([str(value) for value in values])
+
+
+def find_label(labels: NDArray[Any], value: object, path: str) -> int:
+    """Return where a number stands among labels of ascending values, shape (n,); raise `InputError` where it does not.
+
+    >>> find_label(np.array(["0.5", "1.0", "1.5"]), 1, "low")
+    1
+    """
+    if isinstance(value, str):
+        raise InputError(path, "is a text", value=value, bound="a number among the values")
+    if isinstance(value, np.floating):
+        value = float(value)
+    wanted = exact(value, path)
+    number = bisect.bisect_left(labels, wanted, key=_number)
+    if number == len(labels) or _number(labels[number]) != wanted:
+        bound = f"one of the {len(labels)} values, from {labels[0]} to {labels[-1]}"
+        remedy = "name a value of the domain; positions are given as positions="
+        raise InputError(path, "is no value of the domain", value=value, bound=bound, remedy=remedy)
+    return number
+
+
+def read_label(label: Any) -> int | float:
+    """Return the number that a label of a released value stands for, an integer where it is whole.
+
+    >>> read_label("2.50"), read_label("3.0")
+    (2.5, 3)
+    """
+    number = _number(label)
+    return int(number) if number.denominator == 1 else float(number)
+
+
+def read_ranges(domain: Domain, ranges: object, positions: object) -> list[tuple[int, int]] | None:
+    """Return ranges as pairs of numbers of values, given by values or by positions; None where neither is given."""
+    if ranges is not None and positions is not None:
+        raise InputError("positions", "are given beside ranges", bound="either of them")
+    if positions is not None:
+        return checked_positions(domain, positions, "positions")
+    return None if ranges is None else range_positions(domain, ranges, "ranges")
+
+
+def range_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int, int]]:
+    """Return ranges of values, pairs of the first and the last one, as pairs of their numbers.
+
+    >>> range_positions(Domain({"age": range(17, 91)}), [(30, 39), (17, 90)], "ranges")
+    [(13, 22), (0, 73)]
+
+    Raises:
+        InputError: what is no pair, an end outside the domain, or a first value after the last.
+    """
+    found = []
+    for index, pair in enumerate(_pairs(ranges, path)):
+        ends = [_position(domain, end, f"{path}[{index}]") for end in pair]
+        if ends[0] > ends[1]:
+            raise InputError(
+                f"{path}[{index}]", "ends before it begins", value=tuple(pair), remedy="exchange the two values"
+            )
+        found.append((ends[0], ends[1]))
+    return found
+
+
+def checked_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int, int]]:
+    """Return ranges of positions, pairs of the first and the last one; raise `InputError` for others."""
+    found = []
+    for index, pair in enumerate(_pairs(ranges, path)):
+        if any(isinstance(end, bool | np.bool_) or not isinstance(end, int | np.integer) for end in pair):
+            raise InputError(f"{path}[{index}]", "is not a range", value=tuple(pair), bound="a pair of integers")
+        if not 0 <= pair[0] <= pair[1] < domain.size:
+            bound = f"0 <= low <= high <= {domain.size - 1}"
+            raise InputError(f"{path}[{index}]", "is not a range of positions", value=tuple(pair), bound=bound)
+        found.append((int(pair[0]), int(pair[1])))
+    return found
+
+
+def _pairs(ranges: object, path: str) -> list[Sequence[Any]]:
+    listed = list(ranges) if isinstance(ranges, Iterable) and not isinstance(ranges, str | bytes) else []
+    if not listed:
+        raise InputError(path, "holds no range", value=ranges, bound="at least one pair, the first and the last value")
+    for index, pair in enumerate(listed):
+        if isinstance(pair, np.ndarray):
+            listed[index] = pair = pair.tolist()
+        if not isinstance(pair, list | tuple) or len(pair) != 2:
+            raise InputError(f"{path}[{index}]", "is not a range", value=pair, bound="a pair, its first and last value")
+    return listed
+
+
+def _position(domain: Domain, value: Any, path: str) -> int:
+    """Return the number of a value: of several attributes a tuple, of one the value alone."""
+    entries = value if isinstance(value, tuple | list) else (value,)
+    if len(entries) != len(domain.attributes):
+        bound = f"a value for each of {', '.join(domain.names)}"
+        remedy = "positions in the domain are given as positions="
+        raise InputError(path, "has an end that is no value", value=value, bound=bound, remedy=remedy)
+    number = 0
+    for attribute, entry in zip(domain.attributes, entries, strict=True):
+        number = number * attribute.size + attribute.code(entry, path)
+    return number
+
+
+def _number(label: Any) -> Fraction:
+    return exact(label.item() if isinstance(label, np.generic) else label, "value")
