@@ -44,9 +44,9 @@ from mechdesign.tables._queries._cumulative import ordered
 from mechdesign.tables._queries._trees import ordered_error
 from mechdesign.tables._queries._cumulative import ordered_hierarchical
 from mechdesign.tables._queries._trees import plan_ranges
-from mechdesign.report.style import drawn
-from mechdesign.report.style import headline
-from mechdesign.report.style import new_figure
+from mechdesign.report._style import drawn
+from mechdesign.report._style import headline
+from mechdesign.report._style import new_figure
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

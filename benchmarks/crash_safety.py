@@ -33,7 +33,7 @@ from fractions import Fraction
 from pathlib import Path
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.certify._bundle import write
 from mechdesign.cli import main as command
 from mechdesign.base._errors import CertificateError

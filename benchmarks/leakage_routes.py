@@ -31,7 +31,7 @@ from mechdesign.leakage.cao2019 import algorithm2
 from mechdesign.leakage.cao2019 import algorithm3
 from mechdesign.leakage.cao2019 import algorithm4
 from mechdesign.leakage.cao2019 import algorithm5
-from mechdesign.report import leakage_figures
+from mechdesign.report import _leakage_figures as leakage_figures
 
 EPSILON = 0.1
 REPEATS = 7

@@ -29,9 +29,9 @@ from rich.table import Table
 
 import mechdesign as md
 from mechdesign.measures import _utility as metrics
-from mechdesign.report.style import drawn
-from mechdesign.report.style import headline
-from mechdesign.report.style import new_figure
+from mechdesign.report._style import drawn
+from mechdesign.report._style import headline
+from mechdesign.report._style import new_figure
 
 EPSILONS = (0.5, 1.0, 2.0)
 MECHANISMS = ("P-LM", "P-PIM", "P-PIM, block", "LP", "LP, block")

@@ -36,7 +36,7 @@ from scipy.spatial import Delaunay
 
 import mechdesign as md
 from figures.drawing import finish, label, line, logarithmic, panels
-from mechdesign.report.style import drawn
+from mechdesign.report._style import drawn
 
 Floats = np.ndarray[Any, np.dtype[np.float64]]
 Integers = np.ndarray[Any, np.dtype[np.int64]]

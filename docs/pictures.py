@@ -15,18 +15,18 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import mechdesign as md
-from mechdesign.report import leakage_figures as plots
-from mechdesign.report import plot
-from mechdesign.report.maps import draw
-from mechdesign.report.maps import panel_size
-from mechdesign.report.maps import scale_bar
-from mechdesign.report.policy import Shown
-from mechdesign.report.policy import policy_picture
-from mechdesign.report.scales import probability_scale
-from mechdesign.report.style import headline
-from mechdesign.report.style import new_figure
-from mechdesign.report.style import styled
-from mechdesign.report.traces import trace_picture
+from mechdesign.report import _leakage_figures as plots
+from mechdesign.report import _channel_figures as plot
+from mechdesign.report._maps import draw
+from mechdesign.report._maps import panel_size
+from mechdesign.report._maps import scale_bar
+from mechdesign.report._graph_figures import Shown
+from mechdesign.report._graph_figures import policy_picture
+from mechdesign.report._scales import probability_scale
+from mechdesign.report._style import headline
+from mechdesign.report._style import new_figure
+from mechdesign.report._style import styled
+from mechdesign.report._trace_figures import trace_picture
 from mechdesign.spec.examples import on_disk
 
 FOLDER = Path(__file__).parent / "pictures"

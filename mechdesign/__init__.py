@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from mechdesign.model._markov import MarkovChain as MarkovChain
     from mechdesign.model._prior import Prior as Prior
     from mechdesign.model._problem import Problem as Problem
-    from mechdesign.report import figures
+    from mechdesign.report import _design_figures as figures
     from mechdesign.model._requirements._continuous import ContinuousPrivacy as ContinuousPrivacy
     from mechdesign.model._requirements._distortion import DistortionPrivacy as DistortionPrivacy
     from mechdesign.model._requirements._graph import GraphPrivacy as GraphPrivacy

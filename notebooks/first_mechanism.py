@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 import mechdesign as md
-from mechdesign import saving
-from mechdesign.report import plot
+from mechdesign.report import _saving as saving
+from mechdesign.report import _channel_figures as plot
 
 # %matplotlib inline
 

@@ -15,9 +15,9 @@ from mechdesign.base._errors import MetricWarning
 from mechdesign.base._process import Keyed
 from mechdesign.base._process import Wanted
 from mechdesign.base._process import ignore_warnings
-from mechdesign.report.style import reproducible
-from mechdesign.report.style import saving
-from mechdesign.report.style import styled
+from mechdesign.report._style import reproducible
+from mechdesign.report._style import saving
+from mechdesign.report._style import styled
 from mechdesign.base._warnings import collected
 from mechdesign.base._warnings import silenced
 from mechdesign.base._warnings import warn

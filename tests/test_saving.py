@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.tables._files import Publication
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError

@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from matplotlib.figure import Figure as Picture
 
 from figures.experiments import Experiment, Rows, Stored
-from mechdesign.report.style import styled
+from mechdesign.report._style import styled
 
 __all__ = ["Figure", "Verdict", "say"]
 

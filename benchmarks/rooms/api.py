@@ -24,7 +24,7 @@ PAGES = {
     "traces": ("mechdesign.traces", "Traces"),
     "tables": ("mechdesign.tables", "Tables"),
     "report": ("mechdesign.report", "Pages"),
-    "figures": ("mechdesign.report.figures", "Figures"),
+    "figures": ("mechdesign.report._design_figures", "Figures"),
     "specification": ("mechdesign.specification", "Specifications"),
     "solve": ("mechdesign.solve", "Programs and solvers"),
     "bench": ("mechdesign.runs.bench", "Benchmarks"),

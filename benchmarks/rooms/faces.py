@@ -105,7 +105,7 @@ for module, (text, names) in FACES.items():
     if module == "mechdesign.base":
         (base / "__init__.py").write_text(wrap(text))
         continue
-    if module == "mechdesign.report.figures":
+    if module == "mechdesign.report._design_figures":
         made = base.with_suffix(".py")
         made.write_text(wrap(text) + "\n" + LAZY)
         # figures: what _design_figures shows, and the others

@@ -208,7 +208,7 @@ holds the pictures, one function each. A page is one file without scripts from e
 )
 
 face(
-    "mechdesign.report.figures",
+    "mechdesign.report._design_figures",
     """
 Pictures of designs, graphs, traces, tables and leakage: each function returns a Matplotlib figure.
 

@@ -1,4 +1,4 @@
-"""What mechdesign.report.figures shows, from which file."""
+"""What mechdesign.report._design_figures shows, from which file."""
 
 import ast
 from pathlib import Path

@@ -52,7 +52,7 @@ order = [
     "mechdesign.traces",
     "mechdesign.tables",
     "mechdesign.report",
-    "mechdesign.report.figures",
+    "mechdesign.report._design_figures",
     "mechdesign.specification",
 ]
 

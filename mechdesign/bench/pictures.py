@@ -18,14 +18,14 @@ from mechdesign.bench.statistics import seconds
 from mechdesign.bench.statistics import solved
 from mechdesign.bench.verdicts import Verdict
 from mechdesign.model._words import short
-from mechdesign.report.style import ACCENT
-from mechdesign.report.style import INK
-from mechdesign.report.style import MUTED
-from mechdesign.report.style import abreast
-from mechdesign.report.style import drawn
-from mechdesign.report.style import headline
-from mechdesign.report.style import new_figure
-from mechdesign.report.style import put_legend
+from mechdesign.report._style import ACCENT
+from mechdesign.report._style import INK
+from mechdesign.report._style import MUTED
+from mechdesign.report._style import abreast
+from mechdesign.report._style import drawn
+from mechdesign.report._style import headline
+from mechdesign.report._style import new_figure
+from mechdesign.report._style import put_legend
 
 __all__ = ["growing", "growth_picture", "profile_picture", "runs_picture"]
 

@@ -23,11 +23,11 @@ from mechdesign.bench.verdicts import SLACK
 from mechdesign.bench.verdicts import Verdict
 from mechdesign.certify._texts import csv_text
 from mechdesign.records.environment import environment
-from mechdesign.report.document import document
-from mechdesign.report.document import figure
-from mechdesign.report.document import section
-from mechdesign.report.document import table
-from mechdesign.report.document import text
+from mechdesign.report._pages import document
+from mechdesign.report._pages import figure
+from mechdesign.report._pages import section
+from mechdesign.report._pages import table
+from mechdesign.report._pages import text
 from mechdesign.model._words import power
 from mechdesign.model._words import short
 

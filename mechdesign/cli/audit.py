@@ -152,7 +152,7 @@ def audit(
     else:
         _show(found, stated, optimum)
     if target is not None:
-        from mechdesign.auditing.page import page
+        from mechdesign.report._audit_page import page
 
         write_output(target, [page(found, stated, f"Audit of {file.name}", optimum, said).encode()])
     if stated is not None and not found.holds(stated):
@@ -336,7 +336,7 @@ def _described(found: Audit, stated: str | None, optimum: bool) -> dict[str, Any
 
 
 def _show(found: Audit, stated: str | None, optimum: bool) -> None:
-    from mechdesign.auditing.page import sentences
+    from mechdesign.report._audit_page import sentences
 
     console = output()
     n, m = found.matrix.shape

@@ -140,7 +140,7 @@ def release(
             say_note(ADD_UP)
         check_room(directory, given.output_size(report), FILES)
         if report:
-            load_pictures("mechdesign.saving")
+            load_pictures("mechdesign.report._saving")
         if seed is not None:
             say_warning(_SEEDED, UserWarning, "", 0)
         ledger = None
@@ -163,7 +163,7 @@ def _save(found: Publication, directory: Path, report: bool, force: bool, overwr
     """Write a release; where its folder no longer takes the answers, write them into a temporary one."""
     try:
         if report:
-            from mechdesign import saving
+            from mechdesign.report import _saving as saving
 
             saving.save(found, directory, force=force, overwrite=overwrite)
         else:

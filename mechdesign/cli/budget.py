@@ -141,8 +141,8 @@ def budget(
     else:
         _show_budgets(found)
     if plot is not None:
-        from mechdesign.report import leakage_figures
-        from mechdesign.report.style import save_figure
+        from mechdesign.report import _leakage_figures as leakage_figures
+        from mechdesign.report._style import save_figure
 
         with silenced():
             save_figure(leakage_figures.allocation(alpha, len(budgets), before, after), plot)
@@ -234,8 +234,8 @@ def _least_cost(
     else:
         _show_best(best, under_mixture)
     if plot is not None:
-        from mechdesign.report import leakage_figures
-        from mechdesign.report.style import save_figure
+        from mechdesign.report import _leakage_figures as leakage_figures
+        from mechdesign.report._style import save_figure
 
         with silenced():
             save_figure(leakage_figures.allocation(alpha, count, before, after, best.epsilons), plot)

@@ -19,10 +19,10 @@ from mechdesign.synthesis._folders import check_no_input
 from mechdesign.synthesis._folders import check_output
 from mechdesign.synthesis._folders import require_design
 from mechdesign.base._files import write_output
-from mechdesign.report.compare import compared
-from mechdesign.report.compare import differences
-from mechdesign.report.compare import html
-from mechdesign.report.compare import rows
+from mechdesign.report._compare_page import compared
+from mechdesign.report._compare_page import differences
+from mechdesign.report._compare_page import html
+from mechdesign.report._compare_page import rows
 from mechdesign.synthesis._result import Design
 
 __all__ = ["compare"]

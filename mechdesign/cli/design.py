@@ -125,7 +125,7 @@ def design(
         return
     check_target(directory, force, overwrite, Origin(given.kept_text, name=given.name))
     if report:
-        load_pictures("mechdesign.saving")
+        load_pictures("mechdesign.report._saving")
     for note in given.notes:
         say_note(note)
     with progress() as live:
@@ -164,7 +164,7 @@ def design(
 def _save(made: Design, directory: str, report: bool) -> None:
     """Write a design, with its page or without."""
     if report:
-        from mechdesign import saving
+        from mechdesign.report import _saving as saving
 
         saving.save(made, directory)
     else:
@@ -217,7 +217,7 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
 
 def _show(made: Design, settings: SolveSettings, certified: float, finished: float, directory: str) -> None:
     from mechdesign.model._words import claim_names
-    from mechdesign.report.proved import bounded
+    from mechdesign.report._design_page import bounded_pairs
     from mechdesign.model._words import cost_measure
 
     problem, certificate = made.problem, made.certificate
@@ -227,7 +227,7 @@ def _show(made: Design, settings: SolveSettings, certified: float, finished: flo
     console.print(Text(problem.title or "Privacy mechanism", "bold"))
     console.print(f"{n} secrets, {m} observables\n")
     names = claim_names(problem)
-    for shown in certificate_tables(certificate, names, cost_measure(problem), settings.tolerance, bounded(problem)):
+    for shown in certificate_tables(certificate, names, cost_measure(problem), settings.tolerance, bounded_pairs(problem)):
         console.print(shown)
         console.print()
     console.print(f"solved    {summary.plan or summary.solver} ({summary.status})")

@@ -104,8 +104,8 @@ def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
     # Imported late: formats need none of it.
     from mechdesign.synthesis._without_prior import check_public_target
     from mechdesign.model._problem import STANDS_IN
-    from mechdesign.report.private import STEPS
-    from mechdesign.report.private import tells_steps
+    from mechdesign.report._private import STEPS
+    from mechdesign.report._private import tells_steps
 
     if more:
         raise click.UsageError("--without-prior writes a folder, and takes no --format and no --all-rows")
@@ -115,7 +115,7 @@ def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
     check_public_target(target)
     design = Design.load(directory)
     if (directory / "report.html").exists():
-        from mechdesign import saving
+        from mechdesign.report import _saving as saving
 
         saving.save(design, target, prior=False)
     else:
@@ -141,7 +141,7 @@ def _say_private(design: Design, form: Format) -> None:
     """Note that a file holds a prior that was, or may have been, counted in data."""
     if form.name not in _WITH_PRIOR:
         return
-    from mechdesign.report.private import holds_counts
+    from mechdesign.report._private import holds_counts
 
     if holds_counts(design.problem, design.origin):
         say_note(f"{form.name} holds the prior: where that was counted in data, the file is private")

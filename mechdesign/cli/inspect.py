@@ -32,9 +32,9 @@ from mechdesign.model._words import claimants
 from mechdesign.model._words import requirement_name
 from mechdesign.model._words import percent
 from mechdesign.model._words import short
-from mechdesign.report.private import private
-from mechdesign.report.proved import bounded
-from mechdesign.report.proved import left_free
+from mechdesign.report._private import private
+from mechdesign.report._design_page import bounded_pairs
+from mechdesign.report._design_page import left_free
 from mechdesign.model._words import cost_measure
 from mechdesign.synthesis._result import Design
 
@@ -81,7 +81,7 @@ def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: b
         facts["private"] = "; ".join(said)
     files = {each.name: each.stat().st_size for each in sorted(directory.iterdir()) if each.is_file()}
     if page is not None:
-        from mechdesign.report.page import html
+        from mechdesign.report._design_page import html
 
         lines = None if outline is None else read_outline(outline)
         write_output(page, [html(problem, channel, certificate, origin, lines).encode()])
@@ -99,7 +99,7 @@ def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: b
     console.print(shown)
     console.print()
     names = [requirement_name(problem, requirement) for requirement in claimants(problem)]
-    for each in certificate_tables(certificate, names, cost_measure(problem), bounded=bounded(problem)):
+    for each in certificate_tables(certificate, names, cost_measure(problem), bounded=bounded_pairs(problem)):
         console.print(each)
         console.print()
     for name, value in sorted(certificate.provenance.items()):

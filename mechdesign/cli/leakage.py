@@ -138,8 +138,8 @@ def leakage(
         if example is not None:
             show_next(_next(example))
     if plot is not None:
-        from mechdesign.report import leakage_figures
-        from mechdesign.report.style import save_figure
+        from mechdesign.report import _leakage_figures as leakage_figures
+        from mechdesign.report._style import save_figure
 
         with silenced():
             save_figure(leakage_figures.leakage(budgets, before, after), plot)

@@ -24,9 +24,9 @@ from mechdesign.cli.specified import show_values_option
 from mechdesign.cli.specified import specified
 from mechdesign.base._errors import InputError
 from mechdesign.synthesis._folders import check_writable
-from mechdesign.policy.files import EDGES
-from mechdesign.policy.files import FACTS
-from mechdesign.policy.files import PICTURE
+from mechdesign.report._graph_figures import EDGES
+from mechdesign.report._graph_figures import FACTS
+from mechdesign.report._graph_figures import PICTURE
 from mechdesign.solve._contract import Progress
 
 if TYPE_CHECKING:
@@ -79,12 +79,12 @@ def policy(
     for note in given.notes:
         say_note(note)
     # Imported late: wrong input is refused at once.
-    from mechdesign.policy.files import picture
-    from mechdesign.policy.files import write_overview
-    from mechdesign.report.policy import can_draw
-    from mechdesign.report.private import STEPS
-    from mechdesign.report.private import tells_steps
-    from mechdesign.report.style import save_figure
+    from mechdesign.report._graph_figures import picture
+    from mechdesign.report._graph_figures import write_overview
+    from mechdesign.report._graph_figures import can_draw
+    from mechdesign.report._private import STEPS
+    from mechdesign.report._private import tells_steps
+    from mechdesign.report._style import save_figure
 
     if tells_steps(given.origin):
         say_note(STEPS)

@@ -16,10 +16,10 @@ __all__ = ["say_private", "say_private_folders"]
 
 def say_private(problem: Problem, origin: Origin | None) -> None:
     """Show what the files of a design tell of data, and how a prior stays at home."""
-    from mechdesign.report.private import COUNTED
-    from mechdesign.report.private import HAND_ON
-    from mechdesign.report.private import WRITTEN
-    from mechdesign.report.private import private
+    from mechdesign.report._private import COUNTED
+    from mechdesign.report._private import HAND_ON
+    from mechdesign.report._private import WRITTEN
+    from mechdesign.report._private import private
 
     # Who wrote counts into a specification, which stands in the files, knows of them.
     for sentence in (said := [each for each in private(problem, origin) if each != WRITTEN]):
@@ -30,8 +30,8 @@ def say_private(problem: Problem, origin: Origin | None) -> None:
 
 def say_private_folders(found: Iterable[tuple[str, Problem, Origin | None]], what: str) -> str:
     """Show, and return, which folders have a prior that was counted in data; `what` says what tells of it."""
-    from mechdesign.report.private import COUNTED
-    from mechdesign.report.private import private
+    from mechdesign.report._private import COUNTED
+    from mechdesign.report._private import private
 
     names = [name for name, problem, origin in found if COUNTED in private(problem, origin)]
     if not names:

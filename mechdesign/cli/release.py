@@ -171,8 +171,8 @@ def release(
         size = _output_size(len(states), problem.cost.shape[0], channels)
         for folder in (directory, *([] if private is None else [private])):
             check_room(folder, size, FILES)
-        load_pictures("mechdesign.saving")
-        from mechdesign import saving
+        load_pictures("mechdesign.report._saving")
+        from mechdesign.report import _saving as saving
 
         with progress() as live:
             for note in (*given.notes, *settings.notes, *resampled, *([ADD_UP] if second else [])):
@@ -250,7 +250,7 @@ def _output_size(steps: int, states: int, channels: bool) -> int:
 
 def _save_truth(found: ReleasedTrace, directory: Path, private: Path, states: Integers) -> None:
     """Write what shows the true states; say what stands where that fails."""
-    from mechdesign import saving
+    from mechdesign.report import _saving as saving
 
     try:
         saving.save_truth(found, private, states)
@@ -269,7 +269,7 @@ def _apart(directory: Path) -> Path:
 
 def _show(found: ReleasedTrace, states: Integers, ledger: Ledger | None, seconds: float) -> None:
     from mechdesign.traces._adversary import accuracy
-    from mechdesign.release.page import revealing
+    from mechdesign.report._trace_page import revealing
 
     together = found.composition
     console = output()

@@ -58,7 +58,7 @@ def design_schedule(
     """
     check_schedule_target(directory, schedule, force, overwrite, Origin(given.kept_text, name=given.name))
     if report:
-        load_pictures("mechdesign.saving")
+        load_pictures("mechdesign.report._saving")
     for note in given.notes:
         say_note(note)
     from mechdesign.synthesis._result import stalled
@@ -85,7 +85,7 @@ def design_schedule(
 
 
 def _with_page(made: Design, folder: Path) -> None:
-    from mechdesign import saving
+    from mechdesign.report import _saving as saving
 
     saving.save(made, folder)
 

@@ -84,7 +84,7 @@ def _verify(directory: Path, as_json: bool, memory: float) -> None:
         said = {**certificate.to_json(), "unproved": list(verified.unproved)}
         if any(checked.radius for checked in certificate.requirements):
             from mechdesign.synthesis._bundle import stated_of
-            from mechdesign.report.proved import left_free
+            from mechdesign.report._design_page import left_free
 
             said["left_free"] = list(left_free(stated_of(found)[0]))
         click.echo(json.dumps(said, indent=2))
@@ -210,10 +210,10 @@ def _show(found: Bundle, verified: Verified) -> None:
     # Names and units need more than the proof does.
     from mechdesign.synthesis._bundle import stated_of
     from mechdesign.model._words import claim_names
-    from mechdesign.report.proved import left_free
-    from mechdesign.report.proved import proved
-    from mechdesign.report.proved import stated
-    from mechdesign.report.proved import told
+    from mechdesign.report._design_page import left_free
+    from mechdesign.report._design_page import proved
+    from mechdesign.report._design_page import stated
+    from mechdesign.report._design_page import told
     from mechdesign.model._words import cost_measure
 
     console, certificate = output(), verified.certificate

@@ -15,16 +15,16 @@ from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLoca
 from mechdesign.records.row import Row
 from mechdesign.records.row import State
 from mechdesign.records.row import Value
-from mechdesign.report.frame import in_unit
-from mechdesign.report.frame import round_ticks
+from mechdesign.report._maps import in_unit
+from mechdesign.report._maps import round_ticks
 from mechdesign.model._words import relative
 from mechdesign.model._words import short
-from mechdesign.report.style import ACCENT
-from mechdesign.report.style import MUTED
-from mechdesign.report.style import abreast
-from mechdesign.report.style import drawn
-from mechdesign.report.style import headline
-from mechdesign.report.style import new_figure
+from mechdesign.report._style import ACCENT
+from mechdesign.report._style import MUTED
+from mechdesign.report._style import abreast
+from mechdesign.report._style import drawn
+from mechdesign.report._style import headline
+from mechdesign.report._style import new_figure
 from mechdesign.model._words import clip
 
 __all__ = ["Layout", "hints", "layout", "sweep_picture"]

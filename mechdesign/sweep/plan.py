@@ -15,7 +15,7 @@ from mechdesign.model._grammar import Raw
 from mechdesign.base._errors import SpecificationError
 from mechdesign.base._values import ReadOnlyMapping
 from mechdesign.model._problem import counted_keys
-from mechdesign.report.private import COUNTED
+from mechdesign.report._private import COUNTED
 from mechdesign.model._requirements._kinds import KINDS
 from mechdesign.spec.keys import check_key
 from mechdesign.spec.keys import with_value

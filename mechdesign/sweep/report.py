@@ -12,11 +12,11 @@ from mechdesign.records.row import Row
 from mechdesign.records.row import State
 from mechdesign.records.environment import environment
 from mechdesign.records.row import Value
-from mechdesign.report.document import document
-from mechdesign.report.document import figure
-from mechdesign.report.document import section
-from mechdesign.report.document import table
-from mechdesign.report.document import text
+from mechdesign.report._pages import document
+from mechdesign.report._pages import figure
+from mechdesign.report._pages import section
+from mechdesign.report._pages import table
+from mechdesign.report._pages import text
 from mechdesign.model._words import relative
 from mechdesign.model._words import short
 from mechdesign.sweep.picture import hints

@@ -12,9 +12,9 @@ import pytest
 import wrong_mechanisms as wrong
 
 import mechdesign as md
-from mechdesign.auditing.page import page
-from mechdesign.auditing.page import pairs_picture
-from mechdesign.auditing.page import sentences
+from mechdesign.report._audit_page import page
+from mechdesign.report._audit_page import pairs_picture
+from mechdesign.report._audit_page import sentences
 from mechdesign.measures._tight import exact_rows
 from mechdesign.base._errors import InputError
 

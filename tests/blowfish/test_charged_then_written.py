@@ -12,7 +12,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._files import FILES
@@ -147,7 +147,7 @@ def test_a_report_that_fails_leaves_the_answers_and_says_what_is_spent(monkeypat
     def fail(publication):
         raise OverflowError("math range error")
 
-    monkeypatch.setattr("mechdesign.blowfish.report.html", fail)
+    monkeypatch.setattr("mechdesign.report._table_page.html", fail)
     write("quantiles", "0.5")
     Path("out").mkdir()
     Path("out/report.html").write_text("of an older release", encoding="utf-8")
@@ -230,7 +230,7 @@ def test_budgets_beyond_the_range_are_refused():
 
 
 def test_a_publication_says_what_is_spent(tmp_path, monkeypatch):
-    monkeypatch.setattr("mechdesign.blowfish.report.html", lambda publication: 1 / 0)
+    monkeypatch.setattr("mechdesign.report._table_page.html", lambda publication: 1 / 0)
     release = md.blowfish.release_histogram([1], POLICY, rho="0.5")
     with pytest.raises(ReportError, match=r"ρ = 0\.5 is spent"):
         saving.save(Publication(release), tmp_path / "a")

@@ -10,7 +10,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._cumulative import release_cumulative

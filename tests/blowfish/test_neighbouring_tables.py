@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._files import Publication

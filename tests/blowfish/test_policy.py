@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._parallel import parallel_composition

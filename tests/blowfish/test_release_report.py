@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.tables._files import Publication
 from mechdesign.base._errors import ExportError
-from mechdesign.report.table_figures import answers_picture
-from mechdesign.report.table_figures import cdf_picture
-from mechdesign.report.table_figures import clusters_picture
+from mechdesign.report._table_figures import answers_picture
+from mechdesign.report._table_figures import cdf_picture
+from mechdesign.report._table_figures import clusters_picture
 from mechdesign.spec.blowfish.specification import parse
 
 AGE = "domain.attributes.age = { range = [0, 99] }\n"

@@ -22,7 +22,7 @@ def _in_an_empty_folder(tmp_path, monkeypatch):
 def blank_pictures(monkeypatch):
     """Leave the pictures of released traces blank: drawing them takes longer than all else that a release does."""
     for drawing in ("over_time_picture", "trace_picture"):
-        monkeypatch.setattr(f"mechdesign.release.pictures.{drawing}", lambda *_: Figure())
+        monkeypatch.setattr(f"mechdesign.report._trace_figures.{drawing}", lambda *_: Figure())
 
 
 @pytest.fixture

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.cli import main
 from mechdesign.base._errors import BudgetExceededError
 from mechdesign.base._errors import HistoryWarning

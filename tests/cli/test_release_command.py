@@ -346,7 +346,7 @@ def _charged():
 @pytest.mark.usefixtures("blank_pictures")
 @pytest.mark.parametrize("failing", ["public_pictures", "steps_json"])
 def test_pages_that_fail_leave_the_outputs_and_say_what_is_spent(failing, monkeypatch):
-    place = "mechdesign.release.pictures" if failing == "public_pictures" else "mechdesign.traces._released"
+    place = "mechdesign.report._trace_figures" if failing == "public_pictures" else "mechdesign.traces._released"
     monkeypatch.setattr(f"{place}.{failing}", lambda *arguments: 1 / 0)
     result = run("release", *write(SPECIFICATION + LEDGER))
     assert result.exit_code == 2
@@ -365,7 +365,7 @@ def test_pages_that_fail_leave_the_outputs_and_say_what_is_spent(failing, monkey
 
 @pytest.mark.usefixtures("blank_pictures")
 def test_the_truth_comes_last(monkeypatch):
-    monkeypatch.setattr("mechdesign.release.pictures.private_files", lambda *arguments: 1 / 0)
+    monkeypatch.setattr("mechdesign.report._trace_figures.private_files", lambda *arguments: 1 / 0)
     result = run("release", *write(SPECIFICATION + LEDGER), "--truth", "mine")
     assert result.exit_code == 2
     assert "ε = 2.5 is spent" in result.stderr

@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.cli import main
 from mechdesign.base._errors import ReportError
 
@@ -36,7 +36,7 @@ def _specified(tmp_path, monkeypatch):
 
 
 def test_a_design_is_written_although_its_report_cannot_be_drawn(monkeypatch):
-    monkeypatch.setattr("mechdesign.report.page.html", fail)
+    monkeypatch.setattr("mechdesign.report._design_page.html", fail)
     done = run("design", "s.toml", "-o", "out")
     assert done.exit_code == 2
     assert "the design is in out, and complete. Only further files, such as a page, are missing" in done.stderr
@@ -49,7 +49,7 @@ def test_a_design_is_written_although_its_report_cannot_be_drawn(monkeypatch):
 
 
 def test_what_draws_is_loaded_before_anything_is_solved(monkeypatch):
-    monkeypatch.setitem(sys.modules, "mechdesign.saving", None)
+    monkeypatch.setitem(sys.modules, "mechdesign.report._saving", None)
     monkeypatch.setattr("mechdesign.synthesis._design.synthesise", fail)
     done = run("design", "s.toml", "-o", "out")
     assert (done.exit_code, Path("out").exists()) == (2, False)
@@ -67,8 +67,8 @@ def test_a_sweep_keeps_its_rows_although_its_report_cannot_be_drawn(monkeypatch)
 @pytest.mark.parametrize(
     ("module", "line", "shown"),
     [
-        ("mechdesign.auditing.page.page", ["audit", "made", "-o", "page.html"], "tight"),
-        ("mechdesign.report.compare.html", ["compare", "made", "made", "-o", "page.html"], "cost"),
+        ("mechdesign.report._audit_page.page", ["audit", "made", "-o", "page.html"], "tight"),
+        ("mechdesign.report._compare_page.html", ["compare", "made", "made", "-o", "page.html"], "cost"),
     ],
 )
 def test_what_was_computed_is_shown_although_its_page_cannot_be_drawn(monkeypatch, module, line, shown):

@@ -10,7 +10,7 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign import spec
 from mechdesign import sweep
 from mechdesign.certify import _bundle as bundle

@@ -14,7 +14,7 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.certify import _bundle as bundle
 from mechdesign.cli import console
 from mechdesign.data._matrices import read_labelled
@@ -27,7 +27,7 @@ from mechdesign.synthesis.formats._registry import FORMATS
 from mechdesign.model._problem import Origin
 from mechdesign.records.table import read_table
 from mechdesign.records.table import write_table
-from mechdesign.report.explorer import _block
+from mechdesign.report._explorer import _block
 from mechdesign.spec.blowfish.specification import parse
 from mechdesign.synthesis import _design as designing
 

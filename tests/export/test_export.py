@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.base._atomic import write_file
 from mechdesign.certify import _bundle as bundle
 from mechdesign.base._errors import CertificateError

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.cli import main
 from mechdesign.mechanisms._finite import FiniteMechanism
 from mechdesign.mechanisms._registry import MechanismKind

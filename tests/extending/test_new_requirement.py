@@ -266,7 +266,7 @@ def test_who_has_never_heard_of_it_proves_and_loads_it_all_the_same(folder: Path
     assert [type(each) for each in problem.requirements] == [ClaimedPrivacy, ClaimedPrivacy]
     assert [each.kind for each in problem.requirements] == ["ratio", "suspicion"]
     assert md.design(problem).certificate.cost == pytest.approx(certificate.cost, rel=1e-8)
-    from mechdesign.report.page import html
+    from mechdesign.report._design_page import html
 
     assert "ratio privacy" in html(problem, channel, certificate)
 

@@ -19,7 +19,7 @@ from mechdesign.leakage._budget_program import Grid
 from mechdesign.leakage._budget_program import Program
 from mechdesign.leakage._budget_program import solve
 from mechdesign.leakage._budget_program import as_curves
-from mechdesign.report import leakage_figures
+from mechdesign.report import _leakage_figures as leakage_figures
 
 pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")
 

@@ -13,10 +13,10 @@ from mechdesign.measures._baselines import baselines
 from mechdesign.measures._baselines import exponential
 from mechdesign.measures._baselines import reference_costs
 from mechdesign.model._words import short
-from mechdesign.report.page import html
+from mechdesign.report._design_page import html
 from mechdesign.measures._baselines import NO_INFORMATION
 from mechdesign.measures._baselines import combined_bound
-from mechdesign.report.side_by_side import side_by_side
+from mechdesign.report._design_tables import side_by_side
 
 
 def grid(epsilon, objective="expected", power=1):

@@ -7,7 +7,7 @@ import pytest
 from matplotlib.figure import Figure
 
 from mechdesign import leakage
-from mechdesign.report import leakage_figures as plots
+from mechdesign.report import _leakage_figures as plots
 
 # The formulas hold for any two matrices, also for those that no chain has.
 pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")

@@ -16,10 +16,10 @@ from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.measures._baselines import exponential
-from mechdesign.report.page import html
+from mechdesign.report._design_page import html
 from mechdesign.measures._baselines import combined_bound
 from mechdesign.model._words import requirement_name
-from mechdesign.report.sentences import summary
+from mechdesign.report._design_tables import summary
 from mechdesign.model._words import answers
 from mechdesign.model._words import attack_measure
 from mechdesign.model._words import cost_measure

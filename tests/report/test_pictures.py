@@ -24,23 +24,23 @@ from mechdesign.base._errors import InputError
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
-from mechdesign.report.charts import Panel
-from mechdesign.report.charts import key
-from mechdesign.report.charts import panel
-from mechdesign.report.explorer import beliefs
-from mechdesign.report.explorer import decoded
-from mechdesign.report.explorer import encoded
-from mechdesign.report.explorer import explore
-from mechdesign.report.outlines import outline_path
-from mechdesign.report.page import html
-from mechdesign.report.scales import LEVELS
-from mechdesign.report.scales import error_scale
-from mechdesign.report.scales import levels
+from mechdesign.report._explorer import Panel
+from mechdesign.report._explorer import key
+from mechdesign.report._explorer import panel
+from mechdesign.report._explorer import beliefs
+from mechdesign.report._explorer import decoded
+from mechdesign.report._explorer import encoded
+from mechdesign.report._explorer import explore
+from mechdesign.report._explorer import outline_path
+from mechdesign.report._design_page import html
+from mechdesign.report._scales import LEVELS
+from mechdesign.report._scales import error_scale
+from mechdesign.report._scales import levels
 from mechdesign.model._words import percent
-from mechdesign.report.scales import probability_scale
-from mechdesign.report.scales import ticks
-from mechdesign.report.views import name_of
-from mechdesign.report.views import view
+from mechdesign.report._scales import probability_scale
+from mechdesign.report._scales import ticks
+from mechdesign.report._explorer import name_of
+from mechdesign.report._explorer import view
 
 KINDS = domains()
 

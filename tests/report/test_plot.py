@@ -13,18 +13,18 @@ from numpy.testing import assert_allclose, assert_array_equal
 from report_examples import domains, mixing, prior_of
 
 from mechdesign.model._domain import Domain
-from mechdesign.report import dots
-from mechdesign.report import maps
-from mechdesign.report import plot
+from mechdesign.report import _channel_figures as dots
+from mechdesign.report import _maps as maps
+from mechdesign.report import _channel_figures as plot
 from mechdesign.measures._baselines import NO_INFORMATION
 from mechdesign.measures._baselines import Reference
-from mechdesign.report.scales import error_scale
+from mechdesign.report._scales import error_scale
 from mechdesign.model._words import percent
 from mechdesign.model._words import power
-from mechdesign.report.scales import probability_scale
+from mechdesign.report._scales import probability_scale
 from mechdesign.model._words import relative
 from mechdesign.model._words import short
-from mechdesign.report.svg import inline_svg
+from mechdesign.report._style import inline_svg
 
 KINDS = domains()
 
@@ -305,7 +305,7 @@ def test_drawing_changes_no_global_state_and_does_not_depend_on_it():
 
 def test_pyplot_is_never_imported():
     code = (
-        "import sys, mechdesign.report.page, mechdesign.report.plot as plot\n"
+        "import sys, mechdesign.report._design_page, mechdesign.report._channel_figures as plot\n"
         "plot.prior_picture([0.5, 0.5])\n"
         "assert 'matplotlib.pyplot' not in sys.modules"
     )

@@ -12,13 +12,13 @@ from mechdesign import graphs
 from mechdesign.base._errors import InputError
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
-from mechdesign.report.page import html
-from mechdesign.report.policy import Shown
-from mechdesign.report.policy import can_draw
-from mechdesign.report.policy import policy_picture
-from mechdesign.report.svg import inline_svg
-from mechdesign.report.traces import over_time_picture
-from mechdesign.report.traces import trace_picture
+from mechdesign.report._design_page import html
+from mechdesign.report._graph_figures import Shown
+from mechdesign.report._graph_figures import can_draw
+from mechdesign.report._graph_figures import policy_picture
+from mechdesign.report._style import inline_svg
+from mechdesign.report._trace_figures import over_time_picture
+from mechdesign.report._trace_figures import trace_picture
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 

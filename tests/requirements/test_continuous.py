@@ -16,7 +16,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._certificate import certify
 from mechdesign.certify._dithering import Dithered

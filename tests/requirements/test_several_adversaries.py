@@ -11,7 +11,7 @@ from click.testing import CliRunner
 from scipy.optimize import linprog
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign import spec
 from mechdesign.certify import _bundle as bundle
 from mechdesign.cli import main
@@ -22,7 +22,7 @@ from mechdesign.base._errors import PriorWarning
 from mechdesign.base._errors import RevealedWarning
 from mechdesign.base._errors import SpecificationError
 from mechdesign.model._problem import largest_distortion
-from mechdesign.report.adversaries import adversaries
+from mechdesign.report._design_tables import adversaries
 
 HAMMING = 1.0 - np.eye(4)
 

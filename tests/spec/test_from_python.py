@@ -12,7 +12,7 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SolverInterruptedError
 from mechdesign.base._errors import SpecificationError

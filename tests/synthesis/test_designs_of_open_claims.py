@@ -12,7 +12,7 @@ import pytest
 from scipy.optimize import linprog
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.certify._claims import Floor
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._stated import Stated

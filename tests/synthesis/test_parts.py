@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from oracle import least_cost
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.certify._certificate import certify
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import InfeasibleError

@@ -13,7 +13,7 @@ import pytest
 from oracle import least_cost
 
 import mechdesign as md
-from mechdesign import saving
+from mechdesign.report import _saving as saving
 from mechdesign.certify import second_verifier
 from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import InfeasibleError

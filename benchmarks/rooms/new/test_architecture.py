@@ -117,7 +117,7 @@ PUBLIC = [
     "mechdesign.certify.second_verifier", "mechdesign.data", "mechdesign.graphs", "mechdesign.solve",
     "mechdesign.mechanisms", "mechdesign.leakage", "mechdesign.leakage.accounting", "mechdesign.leakage.cao2019",
     "mechdesign.synthesis", "mechdesign.synthesis.formats", "mechdesign.measures", "mechdesign.measures.attack",
-    "mechdesign.traces", "mechdesign.tables", "mechdesign.report", "mechdesign.report.figures",
+    "mechdesign.traces", "mechdesign.tables", "mechdesign.report", "mechdesign.report._design_figures",
     "mechdesign.specification", "mechdesign.runs.bench", "mechdesign.runs.sweep",
 ]  # fmt: skip
 

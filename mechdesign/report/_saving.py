@@ -15,16 +15,16 @@ import numpy as np
 
 from mechdesign.base._atomic import make_folder
 from mechdesign.base._atomic import write_file
-from mechdesign.blowfish import report as table_page
+from mechdesign.report import _table_page as table_page
 from mechdesign.tables._files import Publication
 from mechdesign.tables._release import Release
 from mechdesign.base._errors import InputError
 from mechdesign.synthesis._folders import check_writable
 from mechdesign.base._files import note_readers
-from mechdesign.release import page as trace_page
-from mechdesign.release import pictures as trace_pictures
+from mechdesign.report import _trace_page as trace_page
+from mechdesign.report import _trace_figures as trace_pictures
 from mechdesign.traces._released import ReleasedTrace
-from mechdesign.report import page as design_page
+from mechdesign.report import _design_page as design_page
 from mechdesign.synthesis._result import Design
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_array

@@ -1,42 +1,47 @@
-"""The picture of a policy graph: what is joined on the map, who is exposed, what would protect them, and the hull."""
-
+"""Policy graphs; the files of an overview."""
 from __future__ import annotations
-
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
-
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection, PatchCollection
+from matplotlib.collections import LineCollection
+from matplotlib.collections import PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Polygon, Rectangle
+from matplotlib.patches import Polygon
+from matplotlib.patches import Rectangle
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
-
 from mechdesign.base._errors import InputError
 from mechdesign.model._domain import Domain
-from mechdesign.report import maps
-from mechdesign.report.frame import borders
-from mechdesign.report.frame import extent
-from mechdesign.report.frame import frame
-from mechdesign.report.frame import in_unit
-from mechdesign.report.frame import round_ticks
+from mechdesign.report import _maps as maps
+from mechdesign.report._maps import borders
+from mechdesign.report._maps import extent
+from mechdesign.report._maps import frame
+from mechdesign.report._maps import in_unit
+from mechdesign.report._maps import round_ticks
 from mechdesign.model._words import short
-from mechdesign.report.style import ACCENT
-from mechdesign.report.style import INK
-from mechdesign.report.style import MUTED
-from mechdesign.report.style import NARROW_WIDTH
-from mechdesign.report.style import RULE
-from mechdesign.report.style import abreast
-from mechdesign.report.style import drawn
-from mechdesign.report.style import headline
-from mechdesign.report.style import new_figure
+from mechdesign.report._style import ACCENT
+from mechdesign.report._style import INK
+from mechdesign.report._style import MUTED
+from mechdesign.report._style import NARROW_WIDTH
+from mechdesign.report._style import RULE
+from mechdesign.report._style import abreast
+from mechdesign.report._style import drawn
+from mechdesign.report._style import headline
+from mechdesign.report._style import new_figure
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
-
-__all__ = ["Shown", "can_draw", "policy_picture"]
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+from mechdesign.base._atomic import write_file
+from mechdesign.certify._texts import csv_text
+from mechdesign.graphs._builders import edge_array
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from mechdesign.graphs._overview import Overview
 
 
 _EXPOSED, _ADDED = "#D55E00", "#009E73"
@@ -272,3 +277,46 @@ def _finding(n: int, edges: int, marks: Shown) -> str:
     if not edges:
         return "The policy joins nothing: it requires no privacy"
     return f"{edges} edge{'s' * (edges > 1)} between {possible} secrets, none of them exposed"
+
+
+FACTS, EDGES, PICTURE = "policy.json", "policy-edges.csv", "policy.svg"
+
+
+def picture(domain: Domain, found: Overview) -> Figure:
+    """Return the picture of a policy graph on the map of its secrets."""
+
+    shape = found.geometry
+    assert shape is not None
+    repaired = shape.repair
+    shown = Shown(
+        excluded=found.excluded.tolist(),
+        alone=found.isolated.tolist(),
+        exposed=shape.exposed[shape.judged].tolist(),
+        added=() if repaired is None else repaired.added,
+        hull=shape.body.vertices,
+        hull_after=None if repaired is None else repaired.hull_after.vertices,
+    )
+    return policy_picture(domain, edge_array(found.graph), shown)
+
+
+def write_overview(
+    directory: Path, domain: Domain, found: Overview, facts: dict[str, Any], drawn: Figure | None
+) -> None:
+    """Write the facts, the edges of the repaired graph and, where there is one, the picture into a folder."""
+    directory.mkdir(parents=True, exist_ok=True)
+    # The facts go first and come last: where they stand, the other files are of the same run. The edges, which a
+    # specification may name, are replaced at once.
+    for name in (FACTS, PICTURE):
+        (directory / name).unlink(missing_ok=True)
+    graph = found.graph
+    if found.geometry is not None and found.geometry.repair is not None:
+        graph = found.geometry.repair.graph
+    rows = [["source", "target", "added"]]
+    for i, j in sorted(sorted(edge) for edge in graph.edges):
+        rows.append([domain.labels[i], domain.labels[j], "no" if found.graph.has_edge(i, j) else "yes"])
+    write_file(directory / EDGES, [csv_text(rows).encode()])
+    if drawn is not None:
+        from mechdesign.report._style import save_figure
+
+        save_figure(drawn, directory / PICTURE)
+    write_file(directory / FACTS, [json.dumps(facts, indent=2).encode()])

@@ -3,7 +3,7 @@
 
 const SVG = "http://www.w3.org/2000/svg";
 
-/** Numbers of three digits, stored as mechdesign.report.explorer.encoded does. */
+/** Numbers of three digits, stored as mechdesign.report._explorer.encoded does. */
 function decode(bytes) {
   const view = new DataView(bytes.buffer, bytes.byteOffset, bytes.byteLength);
   return Float64Array.from({ length: bytes.byteLength / 2 }, (_, index) => {
@@ -27,7 +27,7 @@ function written(value, unit) {
   return unit === "%" ? percent(value) : `${Number(value.toPrecision(3))}${unit ? ` ${unit}` : ""}`;
 }
 
-/** What a member is called, as mechdesign.report.views.name_of says it. */
+/** What a member is called, as mechdesign.report._explorer.name_of says it. */
 function named(view, index) {
   if (view.names) return view.names[index];
   return `${view.word}${index}`;
@@ -110,7 +110,7 @@ function element(name, attributes) {
   return made;
 }
 
-/** Draw the values of a picture anew, as mechdesign.report.charts draws them. */
+/** Draw the values of a picture anew, as mechdesign.report._explorer draws them. */
 function redraw(picture, view, values, scale, mark) {
   const group = picture.querySelector(".values");
   const hue = picture.dataset.hue;

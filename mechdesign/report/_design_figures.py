@@ -22,16 +22,16 @@ from numpy.typing import ArrayLike
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._errors import InputError
 from mechdesign.model._domain import Domain
-from mechdesign.report.leakage_figures import allocation as leakage_allocation
-from mechdesign.report.leakage_figures import correlation_strength as leakage_correlation_strength
-from mechdesign.report.leakage_figures import leakage
-from mechdesign.report.leakage_figures import loss as leakage_loss
-from mechdesign.report.leakage_figures import maximum_over_time as leakage_maximum_over_time
-from mechdesign.report.leakage_figures import runtime as leakage_runtime
-from mechdesign.report.leakage_figures import utility as leakage_utility
-from mechdesign.report.style import save_figure
-from mechdesign.report.table_figures import comparison_picture as compare_counts
-from mechdesign.report.table_figures import release_picture as release
+from mechdesign.report._leakage_figures import allocation as leakage_allocation
+from mechdesign.report._leakage_figures import correlation_strength as leakage_correlation_strength
+from mechdesign.report._leakage_figures import leakage
+from mechdesign.report._leakage_figures import loss as leakage_loss
+from mechdesign.report._leakage_figures import maximum_over_time as leakage_maximum_over_time
+from mechdesign.report._leakage_figures import runtime as leakage_runtime
+from mechdesign.report._leakage_figures import utility as leakage_utility
+from mechdesign.report._style import save_figure
+from mechdesign.report._table_figures import comparison_picture as compare_counts
+from mechdesign.report._table_figures import release_picture as release
 from mechdesign.base._arrays import as_array
 from mechdesign.base._arrays import as_indices
 from mechdesign.base._check import as_integer
@@ -92,7 +92,7 @@ def _require_design(design: object) -> None:
 def prior(design: Designed) -> Figure:
     """Show where secrets are likely, unlikely, and impossible."""
     _require_design(design)
-    from mechdesign.report.plot import prior_picture
+    from mechdesign.report._channel_figures import prior_picture
 
     return prior_picture(design.problem.prior, design.problem.secrets)
 
@@ -102,7 +102,7 @@ def answers(design: Designed, count: int = 6) -> Figure:
     """Show how probable each answer is for the `count` most likely secrets."""
     _require_design(design)
     count = as_integer(count, "count", 1)
-    from mechdesign.report.plot import outputs_picture
+    from mechdesign.report._channel_figures import outputs_picture
     from mechdesign.model._words import answers
 
     problem = design.problem
@@ -114,7 +114,7 @@ def errors(design: Designed) -> Figure:
     """Show the expected error of the best attack for each secret, and against the prior."""
     _require_design(design)
     from mechdesign.measures import attack
-    from mechdesign.report.plot import error_picture
+    from mechdesign.report._channel_figures import error_picture
     from mechdesign.model._words import attack_measure
 
     problem, found = design.problem, attack_measure(design.problem)
@@ -128,7 +128,7 @@ def costs(design: Designed) -> Figure:
     _require_design(design)
     from mechdesign.measures._baselines import baselines
     from mechdesign.measures._baselines import reference_costs
-    from mechdesign.report.dots import cost_picture
+    from mechdesign.report._channel_figures import cost_picture
     from mechdesign.model._words import cost_measure
 
     problem, proved = design.problem, design.certificate
@@ -146,21 +146,21 @@ def costs(design: Designed) -> Figure:
 def requirements(design: Designed) -> Figure:
     """Show what was realised of each requirement, as a part of what was asked for."""
     _require_design(design)
-    from mechdesign.report.dots import requirements_picture
-    from mechdesign.report.sentences import met
+    from mechdesign.report._channel_figures import requirements_picture
+    from mechdesign.report._design_tables import met
 
     return requirements_picture(met(design.problem, design.certificate))
 
 
 @in_own_arithmetic
-def policy(domain: Domain, edges: ArrayLike) -> Figure:
+def graph(domain: Domain, edges: ArrayLike) -> Figure:
     """Show a policy graph on the map: its edges, an array (k, 2) or a networkx graph, join secrets of `domain`."""
     require_kind(domain, Domain, "domain", "a Domain")
     from mechdesign.graphs._builders import from_edges
 
     listed = list(getattr(edges, "edges", edges) if isinstance(edges, nx.Graph) else as_array(edges, "edges"))
     pairs = list(from_edges(domain.size, listed).edges())
-    from mechdesign.report.policy import policy_picture
+    from mechdesign.report._graph_figures import policy_picture
 
     return policy_picture(domain, pairs)
 
@@ -175,6 +175,6 @@ def trace(domain: Domain, released: ArrayLike, truth: ArrayLike | None = None) -
         if len(truth) != len(released):
             bound = f"{len(released)}, as there are in released"
             raise InputError("truth", "has another number of steps", value=len(truth), bound=bound)
-    from mechdesign.report.traces import trace_picture
+    from mechdesign.report._trace_figures import trace_picture
 
     return trace_picture(domain, released, truth)

@@ -11,15 +11,15 @@ from mechdesign.certify._exact import printed
 from mechdesign.certify._exact import text_up
 from mechdesign.traces._adversary import accuracy
 from mechdesign.traces._released import History
-from mechdesign.release.pictures import Drawable
-from mechdesign.release.pictures import over_time
-from mechdesign.release.pictures import trace_map
-from mechdesign.report import maps
-from mechdesign.report.document import document
-from mechdesign.report.document import figure
-from mechdesign.report.document import section
-from mechdesign.report.document import table
-from mechdesign.report.document import text
+from mechdesign.report._trace_figures import Drawable
+from mechdesign.report._trace_figures import over_time
+from mechdesign.report._trace_figures import trace_map
+from mechdesign.report import _maps as maps
+from mechdesign.report._pages import document
+from mechdesign.report._pages import figure
+from mechdesign.report._pages import section
+from mechdesign.report._pages import table
+from mechdesign.report._pages import text
 from mechdesign.model._words import short
 from mechdesign.model._words import plain
 

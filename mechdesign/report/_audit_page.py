@@ -12,17 +12,17 @@ from mechdesign.measures._audit import Audit
 from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.model._disclosure import listed
-from mechdesign.report import maps
-from mechdesign.report.document import document
-from mechdesign.report.document import figure
-from mechdesign.report.document import section
-from mechdesign.report.document import table
-from mechdesign.report.document import text
-from mechdesign.report.scales import error_scale
+from mechdesign.report import _maps as maps
+from mechdesign.report._pages import document
+from mechdesign.report._pages import figure
+from mechdesign.report._pages import section
+from mechdesign.report._pages import table
+from mechdesign.report._pages import text
+from mechdesign.report._scales import error_scale
 from mechdesign.model._words import short
-from mechdesign.report.style import drawn
-from mechdesign.report.style import headline
-from mechdesign.report.style import new_figure
+from mechdesign.report._style import drawn
+from mechdesign.report._style import headline
+from mechdesign.report._style import new_figure
 from mechdesign.model._words import decimal
 
 __all__ = ["page", "pairs_picture", "sentences"]

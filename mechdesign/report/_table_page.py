@@ -14,12 +14,12 @@ from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.tables._files import Published
 from mechdesign.tables._release import Description
 from mechdesign.tables._release import Release
-from mechdesign.report import table_figures as pictures
-from mechdesign.report.document import document
-from mechdesign.report.document import figure
-from mechdesign.report.document import section
-from mechdesign.report.document import table
-from mechdesign.report.document import text
+from mechdesign.report import _table_figures as pictures
+from mechdesign.report._pages import document
+from mechdesign.report._pages import figure
+from mechdesign.report._pages import section
+from mechdesign.report._pages import table
+from mechdesign.report._pages import text
 from mechdesign.model._words import short
 from mechdesign.model._words import decimal
 

@@ -13,11 +13,11 @@ from itertools import zip_longest
 
 from matplotlib.figure import Figure
 
-from mechdesign.report.charts import HATCH
-from mechdesign.report.charts import framed
-from mechdesign.report.scales import ramps
-from mechdesign.report.style import narrow
-from mechdesign.report.svg import inline_svg
+from mechdesign.report._explorer import HATCH
+from mechdesign.report._explorer import framed
+from mechdesign.report._scales import ramps
+from mechdesign.report._style import narrow
+from mechdesign.report._style import inline_svg
 from mechdesign.model._words import plain
 
 __all__ = ["document", "figure", "section", "table", "text"]
@@ -33,7 +33,7 @@ def document(title: str, sections: Iterable[str], maps: bool = False) -> str:
     """Return a page with a title, plain text, and sections that are HTML already.
 
     With `maps` it has the colours of maps, and the script that lets readers ask them; one of the sections then holds
-    the data of `mechdesign.report.explorer.data_block`.
+    the data of `mechdesign.report._explorer.data_block`.
     """
     style, script, policy = _file("report.css"), "", _POLICY
     if maps:
@@ -80,8 +80,8 @@ def figure(
 ) -> str:
     """Return a picture with its caption, under its headline, which is text of the page.
 
-    What draws a picture, in place of one, is asked twice: also for narrow screens (`mechdesign.report.style.narrow`).
-    `hints` are those of `mechdesign.report.svg.inline_svg`.
+    What draws a picture, in place of one, is asked twice: also for narrow screens (`mechdesign.report._style.narrow`).
+    `hints` are those of `mechdesign.report._style.inline_svg`.
     """
     wide = picture() if callable(picture) else picture
     finding = " ".join(wide.get_suptitle().split())

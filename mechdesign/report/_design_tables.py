@@ -1,0 +1,246 @@
+"""Baselines and adversaries of a page; sentences."""
+from __future__ import annotations
+from collections.abc import Iterator
+from dataclasses import dataclass
+import numpy as np
+from mechdesign.measures import attack
+from mechdesign.certify._claims import Floor
+from mechdesign.model._channel import Channel
+from mechdesign.model._problem import Problem
+from mechdesign.report._pages import section
+from mechdesign.report._pages import table
+from mechdesign.report._pages import text
+from mechdesign.model._words import short
+from mechdesign.model._words import recognised
+from mechdesign.base._arrays import Floats
+from fractions import Fraction
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._claims import PairBound
+from mechdesign.report._channel_figures import Met
+from mechdesign.model._words import InWords
+from mechdesign.model._words import claim_names
+from mechdesign.model._words import claimants
+from mechdesign.model._words import requirement_name
+from mechdesign.model._words import bounded
+from mechdesign.model._words import relative
+from mechdesign.model._words import cost_measure
+import math
+from collections.abc import Iterable
+from collections.abc import Sequence
+from mechdesign.certify._claims import RatioBound
+from mechdesign.measures._baselines import Baseline
+from mechdesign.measures._baselines import bounds
+from mechdesign.model._words import attack_measure
+
+
+_SHOWN = 24
+
+
+@dataclass(frozen=True)
+class Adversary:
+    """One adversary against a channel, in floating point.
+
+    Attributes:
+        name: Whose prior it is.
+        minimum: The floor, or None where nothing is required under this prior.
+        expected: The error that the best attack under this belief expects.
+        real: The error of that attack under the prior of the problem.
+        unit: The unit of errors.
+        distance: The total variation distance between the belief and the prior of the problem.
+    """
+
+    name: str
+    minimum: float | None
+    expected: float
+    real: float
+    unit: str
+    distance: float
+
+
+def adversaries(problem: Problem, channel: Channel) -> tuple[Adversary, ...]:
+    """Return the adversaries of all floors, and beside those with priors of their own the one who knows the true."""
+    return tuple(_found(problem, channel))
+
+
+def _found(problem: Problem, channel: Channel) -> Iterator[Adversary]:
+    known: list[Floats] = []
+    for place in dict.fromkeys(problem.places):
+        floors = [
+            claim
+            for claim, own in zip(problem.claims, problem.places, strict=True)
+            if own == place and isinstance(claim, Floor)
+        ]
+        believing = [floor for floor in floors if floor.prior is not None]
+        if floors:
+            first = floors[0]
+            asked = None if believing else float(first.minimum)
+            # Who knows the true prior is said once for each way to measure errors.
+            if asked is not None or not any(np.array_equal(first.error, error) for error in known):
+                yield _adversary(problem, channel, first, problem.prior, "the prior of the mechanism", asked)
+            known.append(first.error)
+        for index, floor in enumerate(believing):
+            assert floor.prior is not None
+            name = f"requirement {place + 1}, its own prior" + (f" {index + 1}" if len(believing) > 1 else "")
+            yield _adversary(problem, channel, floor, floor.prior, name, float(floor.minimum))
+
+
+def _adversary(
+    problem: Problem, channel: Channel, floor: Floor, belief: Floats, name: str, minimum: float | None
+) -> Adversary:
+    expected = attack.optimal(channel, belief, floor.error)
+    real = attack.optimal(channel, belief, floor.error, truth=problem.prior)
+    unit = recognised(floor.error, problem.secrets, problem.secrets).unit
+    apart = float(np.abs(belief - problem.prior).sum() / 2)
+    return Adversary(name, minimum, expected.distortion, real.distortion, unit, apart)
+
+
+def adversaries_section(problem: Problem, channel: Channel) -> Iterator[str]:
+    """Yield the section on adversaries; nothing unless one has a prior of its own."""
+    if not any(isinstance(claim, Floor) and claim.prior is not None for claim in problem.claims):
+        return
+    found = adversaries(problem, channel)
+    left_out = len(found) - _SHOWN
+    if left_out > 0:
+        found = tuple(sorted(found, key=lambda one: one.expected))[:_SHOWN]
+    rows = [
+        (
+            text(one.name),
+            "" if one.minimum is None else f"at least {_number_with_unit(one.minimum, one.unit)}",
+            _number_with_unit(one.expected, one.unit),
+            _number_with_unit(one.real, one.unit),
+            short(one.distance, 3),
+        )
+        for one in found
+    ]
+    heads = ("What the adversary believes", "Asked for", "Error expected", "Error in truth", "Apart from the prior")
+    notes = [
+        "<p>Each adversary makes the guess that is best by their own belief. <em>Expected</em> is the error that they "
+        "expect, which the floors bound; <em>in truth</em> is what their guess errs by under the prior of the "
+        "mechanism, which nothing bounds from below but a floor under that prior. The last column is the total "
+        "variation distance between the belief and that prior: 0 for the same, 1 where nothing is shared.</p>"
+    ]
+    if left_out > 0:
+        notes.append(f"<p>Shown are the {_SHOWN} that expect least; {left_out} more expect no less.</p>")
+    yield section("Adversaries", *notes, table(heads, rows, "numbers"))
+
+
+def _number_with_unit(value: float, unit: str) -> str:
+    return f"{short(value, 4)} {text(unit)}".rstrip()
+
+
+def met(problem: Problem, certificate: Certificate) -> tuple[Met, ...]:
+    """Pair the requirements of a problem with what was found about them."""
+    return tuple(
+        Met(
+            name.partition(" (")[0],
+            float(Fraction(checked.nominal)),
+            checked.realised,
+            checked.at_least,
+            checked.holds,
+            isinstance(claim, PairBound) and not len(claim),
+        )
+        for name, checked, claim in zip(claim_names(problem), certificate.requirements, problem.claims, strict=True)
+    )
+
+
+def summary(problem: Problem, certificate: Certificate) -> str:
+    """Return one paragraph for a reader who knows nothing of the field."""
+    n, m = problem.cost.shape
+    words = InWords(problem)
+    promises = [
+        requirement.promise(words) + _reached(problem, certificate, place)
+        for place, requirement in enumerate(problem.requirements)
+    ]
+    sentences = [
+        f"This mechanism answers with one of {m} observables, drawn at random, in place of one of {n} secrets.",
+        *_permitted(problem),
+        _listed(promises) if promises else "It promises nothing about the secret.",
+        _cost(problem, certificate),
+    ]
+    if promises and not certificate.holds:
+        sentences.insert(-1, "But at least one of these promises is broken, as stated above.")
+    return " ".join(sentences)
+
+
+def _permitted(problem: Problem) -> list[str]:
+    """Say how many answers each secret may be given, where some are forbidden."""
+    counts = np.isfinite(problem.cost).sum(axis=1)
+    least, most = int(counts.min()), int(counts.max())
+    if least == problem.cost.shape[1]:
+        return []
+    each = f"{least}" if least == most else f"{least} to {most}"
+    return [f"For each secret only {each} of them are permitted, which may tell something about it by itself."]
+
+
+def _reached(problem: Problem, certificate: Certificate, place: int) -> str:
+    """Say by how much the best guess is off, where a requirement asks for less than that."""
+    errors = [
+        (checked.realised, float(Fraction(checked.nominal)), claim)
+        for of, claim, checked in zip(problem.places, problem.claims, certificate.requirements, strict=True)
+        if of == place and isinstance(claim, Floor)
+    ]
+    if len(errors) != 1:
+        return ""
+    ((realised, asked, claim),) = errors
+    shown = bounded(realised, up=False, digits=4)
+    if realised <= asked or shown == bounded(asked, up=False, digits=4):
+        return ""
+    return f" (with this mechanism by {InWords(problem).measure(claim.error).with_unit(shown)})"
+
+
+def _listed(promises: list[str]) -> str:
+    first, *rest = promises
+    return " ".join([f"Whoever sees an answer can {first}.", *(f"They can also {promise}." for promise in rest)])
+
+
+def _cost(problem: Problem, certificate: Certificate) -> str:
+    kind = "on average" if certificate.objective == "expected" else "in the worst case"
+    found = cost_measure(problem)
+    cost = found.with_unit(short(certificate.cost, 4))
+    sentence = f"An answer costs {cost} {kind}" + (f" ({found.name} from the truth)" if found.name else "")
+    gap = certificate.relative_gap
+    if certificate.lower_bound <= 0 < certificate.cost:
+        return f"{sentence}; that no channel does better has not been shown."
+    bound = "exactly the least possible" if gap <= 0 else f"within {relative(gap)} of the least possible"
+    among = " with the permitted answers" if certificate.forbidden else ""
+    return f"{sentence}, which is proved to be {bound} under these requirements{among}."
+
+
+def side_by_side(problem: Problem, channel: Channel, certificate: Certificate, compared: Iterable[Baseline]) -> str:
+    """Return the table, cheapest first, under a line about what is compared: HTML."""
+    error = attack_measure(problem)
+    cost = cost_measure(problem)
+    asked = bounds(problem)
+    tight: tuple[float, ...] | None = tuple(certificate.requirements[index].realised for index in asked)
+    factors = [isinstance(problem.claims[index], RatioBound) for index in asked]
+    erred = attack.optimal(channel, problem.prior, error.matrix).distortion
+    rows = [("<strong>this design</strong>", certificate.cost, erred, tight, "")]
+    rows += [(text(item.name), item.cost, item.error, item.tight, item.note) for item in compared]
+    rows.sort(key=lambda row: row[1])
+    shown = [
+        (
+            name + (f" ({text(note)})" if note else ""),
+            _tight(levels, factors),
+            text(cost.with_root(paid, _finite_number)),
+            text(error.with_unit(_finite_number(wrong))),
+        )
+        for name, paid, wrong, levels, note in rows
+    ]
+    heads = ("Mechanism", "Tight ε", f"{problem.objective.capitalize()} cost", "Adversary’s error")
+    note = (
+        "<p>All answer with the same observables, as channels of whole numbers. The tight ε, one for each bound on "
+        "pairs, is the least that holds, rounded up; where it is below the one asked for, a mechanism protects more "
+        "than it was asked to. The adversary’s error is that of the best attack.</p>"
+    )
+    return table(heads, shown, "numbers") + "\n" + note
+
+
+def _tight(levels: tuple[float, ...] | None, factors: Sequence[bool]) -> str:
+    if levels is None:
+        return "not computed at this size"
+    named = zip(levels, factors, strict=True)
+    return text(", ".join("factor " * is_factor + short(level, 4) for level, is_factor in named)) or "–"
+
+
+def _finite_number(value: float) -> str:
+    return short(float(np.float64(value)), 4) if math.isfinite(value) else "∞"
