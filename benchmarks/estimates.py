@@ -24,7 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from estimate_programs import PROGRAMS, Program
-from mechdesign.spec.specification import parse
+from mechdesign.specification._specification import parse
 from mechdesign.synthesis._sizes import estimate
 from mechdesign.synthesis._sizes import Speed
 from mechdesign.synthesis._sizes import measure_speed

@@ -46,9 +46,9 @@ from mechdesign.data._movement import read_checkins
 from mechdesign.data._movement import read_plt
 from mechdesign.data._trajectories import to_grid
 from mechdesign.leakage._accountant import Accountant
-from mechdesign.spec.specification import Specification
-from mechdesign.spec.specification import parse
-from mechdesign.spec.specification import read_spec
+from mechdesign.specification._specification import Specification
+from mechdesign.specification._specification import parse
+from mechdesign.specification._specification import read_spec
 
 SECONDS = 10
 BYTES = 3 * 2**30

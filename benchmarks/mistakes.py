@@ -31,7 +31,7 @@ import mechdesign as md
 from mechdesign.cli import main as command
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MechdesignError
-from mechdesign.spec.specification import from_tables
+from mechdesign.specification._specification import from_tables
 
 GRID = {"columns": 2, "rows": 2, "width": 2.0, "height": 2.0}
 BOX = {"columns": 2, "rows": 2, "south": 35.6, "north": 35.8, "west": 139.6, "east": 139.9}

@@ -27,7 +27,7 @@ from mechdesign.report._style import headline
 from mechdesign.report._style import new_figure
 from mechdesign.report._style import styled
 from mechdesign.report._trace_figures import trace_picture
-from mechdesign.spec.examples import on_disk
+from mechdesign.specification.examples import on_disk
 
 FOLDER = Path(__file__).parent / "pictures"
 

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from mechdesign import leakage
     from mechdesign import mechanisms
     from mechdesign import traces as release
-    from mechdesign import spec
+    from mechdesign import specification as spec
     from mechdesign import sweep
     from mechdesign.leakage.accounting import Ledger as Ledger
     from mechdesign.measures import attack
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from mechdesign.model._requirements._graph import GraphPrivacy as GraphPrivacy
     from mechdesign.model._requirements._metric import MetricPrivacy as MetricPrivacy
     from mechdesign.model._requirements._threshold import ThresholdPrivacy as ThresholdPrivacy
-    from mechdesign.spec.specification import read_spec as read_spec
+    from mechdesign.specification._specification import read_spec as read_spec
     from mechdesign.synthesis._anchor_plan import plan_anchors as plan_anchors
     from mechdesign.synthesis._result import Design as Design
     from mechdesign.synthesis._design import design as design

@@ -19,7 +19,7 @@ from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.traces import _released as files
 from mechdesign.traces import _released as released
 from mechdesign.traces._stage import Stage
-from mechdesign.spec.blowfish.specification import ReleaseSpecification
+from mechdesign.specification._table_specification import ReleaseSpecification
 
 
 @pytest.fixture(scope="module")

@@ -17,7 +17,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._errors import ReportError
 from mechdesign.model._problem import Origin
 from mechdesign.solve._contract import Status
-from mechdesign.spec.blowfish.specification import parse as parse_table
+from mechdesign.specification._table_specification import parse as parse_table
 from mechdesign.synthesis._result import SolveSummary
 
 WALK = """

@@ -127,7 +127,7 @@ def audit(
         say_note(f"distances are in the unit of the coordinates in {points}, on a plane")
     channel, problem, labels, origin = _channel(file)
     if spec is not None:
-        from mechdesign.spec.specification import read_spec
+        from mechdesign.specification._specification import read_spec
 
         given = read_spec(spec)
         problem, origin = given.problem(), given.origin

@@ -29,13 +29,13 @@ from mechdesign.cli.spending import show_spending
 from mechdesign.cli.spending import wait_option
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import ReportError
-from mechdesign.spec import examples
+from mechdesign.specification import examples
 
 if TYPE_CHECKING:
     from mechdesign.leakage.accounting import Ledger
     from mechdesign.tables._queries._plans import Plan
     from mechdesign.tables._files import Publication
-    from mechdesign.spec.blowfish.specification import ReleaseSpecification
+    from mechdesign.specification._table_specification import ReleaseSpecification
 
 __all__ = ["blowfish"]
 
@@ -192,8 +192,8 @@ def plan(specification: Path | None, example: str | None) -> None:
 
 
 def _specified(path: Path | None, example: str | None) -> ReleaseSpecification:
-    from mechdesign.spec.blowfish.specification import parse
-    from mechdesign.spec.blowfish.specification import read
+    from mechdesign.specification._table_specification import parse
+    from mechdesign.specification._table_specification import read
 
     if path is not None and example is not None:
         raise click.UsageError("give SPEC.toml or --example NAME, not both")

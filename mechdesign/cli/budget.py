@@ -260,8 +260,8 @@ def _of_specification(
 ) -> BestBudgets:
     from rich.status import Status
 
-    from mechdesign.spec.pricing import price_budgets
-    from mechdesign.spec.specification import read_spec
+    from mechdesign.specification._derived import price_budgets
+    from mechdesign.specification._specification import read_spec
 
     given = read_spec(path)
     console = errors()

@@ -71,7 +71,7 @@ def chain(
     """
     # Imported late: wrong usage is refused at once.
     from mechdesign.data._matrices import CHAIN_COUNTS
-    from mechdesign.spec.pair import chain_files
+    from mechdesign.specification._derived import chain_files
 
     ours = ("forward.csv", "backward.csv", "states.csv", CHAIN_COUNTS)
     check_folder(directory, lambda entry: entry.name in ours, "a chain")

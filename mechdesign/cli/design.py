@@ -34,12 +34,12 @@ from mechdesign.model._problem import Origin
 from mechdesign.model._locate import DEGREES
 from mechdesign.model._locate import PLANE
 from mechdesign.solve._contract import Status
-from mechdesign.spec.designing import check_solver
-from mechdesign.spec.tables import named
+from mechdesign.specification._designs import check_solver
+from mechdesign.specification._read import named
 from mechdesign.synthesis._settings import Rows
 
 if TYPE_CHECKING:
-    from mechdesign.spec.specification import Specification
+    from mechdesign.specification._specification import Specification
     from mechdesign.synthesis._result import Design
     from mechdesign.synthesis._settings import SolveSettings
     from mechdesign.synthesis._result import SolveSummary

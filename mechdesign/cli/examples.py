@@ -7,9 +7,9 @@ import click
 from mechdesign.cli.console import output
 from mechdesign.cli.console import table
 from mechdesign.base._errors import InputError
-from mechdesign.spec.examples import EXAMPLES
-from mechdesign.spec.examples import find
-from mechdesign.spec.examples import text_of
+from mechdesign.specification.examples import EXAMPLES
+from mechdesign.specification.examples import find
+from mechdesign.specification.examples import text_of
 
 __all__ = ["examples"]
 

@@ -27,7 +27,7 @@ _PACKAGES = (
 def info(as_json: bool, schema: bool) -> None:
     """Show versions, and the solvers that can be used."""
     if schema:
-        from mechdesign.spec.grammar import schema as grammar
+        from mechdesign.specification._grammar import schema as grammar
 
         say_json(grammar())
         return

@@ -78,8 +78,8 @@ def init(
     from mechdesign.data._inspection import look_at
     from mechdesign.data._joining import PlacesAsked
     from mechdesign.data._movement import Written
-    from mechdesign.spec.proposal import propose
-    from mechdesign.spec.proposal import text_of
+    from mechdesign.specification._proposal import propose
+    from mechdesign.specification._proposal import text_of
     from mechdesign.base._check import renamed
 
     if target is not None:

@@ -33,7 +33,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.synthesis._folders import check_no_input
 from mechdesign.synthesis._folders import check_output
 from mechdesign.base._files import write_output
-from mechdesign.spec.examples import on_disk
+from mechdesign.specification.examples import on_disk
 from mechdesign.base._arrays import Floats
 
 if TYPE_CHECKING:

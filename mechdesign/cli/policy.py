@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from mechdesign.model._domain import Domain
     from mechdesign.graphs._overview import Geometry
     from mechdesign.graphs._overview import Overview
-    from mechdesign.spec.policy import Policy
+    from mechdesign.specification._policy import Policy
 
 __all__ = ["policy"]
 

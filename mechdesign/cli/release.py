@@ -44,7 +44,7 @@ from mechdesign.synthesis._folders import check_no_input_in
 from mechdesign.synthesis._folders import check_room
 from mechdesign.synthesis._folders import check_writable
 from mechdesign.solve._contract import Progress
-from mechdesign.spec import examples
+from mechdesign.specification import examples
 
 if TYPE_CHECKING:
     from mechdesign.leakage.accounting import Ledger
@@ -156,7 +156,7 @@ def release(
         from mechdesign.traces._released import PRIVATE
         from mechdesign.traces._released import check_release_target
         from mechdesign.traces._released import holds_release
-        from mechdesign.spec.releasing import step_problem
+        from mechdesign.specification._traces import step_problem
 
         problem = step_problem(given)
         settings = given.release_settings

@@ -32,7 +32,7 @@ from mechdesign.model._problem import Origin
 if TYPE_CHECKING:
     from mechdesign.certify._certificate import Certificate
     from mechdesign.data._budgets import Schedule
-    from mechdesign.spec.specification import Specification
+    from mechdesign.specification._specification import Specification
     from mechdesign.synthesis._result import Design
 
 __all__ = ["design_schedule"]

@@ -16,11 +16,11 @@ from mechdesign.data._layout import reading_as
 from mechdesign.data._layout import said
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import showing_values
-from mechdesign.spec import examples
+from mechdesign.specification import examples
 from mechdesign.base._check import renamed
 
 if TYPE_CHECKING:
-    from mechdesign.spec.specification import Specification
+    from mechdesign.specification._specification import Specification
 
 __all__ = [
     "example_for",
@@ -163,8 +163,8 @@ def example_for(name: str, command: str) -> examples.Example:
 def specified(path: Path | None, example: str | None, command: str, default: str | None = None) -> Specification:
     """Return the specification in a file, or the example of that name, or, where neither is given, the default one."""
     # Imported late: wrong usage is refused at once.
-    from mechdesign.spec.specification import parse
-    from mechdesign.spec.specification import read_spec
+    from mechdesign.specification._specification import parse
+    from mechdesign.specification._specification import read_spec
 
     if path is not None and example is not None:
         raise click.UsageError("give SPEC.toml or --example NAME, not both")

@@ -17,10 +17,10 @@ from mechdesign.base._values import ReadOnlyMapping
 from mechdesign.model._problem import counted_keys
 from mechdesign.report._private import COUNTED
 from mechdesign.model._requirements._kinds import KINDS
-from mechdesign.spec.keys import check_key
-from mechdesign.spec.keys import with_value
-from mechdesign.spec.specification import read_text
-from mechdesign.spec.specification import tables_of
+from mechdesign.specification._grammar import check_key
+from mechdesign.specification._grammar import with_value
+from mechdesign.specification._specification import read_text
+from mechdesign.specification._specification import tables_of
 
 __all__ = ["MOST_ROWS", "Mode", "Sweep", "parse", "read"]
 

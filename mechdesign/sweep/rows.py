@@ -27,10 +27,10 @@ from mechdesign.records.row import Value
 from mechdesign.model._requirements._kind import RequirementKind
 from mechdesign.model._requirements._kinds import KINDS
 from mechdesign.solve import _registry as registry
-from mechdesign.spec.designing import check_solver
-from mechdesign.spec.keys import files
-from mechdesign.spec.specification import Specification
-from mechdesign.spec.specification import from_tables
+from mechdesign.specification._designs import check_solver
+from mechdesign.specification._grammar import files
+from mechdesign.specification._specification import Specification
+from mechdesign.specification._specification import from_tables
 from mechdesign.sweep.plan import Sweep
 from mechdesign.sweep.plan import place
 from mechdesign.base._version import __version__

@@ -26,7 +26,7 @@ from mechdesign.model._requirements._kinds import KINDS
 from mechdesign.model._requirements._kinds import register
 from mechdesign.solve._blas import blas_threads
 from mechdesign.solve._contract import Status
-from mechdesign.spec.specification import from_tables
+from mechdesign.specification._specification import from_tables
 from mechdesign.sweep.rows import Task
 from mechdesign.sweep.rows import numbered
 from mechdesign.sweep.rows import versions_for

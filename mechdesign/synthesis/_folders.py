@@ -314,7 +314,7 @@ def save_designs(
     Args:
         directory: A folder; an older schedule in it goes when the first design of the new one is written.
         schedule: Which release uses which ε.
-        designs: The distinct ε in their order, with their designs; such as `mechdesign.spec.specification.Specification.designs`.
+        designs: The distinct ε in their order, with their designs; such as `mechdesign.specification._specification.Specification.designs`.
         save: Writes a design into a folder, with its page or without.
         force: Write into a folder that holds other files, beside them.
 

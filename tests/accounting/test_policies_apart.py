@@ -17,7 +17,7 @@ from mechdesign.tables._policy import Policy
 from mechdesign.tables._policy import name_policy
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import LedgerError
-from mechdesign.spec.blowfish.specification import parse
+from mechdesign.specification._table_specification import parse
 
 AGES, INCOMES = Domain({"age": range(5)}), Domain({"income": range(5)})
 

@@ -18,7 +18,7 @@ from mechdesign.certify._exact import nearest
 from mechdesign.cli import main
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms._discrete import LARGEST_VALUE
-from mechdesign.spec.blowfish.specification import parse
+from mechdesign.specification._table_specification import parse
 
 B = md.blowfish
 LEAST = 5e-324

@@ -22,7 +22,7 @@ from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import ReportError
 from mechdesign.synthesis._folders import check_room
-from mechdesign.spec.blowfish.specification import parse
+from mechdesign.specification._table_specification import parse
 
 KINDS = {
     "histogram": "",

@@ -14,7 +14,7 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.base._errors import ExportError
-from mechdesign.spec.blowfish.specification import read
+from mechdesign.specification._table_specification import read
 
 AGES = 'domain.attributes.age = { range = [0, 9] }\npolicy.kind = "line"\n'
 TABLE = "name,age\n" + "".join(f"someone,{age}\n" for age in [0, 1, 1, 3, 3, 3, 9, 9] * 40)

@@ -25,7 +25,7 @@ from mechdesign.tables._workload import marginals
 from mechdesign.cli import main
 from mechdesign.base._errors import ExactReleaseError
 from mechdesign.base._errors import InputError
-from mechdesign.spec.blowfish.specification import parse
+from mechdesign.specification._table_specification import parse
 
 B = md.blowfish
 LINE = Domain({"v": range(4)})

@@ -30,7 +30,7 @@ from mechdesign.tables._workload import prefixes
 from mechdesign.cli import main
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import UnsoundWarning
-from mechdesign.spec.blowfish.specification import parse
+from mechdesign.specification._table_specification import parse
 
 TEN = Domain({"x": range(10)})
 HALF = np.arange(10) < 5

@@ -16,7 +16,7 @@ from mechdesign.tables._files import Publication
 from mechdesign.cli import main
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms._discrete import LARGEST_VALUE
-from mechdesign.spec.blowfish.specification import parse
+from mechdesign.specification._table_specification import parse
 
 DOMAIN = Domain({"age": range(4), "dose": [0.5, 1, 2]})
 POLICIES = {

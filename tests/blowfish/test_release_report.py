@@ -16,7 +16,7 @@ from mechdesign.base._errors import ExportError
 from mechdesign.report._table_figures import answers_picture
 from mechdesign.report._table_figures import cdf_picture
 from mechdesign.report._table_figures import clusters_picture
-from mechdesign.spec.blowfish.specification import parse
+from mechdesign.specification._table_specification import parse
 
 AGE = "domain.attributes.age = { range = [0, 99] }\n"
 LINE = 'policy.kind = "line"\n'

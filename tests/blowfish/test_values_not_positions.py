@@ -14,7 +14,7 @@ from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._plans import plan_cumulative
 from mechdesign.tables._queries._plans import plan_workload
 from mechdesign.base._errors import InputError
-from mechdesign.spec.blowfish.specification import parse
+from mechdesign.specification._table_specification import parse
 
 B = md.blowfish
 AGES = Domain({"age": range(17, 91)})

@@ -9,9 +9,9 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign import spec
-from mechdesign.spec.examples import EXAMPLES
-from mechdesign.spec.examples import find
+from mechdesign import specification as spec
+from mechdesign.specification.examples import EXAMPLES
+from mechdesign.specification.examples import find
 
 
 def test_all_examples_are_listed():

@@ -12,7 +12,7 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign.data._movement import read_checkins
-from mechdesign.spec.origin import without_comments
+from mechdesign.specification._origin import without_comments
 
 
 def checkins(seed: int = 2, count: int = 400) -> list[tuple[str, float, float, str]]:

@@ -24,7 +24,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError
 from mechdesign.base._errors import showing_values
 from mechdesign.traces._released import ReleasedTrace
-from mechdesign.spec.specification import parse
+from mechdesign.specification._specification import parse
 
 START = 1_700_000_000
 PAST = [0, 3, 4, 5, 4, 3, 0, 1, 2, 1, 0, 1, 2, 1, 0]

@@ -11,7 +11,7 @@ import pytest
 from click.testing import CliRunner
 
 from mechdesign import graphs
-from mechdesign import spec
+from mechdesign import specification as spec
 from mechdesign.cli import main
 from mechdesign.model._domain import Domain
 

@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign import graphs
-from mechdesign import spec
+from mechdesign import specification as spec
 from mechdesign.cli import main
 from mechdesign.model._domain import Domain
 

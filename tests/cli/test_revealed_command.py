@@ -11,7 +11,7 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign.report import _saving as saving
-from mechdesign import spec
+from mechdesign import specification as spec
 from mechdesign import sweep
 from mechdesign.certify import _bundle as bundle
 from mechdesign.base._errors import InputError

@@ -28,7 +28,7 @@ from mechdesign.model._problem import Origin
 from mechdesign.records.table import read_table
 from mechdesign.records.table import write_table
 from mechdesign.report._explorer import _block
-from mechdesign.spec.blowfish.specification import parse
+from mechdesign.specification._table_specification import parse
 from mechdesign.synthesis import _design as designing
 
 BAD = "\x1b[2J\r\x08\x07\x9b31m\u202e\u2066\nhome verifies.\n\u2028"

@@ -34,8 +34,8 @@ from mechdesign.base._errors import Shown
 from mechdesign.base._errors import Total
 from mechdesign.base._errors import showing_values
 from mechdesign.base._errors import values_are_shown
-from mechdesign.spec.blowfish.specification import parse as parse_release
-from mechdesign.spec.specification import parse
+from mechdesign.specification._table_specification import parse as parse_release
+from mechdesign.specification._specification import parse
 
 SECRETS = [
     "HIV positive seit 2011", "-----BEGIN PRIVATE KEY-----", "46.9512x", "Ada Lovelace", "46.9512 7.4391",

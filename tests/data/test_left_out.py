@@ -30,8 +30,8 @@ from mechdesign.base._errors import LeftOutWarning
 from mechdesign.base._errors import MissingTimeWarning
 from mechdesign.base._errors import RecognisedWarning
 from mechdesign.base._errors import SpecificationError
-from mechdesign.spec.blowfish.specification import parse as parse_release
-from mechdesign.spec.specification import parse
+from mechdesign.specification._table_specification import parse as parse_release
+from mechdesign.specification._specification import parse
 
 HEADER = "user,time,latitude,longitude"
 

@@ -16,7 +16,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign import spec
+from mechdesign import specification as spec
 from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._stated import Stated
 from mechdesign.cli import main
@@ -36,7 +36,7 @@ from mechdesign.model._requirements._kind import Reading
 from mechdesign.model._requirements._kind import RequirementKind
 from mechdesign.model._requirements._kinds import KINDS
 from mechdesign.model._requirements._kinds import register
-from mechdesign.spec.grammar import schema
+from mechdesign.specification._grammar import schema
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 from mechdesign.base._arrays import as_distribution

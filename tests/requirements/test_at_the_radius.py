@@ -16,7 +16,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign import graphs
-from mechdesign import spec
+from mechdesign import specification as spec
 from mechdesign.certify._stated import Stated
 from mechdesign.base._errors import GraphWarning
 from mechdesign.base._errors import InputError

@@ -8,7 +8,7 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign import spec
+from mechdesign import specification as spec
 from mechdesign.cli import main
 from mechdesign.base._errors import SpacingWarning
 from mechdesign.base._errors import SpecificationError

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 
 import mechdesign as md
 from mechdesign.report import _saving as saving
-from mechdesign import spec
+from mechdesign import specification as spec
 from mechdesign.certify import _bundle as bundle
 from mechdesign.cli import main
 from mechdesign.base._errors import CertificateError

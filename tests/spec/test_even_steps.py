@@ -7,7 +7,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from mechdesign import spec
+from mechdesign import specification as spec
 from mechdesign.base._errors import SpecificationError
 from mechdesign.base._errors import StepWarning
 from mechdesign.model import distances
@@ -17,7 +17,7 @@ from mechdesign.model._markov import VaryingChain
 from mechdesign.model._problem import Problem
 from mechdesign.model._words import requirement_name
 from mechdesign.model._requirements._metric import MetricPrivacy
-from mechdesign.spec.specification import Specification
+from mechdesign.specification._specification import Specification
 from mechdesign.sweep import plan as sweep
 
 BOX = "domain.grid = { columns = 2, rows = 1, south = 40.0, north = 40.1, west = -74.2, east = -74.0 }"

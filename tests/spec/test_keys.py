@@ -8,10 +8,10 @@ from decimal import Decimal
 import pytest
 
 from mechdesign.base._errors import SpecificationError
-from mechdesign.spec.grammar import schema
-from mechdesign.spec.keys import check_key
-from mechdesign.spec.keys import files
-from mechdesign.spec.keys import with_value
+from mechdesign.specification._grammar import schema
+from mechdesign.specification._grammar import check_key
+from mechdesign.specification._grammar import files
+from mechdesign.specification._grammar import with_value
 
 
 @pytest.mark.parametrize(

@@ -14,7 +14,7 @@ from mechdesign.data._states import as_states
 from mechdesign.data._states import read_states
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError
-from mechdesign.spec.specification import parse
+from mechdesign.specification._specification import parse
 
 LABELS = 'domain.labels = ["A", "B", "C"]\n'
 HOUSES = 'domain.labels = ["3", "2", "1", "0"]\n'

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign import spec
+from mechdesign import specification as spec
 from mechdesign.base._errors import SpecificationError
 
 GRID = "domain.grid = { columns = 4, rows = 2, width = 4.0, height = 2.0 }"

@@ -9,7 +9,7 @@ import pytest
 from spec_examples import document, failure, problem
 
 from mechdesign.base._errors import SpecificationError
-from mechdesign.spec.measures import scaled_cost
+from mechdesign.specification._measures import scaled_cost
 
 
 @pytest.mark.parametrize(

@@ -6,7 +6,7 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from mechdesign import spec
+from mechdesign import specification as spec
 from mechdesign.data._movement import read_plt
 from mechdesign.data._trajectories import to_grid
 from mechdesign.base._errors import GraphWarning

@@ -10,8 +10,8 @@ import pytest
 import mechdesign as md
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError
-from mechdesign.spec.blowfish.specification import parse
-from mechdesign.spec.blowfish.specification import read
+from mechdesign.specification._table_specification import parse
+from mechdesign.specification._table_specification import read
 
 AGE = "domain.attributes.age = { range = [0, 9] }\n"
 BOTH = 'domain.attributes = { age = { range = [0, 3] }, sex = { values = ["f", "m"] } }\n'

@@ -9,13 +9,13 @@ import pytest
 
 from mechdesign.model._grammar import Distance
 from mechdesign.base._errors import SpecificationError
-from mechdesign.spec import examples
-from mechdesign.spec.specification import parse
-from mechdesign.spec.blowfish.specification import ReleaseDocument
-from mechdesign.spec.blowfish.specification import parse as parse_release
-from mechdesign.spec.document import Document
-from mechdesign.spec.grammar import schema
-from mechdesign.spec.measures import DISTANCES
+from mechdesign.specification import examples
+from mechdesign.specification._specification import parse
+from mechdesign.specification._table_specification import ReleaseDocument
+from mechdesign.specification._table_specification import parse as parse_release
+from mechdesign.specification._document import Document
+from mechdesign.specification._grammar import schema
+from mechdesign.specification._measures import DISTANCES
 
 jsonschema = pytest.importorskip("jsonschema")
 

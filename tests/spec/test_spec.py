@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, document, failure, problem, requirement, write
 
-from mechdesign import spec
+from mechdesign import specification as spec
 from mechdesign.data._movement import read_checkins
 from mechdesign.data._movement import read_plt
 from mechdesign.data._trajectories import to_grid
@@ -20,7 +20,7 @@ from mechdesign.base._errors import SpecificationError
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior
-from mechdesign.spec import examples
+from mechdesign.specification import examples
 from mechdesign.synthesis._design import design
 from mechdesign.synthesis._settings import Rows
 from mechdesign.synthesis._settings import SolveSettings

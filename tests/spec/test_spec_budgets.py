@@ -7,7 +7,7 @@ from fractions import Fraction
 import pytest
 from spec_examples import LABELS, document, failure, write
 
-from mechdesign import spec
+from mechdesign import specification as spec
 from mechdesign.base._errors import MetricWarning
 from mechdesign.base._errors import SpecificationError
 

@@ -8,8 +8,8 @@ import pytest
 
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError
-from mechdesign.spec.blowfish.attributes import build_records
-from mechdesign.spec.blowfish.attributes import value_numbers
+from mechdesign.specification._records import build_records
+from mechdesign.specification._records import value_numbers
 
 
 def records(values):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, document, failure, write
 
-from mechdesign import spec
+from mechdesign import specification as spec
 from mechdesign.base._errors import SpecificationError
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mechdesign import spec
+from mechdesign import specification as spec
 from mechdesign.base._errors import SpecificationError
 
 GRID = "domain.grid = { columns = 3, rows = 2, width = 3.0, height = 2.0 }"

@@ -11,7 +11,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MetricWarning
 from mechdesign.base._errors import MissingDependencyError
 from mechdesign.base._errors import SpecificationError
-from mechdesign.spec.specification import parse as parse_spec
+from mechdesign.specification._specification import parse as parse_spec
 from mechdesign.sweep.plan import parse
 from mechdesign.sweep.plan import read
 from mechdesign.sweep.conduct import run
@@ -144,7 +144,7 @@ def test_identities_change_with_the_data_and_the_versions(tmp_path, monkeypatch)
 
 def test_data_that_designs_share_are_read_once(tmp_path, monkeypatch):
     from mechdesign.data import _labels as labelled
-    from mechdesign.spec import priors
+    from mechdesign.specification import _priors as priors
 
     read_matched = labelled.read_matched
     count = []

@@ -14,8 +14,8 @@ from mechdesign.base._errors import SizeWarning
 from mechdesign.base._errors import SolverError
 from mechdesign.base._errors import TooLargeError
 from mechdesign.solve._blocks import memory
-from mechdesign.spec.specification import Specification
-from mechdesign.spec.specification import parse
+from mechdesign.specification._specification import Specification
+from mechdesign.specification._specification import parse
 from mechdesign.synthesis._blocks import solve_blocks
 from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._parts import split

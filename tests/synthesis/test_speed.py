@@ -61,7 +61,7 @@ def programs():
 
 def test_stored_times_are_mostly_within_a_factor_of_two(programs):
     """The rows are of `benchmarks/estimates.py`; what stands in them does not depend on this machine."""
-    from mechdesign.spec.specification import parse
+    from mechdesign.specification._specification import parse
 
     assert len({program.name for program in programs}) == len(programs) == 20
     lines = (BENCHMARKS / "results" / "estimates.jsonl").read_text(encoding="utf-8").splitlines()

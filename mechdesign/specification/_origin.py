@@ -12,8 +12,8 @@ from typing import Any
 from mechdesign.data._text import file_digest
 from mechdesign.model._grammar import Raw
 from mechdesign.model._problem import Origin
-from mechdesign.spec.document import Document
-from mechdesign.spec.keys import files
+from mechdesign.specification._document import Document
+from mechdesign.specification._grammar import files
 
 __all__ = ["build_origin", "without_comments"]
 

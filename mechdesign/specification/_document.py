@@ -9,13 +9,13 @@ import msgspec
 from mechdesign.model._grammar import Raw
 from mechdesign.model._grammar import Table
 from mechdesign.model._grammar import holds
-from mechdesign.spec.domains import DomainTable
-from mechdesign.spec.domains import ObservablesTable
-from mechdesign.spec.measures import CostTable
-from mechdesign.spec.policy import LedgerTable
-from mechdesign.spec.policy import PolicyTable
-from mechdesign.spec.policy import ReleaseTable
-from mechdesign.spec.priors import PriorTable
+from mechdesign.specification._domains import DomainTable
+from mechdesign.specification._domains import ObservablesTable
+from mechdesign.specification._measures import CostTable
+from mechdesign.specification._policy import LedgerTable
+from mechdesign.specification._policy import PolicyTable
+from mechdesign.specification._policy import ReleaseTable
+from mechdesign.specification._priors import PriorTable
 from mechdesign.synthesis._settings import TOLERANCE
 from mechdesign.synthesis._settings import Rows
 

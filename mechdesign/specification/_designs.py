@@ -1,32 +1,44 @@
-"""Design what a specification asks for: policy graphs as ``[policy]`` says, everything as ``[solver]`` says."""
-
+"""Designs under [policy]; schedules; sizes."""
 from __future__ import annotations
-
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import TYPE_CHECKING
-
 import networkx as nx
 import numpy as np
-
 from mechdesign.base._errors import InfeasibleError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.model._requirements._graph import graph_requirements
-from mechdesign.spec.tables import named
-
+from mechdesign.specification._read import named
+from pathlib import Path
+from mechdesign.data._budgets import read_exact_budgets
+from mechdesign.data._budgets import Schedule
+from mechdesign.model._grammar import BudgetsFile
+from mechdesign.model._grammar import Raw
+from mechdesign.specification._read import convert
+from mechdesign.model._domain import Domain
+from mechdesign.model._domain import Grid
+from mechdesign.model._requirements._kinds import KINDS
+from mechdesign.solve._blocks.layout import is_sparse
+from mechdesign.solve._blocks.memory import Sparsity
+from mechdesign.solve._blocks.memory import measure
+from mechdesign.specification._document import Document
+from mechdesign.synthesis._sizes import Size
+from mechdesign.synthesis._sizes import most_symmetries
+from typing import TYPE_CHECKING
 if TYPE_CHECKING:
-    from mechdesign.model._domain import Domain
     from mechdesign.model._problem import Problem
-    from mechdesign.spec.policy import PolicySettings
+    from mechdesign.specification._policy import PolicySettings
     from mechdesign.synthesis._result import Design
     from mechdesign.synthesis._settings import SolveSettings
 
-__all__ = ["check_solver", "design_problem", "solver_keys"]
 
 _KEYS = {
     "solver": "solver.name",
@@ -174,3 +186,77 @@ def _named_as_specified(keys: Mapping[str, str]) -> Iterator[None]:
         else:
             raise
         raise SpecificationError(path, error.problem, value=error.value, bound=error.bound, remedy=remedy) from error
+
+
+def scheduled(privacy: Sequence[Raw]) -> int | None:
+    """Return which ``[[privacy]]`` table takes its ε from a file, or None; raise `SpecificationError` for several."""
+    places = [place for place, raw in enumerate(privacy) if isinstance(raw.get("epsilon"), dict)]
+    if len(places) > 1:
+        raise SpecificationError(
+            f"privacy[{places[1]}].epsilon",
+            f"is taken from a file, as privacy[{places[0]}].epsilon is",
+            bound="a file of budgets in one requirement at most",
+            remedy="write a number in all others",
+        )
+    return places[0] if places else None
+
+
+def read_schedule(raw: Raw, path: str, folder: Path) -> Schedule:
+    """Return the schedule that ``epsilon = { budgets = "…" }`` at `path` names.
+
+    Releases with a budget of 0 are left out. Raises `SpecificationError` for a file that cannot be read, and for one in
+    which all releases are left out.
+    """
+    key = f"{path}.budgets"
+    file = folder / convert(raw, BudgetsFile, path).budgets
+    try:
+        epsilons = read_exact_budgets(file)
+    except InputError as error:
+        raise SpecificationError(
+            key, f"{error.path} {error.problem}", value=error.value, bound=error.bound, remedy=error.remedy
+        ) from error
+    schedule = Schedule(epsilons)
+    if not schedule.distinct:
+        raise SpecificationError(
+            key,
+            f"{file} leaves all releases out",
+            value=f"{len(epsilons)} budgets of 0",
+            bound="at least one budget greater than 0",
+            remedy="a budget of 0 means that nothing may be released then; those for a smoothed matrix are positive",
+        )
+    return schedule
+
+
+# Counts of real or simulated people have no symmetries; other priors may have some.
+_COUNTED = ("checkins", "plt", "simulated")
+
+
+def specified_size(document: Document, secrets: Domain, observables: Domain) -> Size | None:
+    """Return the size of the program, or None where requirements may leave secrets in sets of their own.
+
+    A distance between all secrets ties them together; steps of a graph, thresholds and distances from files may not,
+    and the possible secrets of a policy are some of all.
+    """
+    kinds = [(KINDS.get(str(raw.get("kind"))), isinstance(raw.get("distance"), str)) for raw in document.privacy]
+    other = set(document.policy) - {"isolated"}
+    if other or not any(kind is not None and kind.joins_all and named for kind, named in kinds):
+        return None
+    floors = sum(kind is not None and kind.floors for kind, _ in kinds)
+    cells = secrets.cells
+    sparsity = None
+    if cells is not None and not floors and all(raw.get("distance") == "manhattan" for raw in document.privacy):
+        sparsity = _of_neighbours(cells)
+    worst = document.cost.get("objective") == "worst"
+    # The worst cost has the symmetries of the map, whatever the prior.
+    counted = not (worst and not floors) and any(name in document.prior for name in _COUNTED)
+    most = 1 if counted else min(most_symmetries(secrets), secrets.size)
+    return Size(secrets.size, observables.size, floors, most, cells is not None, worst=worst, sparsity=sparsity)
+
+
+def _of_neighbours(cells: Grid) -> Sparsity | None:
+    """Return the sparsity where bounds between neighbours imply all others, as under the Manhattan distance."""
+    index = np.arange(cells.size).reshape(cells.rows, cells.columns)
+    ends = [(index[:, :-1], index[:, 1:]), (index[:-1], index[1:])]
+    pairs = np.hstack([np.stack([one.ravel(), other.ravel()]) for one, other in ends])
+    sources, targets = np.hstack([pairs, pairs[::-1]])
+    return measure(cells.size, sources, targets) if is_sparse(cells.size, sources.size, 0) else None

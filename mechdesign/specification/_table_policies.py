@@ -22,11 +22,11 @@ from mechdesign.model._grammar import holds
 from mechdesign.data._text import read_columns
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SpecificationError
-from mechdesign.spec.blowfish.attributes import value_numbers
-from mechdesign.spec.tables import at
-from mechdesign.spec.tables import convert
-from mechdesign.spec.tables import in_file
-from mechdesign.spec.tables import one_of
+from mechdesign.specification._records import value_numbers
+from mechdesign.specification._read import at
+from mechdesign.specification._read import convert
+from mechdesign.specification._read import in_file
+from mechdesign.specification._read import one_of
 from mechdesign.base._arrays import Flags
 
 __all__ = ["BlocksTable", "ConstraintTable", "RecordPolicyTable", "blocks", "build_policy"]

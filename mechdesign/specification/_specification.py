@@ -2,7 +2,7 @@
 
 A specification has a ``title`` and these tables: ``[domain]``, ``[prior]``, ``[cost]``, ``[[privacy]]`` once for each
 requirement, and, where they are needed, ``[observables]``, ``[policy]``, ``[release]`` and ``[solver]``. File names are
-relative to its folder. `mechdesign.spec.grammar.schema` gives the grammar as a JSON schema, key by key; the tables themselves,
+relative to its folder. `mechdesign.specification._grammar.schema` gives the grammar as a JSON schema, key by key; the tables themselves,
 with what reads them, are the other modules of this folder.
 
 ``epsilon``, ``radius``, ``minimum`` and ``delta`` are exact: 0.1 is one tenth; a text such as "1/3" is accepted, too.
@@ -53,36 +53,36 @@ from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.base._locks import WAIT_S
 from mechdesign.solve._contract import ProgressCallback
 from mechdesign.solve._contract import Status
-from mechdesign.spec.designing import check_solver
-from mechdesign.spec.designing import design_problem
-from mechdesign.spec.document import VERSION
-from mechdesign.spec.document import Document
-from mechdesign.spec.document import SolverTable
-from mechdesign.spec.domains import build_domain
-from mechdesign.spec.domains import build_observables
-from mechdesign.spec.domains import doubts_of
-from mechdesign.spec.ledgers import open_ledger
-from mechdesign.spec.measures import Measures
-from mechdesign.spec.origin import build_origin
-from mechdesign.spec.origin import without_comments
-from mechdesign.spec.policy import LedgerTable
-from mechdesign.spec.policy import Policy
-from mechdesign.spec.policy import PolicySettings
-from mechdesign.spec.policy import PolicyTable
-from mechdesign.spec.policy import ReleaseSettings
-from mechdesign.spec.policy import ReleaseTable
-from mechdesign.spec.policy import build_policy
-from mechdesign.spec.policy import build_release
-from mechdesign.spec.policy import build_settings
-from mechdesign.spec.priors import build_prior
-from mechdesign.spec.schedule import read_schedule
-from mechdesign.spec.schedule import scheduled
-from mechdesign.spec.sizes import specified_size
-from mechdesign.spec.tables import TOML
-from mechdesign.spec.tables import at
-from mechdesign.spec.tables import convert
-from mechdesign.spec.visits import priced
-from mechdesign.spec.visits import read_raw_visits
+from mechdesign.specification._designs import check_solver
+from mechdesign.specification._designs import design_problem
+from mechdesign.specification._document import VERSION
+from mechdesign.specification._document import Document
+from mechdesign.specification._document import SolverTable
+from mechdesign.specification._domains import build_domain
+from mechdesign.specification._domains import build_observables
+from mechdesign.specification._domains import doubts_of
+from mechdesign.specification._ledgers import open_ledger
+from mechdesign.specification._measures import Measures
+from mechdesign.specification._origin import build_origin
+from mechdesign.specification._origin import without_comments
+from mechdesign.specification._policy import LedgerTable
+from mechdesign.specification._policy import Policy
+from mechdesign.specification._policy import PolicySettings
+from mechdesign.specification._policy import PolicyTable
+from mechdesign.specification._policy import ReleaseSettings
+from mechdesign.specification._policy import ReleaseTable
+from mechdesign.specification._policy import build_policy
+from mechdesign.specification._policy import build_release
+from mechdesign.specification._policy import build_settings
+from mechdesign.specification._priors import build_prior
+from mechdesign.specification._designs import read_schedule
+from mechdesign.specification._designs import scheduled
+from mechdesign.specification._designs import specified_size
+from mechdesign.specification._read import TOML
+from mechdesign.specification._read import at
+from mechdesign.specification._read import convert
+from mechdesign.specification._visits import priced
+from mechdesign.specification._visits import read_raw_visits
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.synthesis._sizes import Size
 from mechdesign.synthesis._sizes import check_size
@@ -360,7 +360,7 @@ class Specification:
             HistoryWarning: Something was counted in data, and for lack of times nothing tells whether the trace is
                 among them.
         """
-        from mechdesign.spec.releasing import release_trace
+        from mechdesign.specification._traces import release_trace
 
         return release_trace(self, trace, seed, delimiter, ledger, progress, keep, own_history)
 

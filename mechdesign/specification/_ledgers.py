@@ -11,7 +11,7 @@ from mechdesign.base._errors import SpecificationError
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._locks import file_of
 from mechdesign.base._locks import stands
-from mechdesign.spec.tables import at
+from mechdesign.specification._read import at
 
 __all__ = ["open_ledger"]
 

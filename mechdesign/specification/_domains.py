@@ -27,10 +27,10 @@ from mechdesign.base._errors import Shown
 from mechdesign.base._errors import SpecificationError
 from mechdesign.model._domain import Domain
 from mechdesign.model._locate import DEGREES
-from mechdesign.spec.tables import at
-from mechdesign.spec.tables import convert
-from mechdesign.spec.tables import in_file
-from mechdesign.spec.tables import one_of
+from mechdesign.specification._read import at
+from mechdesign.specification._read import convert
+from mechdesign.specification._read import in_file
+from mechdesign.specification._read import one_of
 
 LARGEST = 5000
 """Most secrets, or observables, of a specification: a channel between more would not fit into memory."""

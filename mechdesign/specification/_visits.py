@@ -18,15 +18,15 @@ from mechdesign.model._dithering import between
 from mechdesign.model._domain import Domain
 from mechdesign.model._locate import INTERCHANGED
 from mechdesign.model._prior import Prior
-from mechdesign.spec.measures import CostTable
-from mechdesign.spec.measures import scaled_cost
-from mechdesign.spec.priors import PriorTable
-from mechdesign.spec.priors import VisitsFile
-from mechdesign.spec.priors import read_traces
-from mechdesign.spec.tables import at
-from mechdesign.spec.tables import convert
-from mechdesign.spec.tables import in_file
-from mechdesign.spec.tables import one_of
+from mechdesign.specification._measures import CostTable
+from mechdesign.specification._measures import scaled_cost
+from mechdesign.specification._priors import PriorTable
+from mechdesign.specification._priors import VisitsFile
+from mechdesign.specification._priors import read_traces
+from mechdesign.specification._read import at
+from mechdesign.specification._read import convert
+from mechdesign.specification._read import in_file
+from mechdesign.specification._read import one_of
 from mechdesign.base._arrays import Flags
 from mechdesign.base._arrays import Floats
 

@@ -29,8 +29,8 @@ from mechdesign.data._text import read_columns
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import Shown
 from mechdesign.base._errors import SpecificationError
-from mechdesign.spec.tables import convert
-from mechdesign.spec.tables import one_of
+from mechdesign.specification._read import convert
+from mechdesign.specification._read import one_of
 from mechdesign.base._arrays import Floats
 from mechdesign.base._arrays import Integers
 

@@ -35,10 +35,10 @@ from mechdesign.base._errors import SpecificationError
 from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior
 from mechdesign.model._words import percent
-from mechdesign.spec.tables import at
-from mechdesign.spec.tables import convert
-from mechdesign.spec.tables import in_file
-from mechdesign.spec.tables import one_of
+from mechdesign.specification._read import at
+from mechdesign.specification._read import convert
+from mechdesign.specification._read import in_file
+from mechdesign.specification._read import one_of
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import renamed
 

@@ -1,4 +1,4 @@
-"""A specification of a release from a table of records: its domain, its policy, what is released, and the ledger.
+"""ReleaseSpecification and its document.
 
 ::
 
@@ -19,20 +19,41 @@
 ``epsilon``, ``rho``, ``theta``, ``confidence`` and ``probabilities`` are exact: 0.1 is one tenth, and texts such as
 "1/3" are accepted. File names are relative to the folder of the specification.
 """
-
 from __future__ import annotations
-
-import os
-import tomllib
+from collections.abc import Mapping
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
-
+from types import MappingProxyType
+from typing import Annotated
+from typing import Any
+from typing import ClassVar
+from typing import Literal
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._workload import Workload
+from mechdesign.tables._workload import as_workload
+from mechdesign.tables._workload import marginals
+from mechdesign.certify._exact import exact_text
+from mechdesign.data._matrices import read_matrix
+from mechdesign.model._grammar import MatrixFile
+from mechdesign.model._grammar import Raw
+from mechdesign.model._grammar import Table
+from mechdesign.model._grammar import holds
+from mechdesign.base._errors import SpecificationError
+from mechdesign.specification._records import value_numbers
+from mechdesign.specification._table_policies import BlocksTable
+from mechdesign.specification._read import at
+from mechdesign.specification._read import choice
+from mechdesign.specification._read import convert
+from mechdesign.specification._read import in_file
+from mechdesign.specification._read import one_of
+import os
+import tomllib
+from dataclasses import dataclass
+from dataclasses import replace
+from decimal import Decimal
+from typing import TYPE_CHECKING
 import numpy as np
-
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.tables._queries import _cumulative as cumulative
 from mechdesign.tables._queries._kmeans import kmeans
@@ -42,7 +63,6 @@ from mechdesign.tables._queries._linear import release_sum
 from mechdesign.tables._budget import LedgerLike
 from mechdesign.tables._parallel import part_of
 from mechdesign.tables._domain import Attribute
-from mechdesign.tables._domain import Domain
 from mechdesign.tables._queries._linear import step_of
 from mechdesign.tables._queries._linear import weights_of
 from mechdesign.tables._queries._plans import Plan
@@ -57,43 +77,289 @@ from mechdesign.tables._policy import describe_policy
 from mechdesign.tables._files import Publication
 from mechdesign.tables._files import named_quantiles
 from mechdesign.tables._files import named_ranges
-from mechdesign.tables._workload import as_workload
 from mechdesign.certify._texts import require_plain
 from mechdesign.certify._texts import require_plain_texts
 from mechdesign.base._values import cached_property
-from mechdesign.model._grammar import Raw
-from mechdesign.model._grammar import Table
-from mechdesign.model._grammar import holds
 from mechdesign.data._text import column_text
 from mechdesign.data._text import has_columns
 from mechdesign.data._text import read_rows
-from mechdesign.base._errors import SpecificationError
 from mechdesign.base._locks import WAIT_S
-from mechdesign.spec.blowfish import releases
-from mechdesign.spec.blowfish.attributes import Records
-from mechdesign.spec.blowfish.attributes import RecordsTable
-from mechdesign.spec.blowfish.attributes import build_records
-from mechdesign.spec.blowfish.policies import RecordPolicyTable
-from mechdesign.spec.blowfish.policies import blocks
-from mechdesign.spec.blowfish.policies import build_policy
-from mechdesign.spec.ledgers import open_ledger
-from mechdesign.spec.tables import TOML
-from mechdesign.spec.tables import at
-from mechdesign.spec.tables import convert
-from mechdesign.spec.tables import named
+from mechdesign.specification._records import Records
+from mechdesign.specification._records import RecordsTable
+from mechdesign.specification._records import build_records
+from mechdesign.specification._table_policies import RecordPolicyTable
+from mechdesign.specification._table_policies import blocks
+from mechdesign.specification._table_policies import build_policy
+from mechdesign.specification._ledgers import open_ledger
+from mechdesign.specification._read import TOML
+from mechdesign.specification._read import named
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_path
-
+from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mechdesign.tables._queries._cumulative import CumulativeRelease
     from mechdesign.tables._strategies._strategy import Strategy
     from mechdesign.tables._release import Release
 
-__all__ = ["VERSION", "LedgerTable", "ReleaseDocument", "ReleaseSpecification", "parse", "read"]
+
+Mechanism = Literal["auto", "ordered", "ordered-hierarchical", "hierarchical"]
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+class ReleaseTable(Table, frozen=True):
+    """What all kinds of release have in common.
+
+    Attributes:
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
+    """
+
+    confidence: Fraction | None = None
+
+    @property
+    def level(self) -> Fraction:
+        """Return the confidence, 0.95 unless given."""
+        return Fraction(19, 20) if self.confidence is None else self.confidence
+
+
+class _EitherTable(ReleaseTable, frozen=True, kw_only=True):
+    alternatives: ClassVar = ("epsilon", "rho")
+
+    epsilon: Fraction | None = None
+    rho: Fraction | None = None
+
+
+class HistogramTable(_EitherTable, frozen=True, kw_only=True):
+    """How many records have each value, or are in each block.
+
+    Attributes:
+        kind: the kind of release.
+        epsilon: ε in nats, exact, for two-sided geometric noise.
+        rho: instead ρ under zero-concentrated differential privacy, exact, for discrete Gaussian noise.
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
+        partition: count blocks instead of values.
+    """
+
+    kind: Literal["histogram"]
+    partition: Annotated[Raw, holds(BlocksTable)] | None = None
+
+
+class SumTable(_EitherTable, frozen=True, kw_only=True):
+    """The sum of a numeric attribute over the records.
+
+    Attributes:
+        kind: the kind of release.
+        attribute: the attribute; may be left out where there is only one.
+        epsilon: ε in nats, exact, for two-sided geometric noise.
+        rho: instead ρ under zero-concentrated differential privacy, exact, for discrete Gaussian noise.
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
+    """
+
+    kind: Literal["sum"]
+    attribute: str | None = None
+
+
+class CdfTable(ReleaseTable, frozen=True, kw_only=True):
+    """How many records have at most each value of one ordered attribute.
+
+    Attributes:
+        kind: the kind of release.
+        epsilon: ε in nats, exact.
+        mechanism: how; "auto" takes the one of these mechanisms with the least expected error. The strategies of
+            ``kind = "workload"`` may err less.
+        fanout: the fan-out of trees; the one of least expected error unless given.
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
+    """
+
+    kind: Literal["cdf"]
+    epsilon: Fraction
+    mechanism: Mechanism = "auto"
+    fanout: int | None = None
+
+
+class QuantilesTable(ReleaseTable, frozen=True, kw_only=True):
+    """Quantiles of one ordered attribute, read from a released cumulative histogram.
+
+    Attributes:
+        kind: the kind of release.
+        epsilon: ε in nats, exact.
+        probabilities: which quantiles, each above 0 and at most 1, exact.
+        mechanism: how; "auto" takes the one of these mechanisms with the least expected error. The strategies of
+            ``kind = "workload"`` may err less.
+        fanout: the fan-out of trees; the one of least expected error unless given.
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
+    """
+
+    kind: Literal["quantiles"]
+    epsilon: Fraction
+    probabilities: list[Fraction]
+    mechanism: Mechanism = "auto"
+    fanout: int | None = None
+
+
+class RangesTable(ReleaseTable, frozen=True, kw_only=True):
+    """How many records have a value in each of several ranges, read from a released cumulative histogram.
+
+    Attributes:
+        kind: the kind of release.
+        epsilon: ε in nats, exact.
+        ranges: pairs of values, the first and the last of each range.
+        mechanism: how; "auto" takes the one of these mechanisms with the least expected error on the ranges. The
+            strategies of ``kind = "workload"``, which takes the same ranges, may err less.
+        fanout: the fan-out of trees; the one of least expected error unless given.
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
+    """
+
+    kind: Literal["ranges"]
+    epsilon: Fraction
+    ranges: list[tuple[Any, Any]]
+    mechanism: Mechanism = "auto"
+    fanout: int | None = None
+
+
+class KMeansTable(ReleaseTable, frozen=True, kw_only=True):
+    """Clusters of the records by their numeric attributes.
+
+    Attributes:
+        kind: the kind of release.
+        epsilon: ε in nats for all iterations together, exact.
+        k: how many clusters.
+        iterations: how many iterations.
+        initial: where the centroids begin, an entry for each numeric attribute, chosen without looking at the data;
+            they are drawn at random unless given.
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
+    """
+
+    kind: Literal["kmeans"]
+    epsilon: Fraction
+    k: int
+    iterations: int = 10
+    initial: list[list[float]] | None = None
+
+
+class WorkloadTable(_EitherTable, frozen=True, kw_only=True):
+    """Many linear queries, answered through the strategy with the least expected error.
+
+    Attributes:
+        kind: the kind of release.
+        queries: queries by name: "identity" (the count of each value), "prefixes" (of all values up to each), "ranges"
+            (of all ranges), or "marginals" (of each value of each attribute).
+        ranges: pairs of values of the only attribute, the first and the last of each range.
+        marginals: the attributes of each marginal table.
+        matrix: the weight of each value in each query, from a file.
+        epsilon: ε in nats, exact, for Laplace noise.
+        rho: instead ρ under zero-concentrated differential privacy, exact, for Gaussian noise.
+        strategy: which strategy; "auto" takes the one with the least expected error, and under known counts noise on
+            each query of its own.
+        tolerance: the relative gap at which the search for the best Gaussian strategy ends.
+        confidence: the probability with which the interval of any one answer contains the truth, exact;
+            0.95 unless given.
+    """
+
+    kind: Literal["workload"]
+    queries: Literal["identity", "prefixes", "ranges", "marginals"] | None = None
+    ranges: list[tuple[Any, Any]] | None = None
+    marginals: list[list[str]] | None = None
+    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
+    strategy: Literal["auto", "optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical"] = "auto"
+    tolerance: float = 5e-5
+
+
+TABLES: Mapping[str, type[ReleaseTable]] = MappingProxyType(
+    {
+        "histogram": HistogramTable,
+        "cdf": CdfTable,
+        "quantiles": QuantilesTable,
+        "ranges": RangesTable,
+        "kmeans": KMeansTable,
+        "workload": WorkloadTable,
+        "sum": SumTable,
+    }
+)
+
+
+def read_release(raw: Raw, path: str) -> Any:
+    """Return the table at `path` as that of its kind."""
+    if "kind" not in raw:
+        raise SpecificationError(f"{path}.kind", "is missing", bound=f"one of {', '.join(TABLES)}")
+    kind = choice(str(raw["kind"]), TABLES, f"{path}.kind")
+    table: Any = convert(raw, TABLES[kind], path)
+    if isinstance(table, _EitherTable):
+        one_of(table, path)
+    for name in ("epsilon", "rho"):
+        amount = getattr(table, name, None)
+        if amount is not None and amount <= 0:
+            raise SpecificationError(f"{path}.{name}", "is not positive", value=exact_text(amount), bound="> 0")
+    if not 0 < table.level < 1:
+        shown = exact_text(table.level)
+        raise SpecificationError(f"{path}.confidence", "is out of range", value=shown, bound="above 0 and below 1")
+    if isinstance(table, QuantilesTable):
+        for index, share in enumerate(table.probabilities):
+            if not 0 < share <= 1:
+                place = f"{path}.probabilities[{index}]"
+                raise SpecificationError(
+                    place, "is out of range", value=exact_text(share), bound="above 0 and at most 1"
+                )
+    for name in ("ranges", "probabilities"):
+        if getattr(table, name, None) == []:
+            raise SpecificationError(f"{path}.{name}", "is empty", bound="at least one")
+    for name in ("k", "iterations"):
+        if getattr(table, name, 1) < 1:
+            raise SpecificationError(f"{path}.{name}", "is too small", value=getattr(table, name), bound=">= 1")
+    return table
+
+
+def shared_ends(ranges: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
+    """Return a sentence about two ranges of which one begins with the value that the other ends with.
+
+    >>> shared_ends([(0, 18), (18, 65)])
+    ('the ranges 0 to 18 and 18 to 65 both count 18: both ends are included',)
+    >>> shared_ends([(0, 17), (18, 64), (0, 64)])
+    ()
+    """
+    for first in ranges:
+        for second in ranges:
+            if first[1] == second[0] and first[0] != first[1] and second[0] != second[1]:
+                one, other = (f"{low} to {high}" for low, high in (first, second))
+                return (f"the ranges {one} and {other} both count {first[1]}: both ends are included",)
+    return ()
+
+
+def range_numbers(ranges: list[tuple[Any, Any]], path: str, domain: Domain) -> list[tuple[int, int]]:
+    """Return ranges of values as ranges of their numbers, both ends included."""
+    with at(path):
+        attribute = domain.ordered_attribute("ranges")
+    found = []
+    for index, (low, high) in enumerate(ranges):
+        place = f"{path}[{index}]"
+        first, last = (value_numbers(attribute, [end], place)[0] for end in (low, high))
+        if first > last:
+            raise SpecificationError(
+                place, "ends before it begins", value=[str(low), str(high)], remedy="exchange the two"
+            )
+        found.append((first, last))
+    return found
+
+
+def queries(table: WorkloadTable, path: str, domain: Domain, folder: Path) -> str | Workload | Any:
+    """Return the workload of the table at `path`, as `mechdesign.tables._strategies._choice.strategy` takes it."""
+    form = one_of(table, path, ("queries", "ranges", "marginals", "matrix"))
+    if table.ranges is not None:
+        return as_workload(None, domain, positions=range_numbers(table.ranges, f"{path}.ranges", domain))
+    if table.marginals is not None:
+        with at(path, {"ways": form}):
+            return marginals(domain, table.marginals)
+    if table.matrix is not None:
+        file = convert(table.matrix, MatrixFile, f"{path}.matrix")
+        with in_file(f"{path}.matrix", file):
+            return read_matrix(folder / file.path, file.delimiter, (None, domain.size))
+    assert table.queries is not None
+    return table.queries
 
 
 VERSION = 1
@@ -161,7 +427,7 @@ class ReleaseDocument(Table, frozen=True):
 
     domain: Annotated[Raw, holds(RecordsTable)]
     policy: Annotated[Raw, holds(RecordPolicyTable)]
-    release: Annotated[Raw, holds(*releases.TABLES.values())]
+    release: Annotated[Raw, holds(*TABLES.values())]
     ledger: Annotated[Raw, holds(LedgerTable)] | None = None
     version: int = VERSION
     title: str = ""
@@ -197,7 +463,7 @@ class ReleaseSpecification:
 
     def remarks(self, source: Path) -> tuple[str, ...]:
         """Return what may be meant otherwise: ranges that share one end, and a column of counts in the table."""
-        found = releases.shared_ends(getattr(self.table, "ranges", None) or ())
+        found = shared_ends(getattr(self.table, "ranges", None) or ())
         _, header = next(read_rows(source, suits=has_columns(self.domain.names)), (0, []))
         counts = [name for name in header if name.strip().lower() in _COUNTS and name not in self.domain.names]
         if counts:
@@ -294,7 +560,7 @@ class ReleaseSpecification:
                 case "kmeans":
                     return plan_kmeans(policy, table.epsilon, table.iterations, table.k), None
                 case "workload":
-                    asked = releases.queries(table, "release", self.domain, self.folder)
+                    asked = queries(table, "release", self.domain, self.folder)
                     budget = {"epsilon": table.epsilon, "rho": table.rho}
                     return plan_workload(asked, policy, **budget, kind=table.strategy, tolerance=table.tolerance)
             return self._plan_cumulative(compare=True), None
@@ -320,7 +586,7 @@ class ReleaseSpecification:
     def _ranges(self) -> list[tuple[int, int]] | None:
         if self.table.kind != "ranges":
             return None
-        return releases.range_numbers(self.table.ranges, "release.ranges", self.domain)
+        return range_numbers(self.table.ranges, "release.ranges", self.domain)
 
     def _released(self, numbers: Integers, ledger: LedgerLike | None, rng: Rng, together: bool) -> Publication:
         table, policy = self.table, self.policy
@@ -343,7 +609,7 @@ class ReleaseSpecification:
                 plan, strategy = self._planned
                 if strategy is None:
                     # Known counts: noise on each query of its own.
-                    asked = as_workload(releases.queries(table, "release", self.domain, self.folder), self.domain)
+                    asked = as_workload(queries(table, "release", self.domain, self.folder), self.domain)
                     budget = {"epsilon": table.epsilon, "rho": table.rho, "step": step_of(weights_of(asked))}
                     found = release_linear(None, policy, asked, **budget, **common)
                     found = replace(found, description=replace(found.description, what=plan.what))
@@ -431,7 +697,7 @@ def _parsed(text: str, base_folder: str | os.PathLike[str], source: str) -> Rele
         raise SpecificationError("version", "is not known", value=document.version, bound=str(VERSION))
     folder = Path(base_folder)
     records = build_records(document.domain, "domain")
-    table = releases.read_release(document.release, "release")
+    table = read_release(document.release, "release")
     policy = build_policy(document.policy, "policy", records.domain, folder)
     ledger = None if document.ledger is None else _ledger_table(document.ledger)
     return ReleaseSpecification(document.title, folder, records, policy, table, ledger)

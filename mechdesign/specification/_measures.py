@@ -36,13 +36,13 @@ from mechdesign.model._requirements._graph import GraphPrivacyTable
 from mechdesign.model._requirements._kind import MeasuredTable
 from mechdesign.model._requirements._kind import Reading
 from mechdesign.model._requirements._kinds import KINDS
-from mechdesign.spec.graphs import Graphs
-from mechdesign.spec.priors import build_prior
-from mechdesign.spec.tables import at
-from mechdesign.spec.tables import choice
-from mechdesign.spec.tables import convert
-from mechdesign.spec.tables import in_file
-from mechdesign.spec.tables import one_of
+from mechdesign.specification._graphs import Graphs
+from mechdesign.specification._priors import build_prior
+from mechdesign.specification._read import at
+from mechdesign.specification._read import choice
+from mechdesign.specification._read import convert
+from mechdesign.specification._read import in_file
+from mechdesign.specification._read import one_of
 from mechdesign.base._check import LARGEST_NUMBER
 from mechdesign.base._arrays import Floats
 

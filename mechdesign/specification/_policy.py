@@ -26,14 +26,14 @@ from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.traces._planner import OPTIMAL
 from mechdesign.traces._planner import Repaired
 from mechdesign.model._requirements._graph import graph_requirements
-from mechdesign.spec.chains import Transitions
-from mechdesign.spec.chains import build_chain
-from mechdesign.spec.graphs import Graphs
-from mechdesign.spec.priors import PriorTable
-from mechdesign.spec.priors import build_prior
-from mechdesign.spec.tables import at
-from mechdesign.spec.tables import choice
-from mechdesign.spec.tables import convert
+from mechdesign.specification._chains import Transitions
+from mechdesign.specification._chains import build_chain
+from mechdesign.specification._graphs import Graphs
+from mechdesign.specification._priors import PriorTable
+from mechdesign.specification._priors import build_prior
+from mechdesign.specification._read import at
+from mechdesign.specification._read import choice
+from mechdesign.specification._read import convert
 from mechdesign.base._arrays import Floats
 
 __all__ = [

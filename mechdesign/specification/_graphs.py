@@ -22,12 +22,12 @@ from mechdesign.base._errors import SpecificationError
 from mechdesign.graphs import _builders as graphs
 from mechdesign.model._domain import Domain
 from mechdesign.model._requirements._graph import GraphPrivacyTable
-from mechdesign.spec.chains import neighbours
-from mechdesign.spec.chains import possible_steps
-from mechdesign.spec.tables import at
-from mechdesign.spec.tables import convert
-from mechdesign.spec.tables import in_file
-from mechdesign.spec.tables import one_of
+from mechdesign.specification._chains import neighbours
+from mechdesign.specification._chains import possible_steps
+from mechdesign.specification._read import at
+from mechdesign.specification._read import convert
+from mechdesign.specification._read import in_file
+from mechdesign.specification._read import one_of
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,270 @@
+"""Budgets of least cost, and chain files, from a specification."""
+from __future__ import annotations
+from collections.abc import Iterator
+from collections.abc import Mapping
+from mechdesign.certify._texts import csv_text
+from mechdesign.data._matrices import CHAIN_COUNTS
+from mechdesign.data._matrices import counts_file
+from mechdesign.model._grammar import Raw
+from mechdesign.base._errors import SmoothedChainWarning
+from mechdesign.base._errors import SpecificationError
+from mechdesign.leakage._estimate import Correlations
+from mechdesign.model._domain import Domain
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._markov import OpenChain
+from mechdesign.specification._chains import build_correlations
+from mechdesign.specification._specification import Specification
+from mechdesign.base._warnings import warn
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+from dataclasses import replace
+from fractions import Fraction
+from typing import Any
+import msgspec
+import numpy as np
+from numpy.typing import ArrayLike
+from mechdesign.certify._exact import exact_text
+from mechdesign.leakage._correlations import Correlation
+from mechdesign.leakage._best_budgets import BestBudgets
+from mechdesign.leakage._best_budgets import best_budgets
+from mechdesign.leakage._transitions import as_target
+from mechdesign.base._values import ReadOnlyMapping
+from mechdesign.specification._designs import design_problem
+from mechdesign.specification._specification import beyond_budgets
+from mechdesign.base._arrays import as_nonnegative
+
+
+def chain_files(
+    given: Specification,
+    every: str | None = None,
+    gap: str | None = None,
+    smoothing: float | None = None,
+    ends: str | None = None,
+    border: str | None = None,
+    *,
+    times: Mapping[str, object] | None = None,
+) -> tuple[dict[str, bytes], tuple[str, ...]]:
+    """Return ``forward.csv``, ``backward.csv``, ``states.csv`` and, of data, ``chain-counts.json``, and notes.
+
+    The chain is that of ``[release]``, or is counted in the data of the prior; `every`, `gap`, `smoothing`, `ends` and
+    `border` count more than what stands there. So do `times`, keys of the table of check-ins: "time", "date",
+    "time_format", "time_zone" and "missing". A row that nobody saw is the word that `ends` says, unless people stay.
+    """
+    release = given.document.release
+    path = "release.transition"
+    raw: Raw = dict(release["transition"]) if "transition" in release else {"estimated": True}
+    asked = {"every": every, "gap": gap, "smoothing": smoothing, "ends": ends, "border": border}
+    raw |= {name: value for name, value in asked.items() if value is not None}
+    prior = given.document.prior
+    if said := {name: value for name, value in (times or {}).items() if value is not None}:
+        raw, prior = _with_times(raw, prior, said)
+    domain = given.domain
+    try:
+        found, notes = build_correlations(raw, path, domain, given.folder, prior)
+    except SpecificationError as error:
+        if "transition" in release or error.path != f"{path}.estimated" or "prior" not in error.problem:
+            raise
+        raise SpecificationError(
+            "prior", "comes from no data in order of time", remedy="add [release] with transition = { … }"
+        ) from error
+    files = {
+        "forward.csv": _matrix(found.forward),
+        "backward.csv": _matrix(found.backward),
+        "states.csv": _states(found, domain),
+    }
+    smoothing = raw.get("smoothing") or 0.0
+    if isinstance(found.forward, MarkovChain) and found.forward.counts is not None:
+        files[CHAIN_COUNTS] = counts_file(found.forward, files)
+    if smoothing:
+        _warn_of_smoothing(smoothing)
+    return files, (*notes, *_ends(found, domain, smoothing, raw.get("ends") or "stay"), *_private(found))
+
+
+def _warn_of_smoothing(smoothing: float) -> None:
+    """Warn with `SmoothedChainWarning` that files hold a chain that was smoothed."""
+    warn(
+        f"the matrices were counted with smoothing {smoothing:g}, which makes leakage that is computed from them "
+        f"smaller than what was seen. `leakage` and `budget` show what the counts alone give, from {CHAIN_COUNTS}",
+        SmoothedChainWarning,
+        stacklevel=3,
+    )
+
+
+def _private(found: Correlations) -> Iterator[str]:
+    if found.steps:
+        yield (
+            f"the matrices were counted in data: these files are private, and tell every count of {found.steps} steps "
+            "exactly to everyone who gets them"
+        )
+
+
+def _ends(found: Correlations, domain: Domain, smoothing: float, ends: str) -> Iterator[str]:
+    """Say which states have no row of their own, and what stands there."""
+    left_out = domain.size - int((found.states < domain.size).sum())
+    if left_out:
+        yield f"{left_out} of {domain.size} states, which nobody visited, are left out"
+    if found.leaving and found.states[-1] < domain.size:
+        yield "--border state keeps the steps that leave the box"
+    counts = [(len(found.never_left), "leave", "forward.csv"), (len(found.never_entered), "enter", "backward.csv")]
+    for count, verb, name in counts:
+        if not count:
+            continue
+        if smoothing:
+            row = f"smoothing = {smoothing:g} alone makes their rows in {name}, all alike"
+        elif ends == "stay":
+            row = f"{name} has a 1 on their diagonal (--ends stay); mixture and any suppose something else"
+        else:
+            row = f"{name} has the word {ends} in place of their rows"
+        yield f"nobody was seen to {verb} {count} of {len(found.states)} states: {row}"
+
+
+def _with_times(raw: Raw, prior: Raw, times: Mapping[str, object]) -> tuple[Raw, Raw]:
+    """Return the tables of the chain and of the prior with other keys about times in that of the data."""
+    for form in ("checkins", "plt"):
+        if form == "plt" and set(times) != {"missing"}:
+            continue
+        if isinstance(raw.get(form), dict):
+            return {**raw, form: {**raw[form], **times}}, prior
+        if raw.get("estimated") and isinstance(prior.get(form), dict):
+            return raw, {**prior, form: {**prior[form], **times}}
+    key, value = next(iter(times.items()))
+    problem = "goes with check-ins only, in which this chain is not counted"
+    raise SpecificationError(f"--{key.replace('_', '-')}", problem, value=value, remedy="leave it out")
+
+
+def _matrix(chain: MarkovChain | OpenChain) -> bytes:
+    words = {} if isinstance(chain, MarkovChain) else dict.fromkeys(chain.missing.tolist(), chain.ends)
+    rows = (words.get(place) or ",".join(map(repr, row)) for place, row in enumerate(chain.matrix.tolist()))
+    return "".join(f"{row}\n" for row in rows).encode()
+
+
+def _states(found: Correlations, domain: Domain) -> bytes:
+    degrees = domain.degrees
+    rows: list[list[object]] = [["row", "state", "label", *(("latitude", "longitude") if degrees is not None else ())]]
+    for row, state in enumerate(found.states.tolist()):
+        if state == domain.size:
+            rows.append([row, state, "outside", *(() if degrees is None else ("", ""))])
+            continue
+        place = [] if degrees is None else [repr(value) for value in degrees[state].tolist()]
+        rows.append([row, state, domain.labels[state], *place])
+    return csv_text(rows).encode()
+
+
+_SHARES = (Fraction(1, 16), Fraction(1, 8), Fraction(1, 4), Fraction(1, 2), Fraction(1))
+_MORE, _ROUNDS = 6, 5
+# An ε is written with so many digits that there are at least this many below α.
+_DISTINCT = 200
+
+
+@dataclass(frozen=True, eq=False)
+class PricedBudgets:
+    """Budgets for the releases of a specification, and the certified costs that they were chosen by.
+
+    Attributes:
+        best: The budgets; each ε is one of `costs`, or 0. The lower bound is about costs linear between those designs.
+        costs: The certified cost of one release for each ε that was designed for, and at 0 that of no release.
+        notes: What a user should know, such as that a release may leak more than its ε.
+    """
+
+    best: BestBudgets
+    costs: Mapping[Fraction, float]
+    notes: tuple[str, ...]
+
+
+def price_budgets(
+    specification: Specification,
+    alpha: float,
+    weights: ArrayLike,
+    backward: Correlation = None,
+    forward: Correlation = None,
+    *,
+    window: int = 1,
+    tolerance: float = 0.01,
+    told: Callable[[str], None] | None = None,
+    **changed: Any,
+) -> PricedBudgets:
+    """Return budgets of least cost for releases that a specification describes; see `mechdesign.leakage._best_budgets.best_budgets`.
+
+    Designs are made and certified at a few ε, then at those that the budgets ask for, until every ε that is spent has
+    a design and the total is within `tolerance` of what the curve promises.
+
+    Args:
+        specification: It has one ``epsilon``, which is varied.
+        alpha: What each release, or window, may leak, in nats.
+        weights: How much each release counts, shape (T,).
+        backward: Pr(state before | state now), or None.
+        forward: Pr(next state | state now), or None.
+        window: How many successive releases are bounded together.
+        tolerance: When to stop, as a share of the cost.
+        told: Called with a sentence before each design.
+        changed: Fields of `SolveSettings`, as for `Specification.design`.
+
+    Raises:
+        SpecificationError: The specification has no ε, or several.
+    """
+    alpha, counts = as_target(alpha), as_nonnegative(weights, "weights", 1)
+    place = _place(specification)
+    costs: dict[Fraction, float] = {Fraction(0): _unreleased(specification, place, alpha)}
+    quantum = Fraction(10) ** math.floor(math.log10(alpha / _DISTINCT))
+    wanted = sorted({max(math.floor(Fraction(alpha) * share / quantum), 1) * quantum for share in _SHARES})
+    found: BestBudgets | None = None
+    for _ in range(_ROUNDS):
+        for epsilon in wanted:
+            if told is not None:
+                told(f"design {len(costs)}, ε = {exact_text(epsilon)}")
+            costs[epsilon] = _at(specification, place, epsilon, changed).certificate.cost
+        known = sorted(costs)
+        # A channel for less ε serves for more as well.
+        falling = np.minimum.accumulate([costs[epsilon] for epsilon in known])
+        axis = np.array([float(epsilon) for epsilon in known])
+        curves = [(axis, weight * falling) for weight in counts]
+        best = best_budgets(alpha, curves, backward, forward, window=window, tolerance=tolerance)
+        places = np.searchsorted(axis, best.epsilons, side="right") - 1
+        total = math.fsum((counts * falling[places]).tolist()) * (1 + 2.0**-44)
+        if found is None or total < found.cost:
+            found = replace(best, epsilons=axis[places], cost=total)
+        found = replace(found, lower_bound=min(best.lower_bound, found.cost))
+        missing = sorted(
+            {math.floor(Fraction(value) / quantum) * quantum for value in best.epsilons.tolist()} - set(costs)
+        )
+        if not missing or found.cost <= best.cost * (1 + tolerance):
+            break
+        spread = np.unique(np.linspace(0, len(missing) - 1, _MORE).round().astype(int))
+        wanted = [missing[index] for index in spread.tolist()]
+    assert found is not None
+    notes = beyond_budgets(
+        _varied(specification, place, Fraction(1)).problem().requirements[place], f"privacy[{place}]"
+    )
+    return PricedBudgets(found, ReadOnlyMapping(dict(sorted(costs.items()))), notes)
+
+
+def _place(specification: Specification) -> int:
+    """Return which ``[[privacy]]`` table has the ε."""
+    places = [place for place, raw in enumerate(specification.document.privacy) if "epsilon" in raw]
+    if len(places) != 1:
+        raise SpecificationError(
+            "privacy", f"has {len(places)} tables with epsilon", bound="one, whose epsilon the budgets vary"
+        )
+    return places[0]
+
+
+def _varied(specification: Specification, place: int, epsilon: Fraction) -> Specification:
+    tables = [
+        {**raw, "epsilon": exact_text(epsilon)} if i == place else raw
+        for i, raw in enumerate(specification.document.privacy)
+    ]
+    varied = replace(specification, document=msgspec.structs.replace(specification.document, privacy=tables))
+    return varied.with_data_of(specification)
+
+
+def _at(specification: Specification, place: int, epsilon: Fraction, changed: Mapping[str, Any]) -> Any:
+    varied = _varied(specification, place, epsilon)
+    return design_problem(varied.problem(), varied.policy_settings, replace(specification.settings, **changed), changed)
+
+
+def _unreleased(specification: Specification, place: int, alpha: float) -> float:
+    """Return the cost of releasing nothing: that of the best single answer."""
+    problem = _varied(specification, place, Fraction(alpha)).problem()
+    each = problem.cost.max(axis=0) if problem.objective == "worst" else problem.prior @ problem.cost
+    return float(each.min()) * (1 + 2.0**-40)
