@@ -27,9 +27,9 @@ from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from mechdesign.bench.families import FAMILIES
-from mechdesign.bench.verdicts import Verdict
-from mechdesign.bench.verdicts import returned
+from mechdesign.runs._families import FAMILIES
+from mechdesign.runs._phases import Verdict
+from mechdesign.runs._phases import returned
 
 COLUMNS = (
     "n", "seed", "solver", "version", "solve_s", "claimed", "certified", "tight_epsilon", "cost_returned", "cost",

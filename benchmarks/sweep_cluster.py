@@ -19,7 +19,7 @@ from pathlib import Path
 from distributed import LocalCluster
 
 from mechdesign import sweep
-from mechdesign.records.table import read_table
+from mechdesign.runs._store import read_table
 
 SPECIFICATION = """
 title = "A grid"

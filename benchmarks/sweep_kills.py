@@ -18,7 +18,7 @@ import time
 from pathlib import Path
 
 import mechdesign as md
-from mechdesign.records.table import read_table
+from mechdesign.runs._store import read_table
 
 SPECIFICATION = """
 title = "A line of 6 places"

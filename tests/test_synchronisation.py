@@ -16,8 +16,8 @@ from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import LedgerError
 from mechdesign.base._errors import LockError
 from mechdesign.base._errors import SynchronisationWarning
-from mechdesign.records.store import Request
-from mechdesign.records.store import Store
+from mechdesign.runs._store import Request
+from mechdesign.runs._store import Store
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="folders are not synchronised there")
 

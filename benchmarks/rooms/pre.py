@@ -28,7 +28,7 @@ ed(
 ed(
     "mechdesign/bench/report.py",
     ("Results = Sequence[Mapping[str, Any]]\n", ""),
-    ("from mechdesign.bench", "from mechdesign.bench.pictures import Results\nfrom mechdesign.bench"),
+    ("from mechdesign.bench", "from mechdesign.runs._bench_page import Results\nfrom mechdesign.bench"),
 )
 
 import ast

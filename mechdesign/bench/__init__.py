@@ -7,16 +7,16 @@
 What solvers claim of their numbers and what these are worth are two columns of the table.
 """
 
-from mechdesign.bench.contestants import CONTESTANTS
-from mechdesign.bench.contestants import Contestant
-from mechdesign.bench.export import export_mps
-from mechdesign.bench.families import FAMILIES
-from mechdesign.bench.families.family import Family
-from mechdesign.bench.running import Results
-from mechdesign.bench.running import run
-from mechdesign.bench.suites import SUITES
-from mechdesign.bench.suites import Suite
-from mechdesign.bench.verdicts import Verdict
+from mechdesign.runs._contestants import CONTESTANTS
+from mechdesign.runs._contestants import Contestant
+from mechdesign.runs.bench import export_mps
+from mechdesign.runs._families import FAMILIES
+from mechdesign.runs._families import Family
+from mechdesign.runs.bench import Results
+from mechdesign.runs.bench import run
+from mechdesign.runs.bench import SUITES
+from mechdesign.runs.bench import Suite
+from mechdesign.runs._phases import Verdict
 
 __all__ = [
     "CONTESTANTS",

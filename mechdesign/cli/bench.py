@@ -19,8 +19,8 @@ from mechdesign.cli.console import table
 from mechdesign.cli.options import naming_options
 
 if TYPE_CHECKING:
-    from mechdesign.bench.running import Results
-    from mechdesign.bench.statistics import Score
+    from mechdesign.runs.bench import Results
+    from mechdesign.runs._scores import Score
 
 __all__ = ["bench"]
 
@@ -58,10 +58,10 @@ def bench(
 
     A family of real check-ins takes part where the environment variable MECHDESIGN_DATA names a folder of data.
     """
-    from mechdesign.bench.export import export_mps
-    from mechdesign.bench.running import run
-    from mechdesign.bench.statistics import scores
-    from mechdesign.bench.suites import find_suite
+    from mechdesign.runs.bench import export_mps
+    from mechdesign.runs.bench import run
+    from mechdesign.runs._scores import scores
+    from mechdesign.runs.bench import find_suite
 
     if listed:
         _list()
@@ -131,10 +131,10 @@ def _show(found: Results, scores: Mapping[str, Score]) -> None:
 
 
 def _list() -> None:
-    from mechdesign.bench.contestants import CONTESTANTS
-    from mechdesign.bench.families import FAMILIES
-    from mechdesign.bench.suites import SUITES
-    from mechdesign.bench.suites import problems
+    from mechdesign.runs._contestants import CONTESTANTS
+    from mechdesign.runs._families import FAMILIES
+    from mechdesign.runs.bench import SUITES
+    from mechdesign.runs.bench import problems
 
     console = output()
     shown = table("suite", "problems", "seconds each", "GB each", numbers=("problems", "seconds each", "GB each"))

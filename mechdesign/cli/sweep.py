@@ -23,9 +23,9 @@ from mechdesign.cli.console import table
 from mechdesign.cli.specified import show_values_option
 
 if TYPE_CHECKING:
-    from mechdesign.sweep.conduct import Moment
-    from mechdesign.sweep.conduct import Result
-    from mechdesign.sweep.plan import Sweep
+    from mechdesign.runs.sweep import Moment
+    from mechdesign.runs.sweep import Result
+    from mechdesign.runs._tasks import Sweep
 
 __all__ = ["sweep"]
 
@@ -128,8 +128,8 @@ def _time(seconds: float) -> str:
 
 
 def _show(asked: Sweep, result: Result, seconds: float) -> None:
-    from mechdesign.records.row import State
-    from mechdesign.sweep.rows import cell
+    from mechdesign.runs._store import State
+    from mechdesign.runs._tasks import cell
 
     console = output()
     console.print(Text(asked.title or "Privacy mechanisms", "bold"))

@@ -9,12 +9,12 @@ The folder of a sweep holds ``results.csv`` (and ``results.parquet`` where pyarr
 ``channels/`` with a certified set of files for each design, and ``rows/``, from which it can be resumed.
 """
 
-from mechdesign.sweep.conduct import Moment
-from mechdesign.sweep.conduct import Result
-from mechdesign.sweep.conduct import run
-from mechdesign.sweep.plan import Sweep
-from mechdesign.sweep.plan import parse
-from mechdesign.sweep.plan import read
+from mechdesign.runs.sweep import Moment
+from mechdesign.runs.sweep import Result
+from mechdesign.runs.sweep import run
+from mechdesign.runs._tasks import Sweep
+from mechdesign.runs._tasks import parse
+from mechdesign.runs._tasks import read
 
 __all__ = ["Moment", "Result", "Sweep", "parse", "read", "run"]
 

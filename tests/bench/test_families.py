@@ -5,17 +5,17 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.bench.contestants import CONTESTANTS
-from mechdesign.bench.families import FAMILIES
-from mechdesign.bench.suites import SUITES
-from mechdesign.bench.export import export_mps
-from mechdesign.bench.contestants import chosen
-from mechdesign.bench.contestants import names
-from mechdesign.bench.families.family import RowPairs
-from mechdesign.bench.families.checkins import VARIABLE
-from mechdesign.bench.fractions import largest_leakage
-from mechdesign.bench.running import request_of
-from mechdesign.bench.suites import problems
+from mechdesign.runs._contestants import CONTESTANTS
+from mechdesign.runs._families import FAMILIES
+from mechdesign.runs.bench import SUITES
+from mechdesign.runs.bench import export_mps
+from mechdesign.runs._contestants import chosen
+from mechdesign.runs._contestants import names
+from mechdesign.runs._families import RowPairs
+from mechdesign.runs._families import VARIABLE
+from mechdesign.runs._phases import largest_leakage
+from mechdesign.runs.bench import request_of
+from mechdesign.runs.bench import problems
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import MissingDependencyError
 from mechdesign.leakage._row_pair import fractional

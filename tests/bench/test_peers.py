@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.bench.families import FAMILIES
-from mechdesign.bench.verdicts import Verdict
+from mechdesign.runs._families import FAMILIES
+from mechdesign.runs._phases import Verdict
 
 _PATH = Path(__file__).parents[2] / "benchmarks" / "peers_qif.py"
 _SPEC = importlib.util.spec_from_file_location("peers_qif", _PATH)

@@ -13,11 +13,11 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.bench import suites
-from mechdesign.bench import worker
-from mechdesign.bench.process import run_apart
-from mechdesign.bench.running import COLUMNS
-from mechdesign.bench.suites import Suite
+from mechdesign.runs import bench as suites
+from mechdesign.runs import _worker as worker
+from mechdesign.runs._worker import run_apart
+from mechdesign.runs.bench import COLUMNS
+from mechdesign.runs.bench import Suite
 from mechdesign.cli import main
 from mechdesign.base._errors import RecordsError
 
@@ -107,7 +107,7 @@ SCRIPT = """
 import sys
 from types import MappingProxyType
 from mechdesign.bench import suites
-from mechdesign.bench.running import run
+from mechdesign.runs.bench import run
 suites.SUITES = MappingProxyType({"tiny": suites.Suite("tiny", {"grid": (4, 9), "distortion": (4,)}, (0,), 60.0, 4.0)})
 run("tiny", ["highs-simplex"], sys.argv[1], resume=True)
 """
@@ -136,7 +136,7 @@ def test_a_kill_at_a_random_moment_loses_no_row(tmp_path):
 
 def test_a_killed_run_takes_its_worker_along():
     process = subprocess.Popen(
-        [sys.executable, "-c", "from mechdesign.bench.worker import main; main()"],
+        [sys.executable, "-c", "from mechdesign.runs._worker import main; main()"],
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
     )
@@ -182,7 +182,7 @@ def test_a_full_disk_is_said_and_finished_rows_stay(tiny, tmp_path, monkeypatch)
     def full(path: object, row: object, description: object) -> None:
         raise md.errors.ExportError(f"{path} could not be written: No space left on device")
 
-    monkeypatch.setattr("mechdesign.records.row.write_row", full)
+    monkeypatch.setattr("mechdesign.runs._store.write_row", full)
     result = CliRunner().invoke(main, ["bench", "--suite", "tiny", "--solvers", "auto", "-o", str(tmp_path / "out")])
     assert result.exit_code == 2
     assert "No space left" in result.stderr

@@ -5,14 +5,14 @@ import math
 import numpy as np
 import pytest
 
-from mechdesign.bench.pictures import growing
-from mechdesign.bench.pictures import growth_picture
-from mechdesign.bench.pictures import profile_picture
-from mechdesign.bench.pictures import runs_picture
-from mechdesign.bench.report import html
-from mechdesign.bench.statistics import performance_profile
-from mechdesign.bench.statistics import scores
-from mechdesign.bench.statistics import shifted_geometric_mean
+from mechdesign.runs._bench_page import growing
+from mechdesign.runs._bench_page import growth_picture
+from mechdesign.runs._bench_page import profile_picture
+from mechdesign.runs._bench_page import runs_picture
+from mechdesign.runs._bench_page import html
+from mechdesign.runs._scores import performance_profile
+from mechdesign.runs._scores import scores
+from mechdesign.runs._scores import shifted_geometric_mean
 
 
 def row(solver: str, n: int, seconds: float, **others: object) -> dict[str, object]:

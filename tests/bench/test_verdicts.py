@@ -10,11 +10,11 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import mechdesign as md
-from mechdesign.bench.verdicts import SLACK
-from mechdesign.bench.verdicts import Verdict
-from mechdesign.bench.verdicts import claimed
-from mechdesign.bench.verdicts import returned
-from mechdesign.bench.verdicts import tight_epsilon
+from mechdesign.runs._phases import SLACK
+from mechdesign.runs._phases import Verdict
+from mechdesign.runs._phases import claimed
+from mechdesign.runs._phases import returned
+from mechdesign.runs._phases import tight_epsilon
 from mechdesign.certify._claims import PairBound
 from mechdesign.solve._contract import Status
 

@@ -57,7 +57,7 @@ def test_what_draws_is_loaded_before_anything_is_solved(monkeypatch):
 
 
 def test_a_sweep_keeps_its_rows_although_its_report_cannot_be_drawn(monkeypatch):
-    monkeypatch.setattr("mechdesign.sweep.report.html", fail)
+    monkeypatch.setattr("mechdesign.runs._sweep_page.html", fail)
     asked = md.sweep.parse(SPECIFICATION + 'sweep = { "privacy.0.epsilon" = [1, 2] }')
     with pytest.raises(ReportError, match="the rows are in swept, and complete"):
         md.sweep.run(asked, "swept", jobs=1)

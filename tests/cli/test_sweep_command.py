@@ -8,8 +8,8 @@ import pytest
 from cli_examples import run
 from sweep_examples import text
 
-from mechdesign.sweep import local
-from mechdesign.sweep.solve import solve
+from mechdesign.runs import _engines as local
+from mechdesign.runs._engines import solve
 
 LISTS = '"privacy.0.epsilon" = [0.5, 1]\n"cost.power" = [1, 2]'
 

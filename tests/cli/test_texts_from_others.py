@@ -25,8 +25,8 @@ from mechdesign.base._errors import SpecificationError
 from mechdesign.synthesis import _bundle as sets
 from mechdesign.synthesis.formats._registry import FORMATS
 from mechdesign.model._problem import Origin
-from mechdesign.records.table import read_table
-from mechdesign.records.table import write_table
+from mechdesign.runs._store import read_table
+from mechdesign.runs._store import write_table
 from mechdesign.report._explorer import _block
 from mechdesign.specification._table_specification import parse
 from mechdesign.synthesis import _design as designing

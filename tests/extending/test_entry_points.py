@@ -13,13 +13,13 @@ import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.base._errors import ExtensionWarning
 from mechdesign.base._errors import SpecificationError
-from mechdesign.records.row import State
+from mechdesign.runs._store import State
 from mechdesign.model._requirements._kinds import finding_extensions
 from mechdesign.model._requirements._kinds import KINDS
 from mechdesign.model._requirements._kinds import load_extensions
-from mechdesign.sweep.plan import parse
-from mechdesign.sweep.rows import prepare
-from mechdesign.sweep.solve import solve
+from mechdesign.runs._tasks import parse
+from mechdesign.runs._tasks import prepare
+from mechdesign.runs._engines import solve
 
 SPECIFICATION = """
 domain.labels = ["north", "east", "south"]

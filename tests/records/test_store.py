@@ -20,13 +20,13 @@ import mechdesign.base._atomic
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import RecordsError
-from mechdesign.records.store import Request
-from mechdesign.records.row import Row
-from mechdesign.records.row import State
-from mechdesign.records.store import Store
-from mechdesign.records.environment import environment
-from mechdesign.records.identity import identity
-from mechdesign.records.store import _MANIFEST
+from mechdesign.runs._store import Request
+from mechdesign.runs._store import Row
+from mechdesign.runs._store import State
+from mechdesign.runs._store import Store
+from mechdesign.runs._identity import environment
+from mechdesign.runs._identity import identity
+from mechdesign.runs._store import _MANIFEST
 
 
 def request(count: int = 3, kind: str = "bench", version: int = 1, **about: object) -> Request:

@@ -13,7 +13,7 @@ import pytest
 from test_contract import HONEST
 
 from mechdesign.base import _process as children
-from mechdesign.bench.process import run_apart
+from mechdesign.runs._worker import run_apart
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._contract import Options
 from mechdesign.solve._registry import Solver

@@ -18,7 +18,7 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._words import requirement_name
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.specification._specification import Specification
-from mechdesign.sweep import plan as sweep
+from mechdesign.runs import _tasks as sweep
 
 BOX = "domain.grid = { columns = 2, rows = 1, south = 40.0, north = 40.1, west = -74.2, east = -74.0 }"
 # Seconds, and the cell: every minute or so, then a gap of an hour.

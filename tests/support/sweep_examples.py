@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from mechdesign.records.table import read_table
-from mechdesign.sweep.plan import parse
+from mechdesign.runs._store import read_table
+from mechdesign.runs._tasks import parse
 
 TABLES = """
 title = "A line"

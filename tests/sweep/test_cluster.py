@@ -13,9 +13,9 @@ from sweep_examples import TABLES, sweep, values
 
 from mechdesign.base._errors import ClusterError
 from mechdesign.base._errors import InputError
-from mechdesign.records.row import State
-from mechdesign.sweep import cluster as clusters
-from mechdesign.sweep.conduct import run
+from mechdesign.runs._store import State
+from mechdesign.runs import _engines as clusters
+from mechdesign.runs.sweep import run
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask: pip install 'mechdesign[dask]'")
 
@@ -98,8 +98,8 @@ def _pretend(version):
 def test_a_worker_that_sees_other_data_is_refused(tmp_path, cluster, monkeypatch):
     (tmp_path / "n.csv").write_text("n\n4\n3\n2\n1\n")
     asked = sweep(LISTS, TABLES.replace("counts = [4, 3, 2, 1]", 'csv = { path = "n.csv", column = "n" }'), tmp_path)
-    from mechdesign.sweep import rows
-    from mechdesign.sweep import conduct
+    from mechdesign.runs import _tasks as rows
+    from mechdesign.runs import sweep as conduct
 
     genuine = rows.prepare
 

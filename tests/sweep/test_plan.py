@@ -12,11 +12,11 @@ from mechdesign.base._errors import MetricWarning
 from mechdesign.base._errors import MissingDependencyError
 from mechdesign.base._errors import SpecificationError
 from mechdesign.specification._specification import parse as parse_spec
-from mechdesign.sweep.plan import parse
-from mechdesign.sweep.plan import read
-from mechdesign.sweep.conduct import run
-from mechdesign.sweep.plan import MOST_ROWS
-from mechdesign.sweep.rows import prepare
+from mechdesign.runs._tasks import parse
+from mechdesign.runs._tasks import read
+from mechdesign.runs.sweep import run
+from mechdesign.runs._tasks import MOST_ROWS
+from mechdesign.runs._tasks import prepare
 
 EPSILON = '"privacy.0.epsilon" = [0.2, 0.5]'
 
@@ -138,7 +138,7 @@ def test_identities_change_with_the_data_and_the_versions(tmp_path, monkeypatch)
     (tmp_path / "n.csv").write_text("n\n4\n3\n2\n2\n")
     second = list(prepare(sweep(tables=tables, folder=tmp_path))[1])
     assert not set(first) & set(second)
-    monkeypatch.setattr("mechdesign.sweep.rows.installed", lambda name: "99")
+    monkeypatch.setattr("mechdesign.runs._tasks.installed", lambda name: "99")
     assert not set(second) & set(prepare(sweep(tables=tables, folder=tmp_path))[1])
 
 

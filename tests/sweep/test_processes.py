@@ -17,11 +17,11 @@ from sweep_examples import sweep, text, values
 import mechdesign as md
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import SerialWarning
-from mechdesign.records.row import State
-from mechdesign.sweep import solve
-from mechdesign.sweep import local
-from mechdesign.sweep.conduct import run
-from mechdesign.sweep.rows import prepare
+from mechdesign.runs._store import State
+from mechdesign.runs import _engines as solve
+from mechdesign.runs import _engines as local
+from mechdesign.runs.sweep import run
+from mechdesign.runs._tasks import prepare
 
 pytestmark = pytest.mark.slow
 

@@ -14,11 +14,11 @@ import mechdesign.base._atomic
 from mechdesign.certify import _bundle as bundle
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import RecordsError
-from mechdesign.records.row import State
-from mechdesign.sweep import local
-from mechdesign.sweep.conduct import run
-from mechdesign.sweep.rows import prepare
-from mechdesign.sweep.solve import solve
+from mechdesign.runs._store import State
+from mechdesign.runs import _engines as local
+from mechdesign.runs.sweep import run
+from mechdesign.runs._tasks import prepare
+from mechdesign.runs._engines import solve
 
 
 @pytest.fixture(scope="module")
@@ -112,7 +112,7 @@ def test_finished_rows_are_never_run_again(tmp_path, monkeypatch):
 
 def test_rows_that_another_process_has_are_left_to_it(tmp_path):
     request, tasks = prepare(sweep())
-    store = mechdesign.records.store.Store(tmp_path, request)
+    store = mechdesign.runs._store.Store(tmp_path, request)
     held = list(tasks)[3]
     with store.claim(held) as mine:
         assert mine
@@ -160,7 +160,7 @@ mode = "zip"
 )
 def test_a_changed_specification_is_refused(tmp_path, lists, tables, said):
     request, _ = prepare(sweep())
-    mechdesign.records.store.Store(tmp_path / "this", request)
+    mechdesign.runs._store.Store(tmp_path / "this", request)
     with pytest.raises(RecordsError, match=said) as raised:
         run(sweep(lists, tables), tmp_path / "this", jobs=1, resume=True)
     assert "Choose another folder" in str(raised.value)
@@ -168,19 +168,19 @@ def test_a_changed_specification_is_refused(tmp_path, lists, tables, said):
 
 def test_other_words_for_the_same_are_no_change(tmp_path):
     request, _ = prepare(sweep('"privacy.0.epsilon" = [0.5]'))
-    mechdesign.records.store.Store(tmp_path, request)
+    mechdesign.runs._store.Store(tmp_path, request)
     assert len(run(sweep('"privacy.0.epsilon" = [0.50]'), tmp_path, jobs=1, resume=True).rows) == 1
 
 
 def test_other_versions_and_other_folders_are_refused(tmp_path, monkeypatch):
     request, _ = prepare(sweep())
-    mechdesign.records.store.Store(tmp_path / "old", request)
+    mechdesign.runs._store.Store(tmp_path / "old", request)
     manifest = tmp_path / "old" / "manifest.json"
     manifest.write_text(manifest.read_text().replace(f'"package": "{md.__version__}"', '"package": "0.0.1"'))
     with pytest.raises(RecordsError, match=r"made by mechdesign 0\.0\.1"):
         run(sweep(), tmp_path / "old", jobs=1, resume=True)
-    mechdesign.records.store.Store(tmp_path / "solvers", request)
-    monkeypatch.setattr("mechdesign.sweep.rows.installed", lambda name: "99")
+    mechdesign.runs._store.Store(tmp_path / "solvers", request)
+    monkeypatch.setattr("mechdesign.runs._tasks.installed", lambda name: "99")
     with pytest.raises(RecordsError, match=r"version of numpy was .* and is now \"99\""):
         run(sweep(), tmp_path / "solvers", jobs=1, resume=True)
     (tmp_path / "thesis").mkdir()
@@ -220,8 +220,8 @@ def test_a_full_disk_ends_the_sweep_and_loses_nothing(tmp_path, monkeypatch, whe
         return genuine(*arguments)
 
     if where == "row":
-        genuine = mechdesign.records.row.write_row
-        monkeypatch.setattr(mechdesign.records.store, "write_row", full)
+        genuine = mechdesign.runs._store.write_row
+        monkeypatch.setattr(mechdesign.runs._store, "write_row", full)
     else:
         genuine = bundle.write
         monkeypatch.setattr(bundle, "write", full)

@@ -8,11 +8,11 @@ from html.parser import HTMLParser
 import pytest
 from sweep_examples import sweep
 
-from mechdesign.records.row import Row
-from mechdesign.records.row import State
-from mechdesign.sweep.picture import layout
-from mechdesign.sweep.picture import sweep_picture
-from mechdesign.sweep.report import html
+from mechdesign.runs._store import Row
+from mechdesign.runs._store import State
+from mechdesign.runs._sweep_page import layout
+from mechdesign.runs._sweep_page import sweep_picture
+from mechdesign.runs._sweep_page import html
 
 COLUMNS = ["status", "cost", "lower_bound", "relative_gap", "tight_epsilon", "channel"]
 

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.bench.verdicts import Verdict
+from mechdesign.runs._phases import Verdict
 from mechdesign.base._arrays import Floats
 
 __all__ = [

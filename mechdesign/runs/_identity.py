@@ -1,22 +1,26 @@
-"""What a computation ran on: packages, the libraries below NumPy, processor, threads."""
-
+"""Identity of a row; machine and versions."""
 from __future__ import annotations
-
 import contextlib
 import functools
 import os
 import platform
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-
 import numpy as np
 from threadpoolctl import threadpool_info
-
 from mechdesign.base._machine import count_processors
 from mechdesign.base._version import __version__
+import hashlib
+import json
+from collections.abc import Mapping
+from collections.abc import Sequence
+from decimal import Decimal
+from fractions import Fraction
+from mechdesign.certify._exact import exact_text
+from mechdesign.base._errors import InputError
 
-__all__ = ["environment", "processor"]
 
 # Those that a result may depend on, where they are installed.
 _PACKAGES = (
@@ -75,3 +79,43 @@ def _memory() -> float | None:
         return round(os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30, 1)
     except (AttributeError, ValueError, OSError):
         return None
+
+
+def identity(description: Mapping[str, object]) -> str:
+    """Return the SHA-256 of a description, in hexadecimal digits; the order of its keys does not count.
+
+    Args:
+        description: Texts, numbers, booleans, None, and lists and mappings of these. Decimals and fractions count as
+            exact numbers, so that 0.5 and 0.50 are the same; floats are another kind.
+
+    Raises:
+        InputError: Something in it is none of these.
+
+    >>> identity({"n": 25, "solver": "block"}) == identity({"solver": "block", "n": 25})
+    True
+    >>> identity({"epsilon": Decimal("0.50")}) == identity({"epsilon": Fraction(1, 2)})
+    True
+    """
+    text = json.dumps(canonical(description, "description"), sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
+
+
+def canonical(value: object, path: str) -> Any:
+    """Return `value` in terms of JSON; raise `InputError` for what has no such form."""
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, str | bool | int):
+        return value
+    if isinstance(value, Decimal | Fraction):
+        return {"exact": exact_text(Fraction(value))}
+    if isinstance(value, float):
+        if not np.isfinite(value):
+            raise InputError(path, "is not finite", value=value)
+        return value
+    if isinstance(value, Mapping):
+        if not all(isinstance(key, str) for key in value):
+            raise InputError(path, "has keys that are no texts", value=list(value))
+        return {key: canonical(entry, f"{path}.{key}") for key, entry in value.items()}
+    if isinstance(value, Sequence) and not isinstance(value, bytes | bytearray):
+        return [canonical(entry, f"{path}[{index}]") for index, entry in enumerate(value)]
+    raise InputError(path, "cannot be described", value=value, bound="texts, numbers, lists and mappings")

@@ -4,13 +4,13 @@ A folder holds ``manifest.json`` (what it is for), ``rows/`` (one file for each 
 them, in the order asked for; ``results.parquet`` too where pyarrow is installed) and ``environment.json``.
 """
 
-from mechdesign.records.environment import environment
-from mechdesign.records.identity import identity
-from mechdesign.records.row import Row
-from mechdesign.records.row import State
-from mechdesign.records.store import Request
-from mechdesign.records.store import Store
-from mechdesign.records.table import tabulate
+from mechdesign.runs._identity import environment
+from mechdesign.runs._identity import identity
+from mechdesign.runs._store import Row
+from mechdesign.runs._store import State
+from mechdesign.runs._store import Request
+from mechdesign.runs._store import Store
+from mechdesign.runs._store import tabulate
 
 __all__ = ["Request", "Row", "State", "Store", "environment", "identity", "tabulate"]
 

@@ -1,37 +1,169 @@
-"""A folder of rows that survives kills, full disks and several processes at work in it."""
-
+"""A folder of rows, and one table of them."""
 from __future__ import annotations
-
+import enum
+import math
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+import msgspec
+from mechdesign.base._atomic import write_file
+from mechdesign.base._errors import RecordsError
+from mechdesign.runs._identity import canonical
+import csv
+import importlib.util
+import io
+from collections.abc import Iterable
+from collections.abc import Sequence
+from mechdesign.certify._texts import csv_text
+from mechdesign.certify._texts import from_cell
 import contextlib
 import hashlib
 import json
 import os
-from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
-from pathlib import Path
-from typing import Any
-
-from filelock import FileLock, Timeout
-
-from mechdesign.base._atomic import write_file
+from collections.abc import Iterator
+from dataclasses import dataclass
+from dataclasses import field
+from filelock import FileLock
+from filelock import Timeout
 from mechdesign.base._values import cached_property
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import InputError
-from mechdesign.base._errors import RecordsError
 from mechdesign.base._values import ReadOnlyMapping
-from mechdesign.records.environment import environment
-from mechdesign.records.identity import canonical
-from mechdesign.records.identity import identity
-from mechdesign.records.row import Row
-from mechdesign.records.row import read_row
-from mechdesign.records.row import write_row
-from mechdesign.records.table import write_table
+from mechdesign.runs._identity import environment
+from mechdesign.runs._identity import identity
 from mechdesign.base._locks import why_unlocked
 from mechdesign.base._version import __version__
 
-__all__ = ["Request", "Store"]
 
-_SCHEMA = "mechdesign.records/1"
+Value = str | int | float | bool | None
+
+_NOT_IN_JSON = {"inf": math.inf, "-inf": -math.inf, "nan": math.nan}
+
+
+class State(enum.StrEnum):
+    """How a row ended. All but INTERRUPTED are final: they are not run again."""
+
+    DONE = "done"
+    FAILED = "failed"
+    """It ended with an error, which would come again."""
+    INTERRUPTED = "interrupted"
+    """The user stopped it."""
+    CENSORED = "censored"
+    """It met its limit of time or memory: what it would have taken is only known to be more."""
+
+    @property
+    def final(self) -> bool:
+        """Whether the row stays as it is when the rest is resumed."""
+        return self is not State.INTERRUPTED
+
+
+class Row(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A finished row.
+
+    Attributes:
+        identity: What `mechdesign.runs._identity` gives for the description.
+        state: How it ended.
+        values: Its columns in the table. Infinity and NaN are allowed.
+        details: Whatever else is worth keeping: versions, messages, iterations.
+    """
+
+    identity: str
+    state: State
+    values: dict[str, Any]
+    details: dict[str, Any] = msgspec.field(default_factory=dict)
+
+
+def write_row(path: Path, row: Row, description: Mapping[str, object]) -> None:
+    """Write a row with its description, whole or not at all; raise `ExportError` when that fails."""
+    document = {
+        "identity": row.identity,
+        "description": canonical(description, "description"),
+        "state": row.state,
+        "values": {name: _plain(value) for name, value in row.values.items()},
+        "details": row.details,
+    }
+    write_file(path, [msgspec.json.format(msgspec.json.encode(document), indent=1), b"\n"])
+
+
+def read_row(path: Path) -> Row | None:
+    """Return the row in a file, or None when there is none; raise `RecordsError` for a file that is no row."""
+    try:
+        document = msgspec.json.decode(path.read_bytes())
+        document.pop("description")
+        row = msgspec.convert(document, Row)
+        if row.identity != path.stem:
+            raise ValueError("it is the row of another description")
+    except FileNotFoundError:
+        return None
+    except (OSError, msgspec.MsgspecError, ValueError, KeyError, TypeError, AttributeError, RecursionError) as error:
+        raise RecordsError(f"{path} is no row ({error}). Delete it, and the row will be run again") from error
+    values = {
+        name: _NOT_IN_JSON.get(value, value) if isinstance(value, str) else value for name, value in row.values.items()
+    }
+    return msgspec.structs.replace(row, values=values)
+
+
+def _plain(value: Value) -> Value:
+    """Return what stands for a value in JSON: infinity and NaN are texts there."""
+    return str(float(value)) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+_CSV, _PARQUET = "results.csv", "results.parquet"
+
+
+def tabulate(rows: Iterable[Row], columns: Sequence[str]) -> list[dict[str, Value]]:
+    """Return rows with these columns, None where a row has no value."""
+    return [{column: row.values.get(column) for column in columns} for row in rows]
+
+
+def write_table(directory: Path, rows: Iterable[Row], columns: Sequence[str]) -> Path:
+    """Write ``results.csv``, and ``results.parquet`` where pyarrow is installed, each whole or not at all.
+
+    In CSV a missing value is empty, and floats have all their digits.
+    """
+    table = tabulate(rows, columns)
+    text = csv_text([columns, *([_cell(row[column]) for column in columns] for row in table)])
+    write_file(directory / _CSV, [text.encode()])
+    if importlib.util.find_spec("pyarrow") is not None:
+        write_file(directory / _PARQUET, [_parquet(table, columns)])
+    return directory / _CSV
+
+
+def read_table(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a CSV table as texts."""
+    with path.open(newline="", encoding="utf-8") as file:
+        names, *rows = ([from_cell(text) for text in row] for row in csv.reader(file))
+    return [dict(zip(names, row, strict=True)) for row in rows]
+
+
+def _cell(value: Value) -> str:
+    if value is None:
+        return ""
+    if isinstance(value, bool):
+        return str(value).lower()
+    return repr(value) if isinstance(value, float) else str(value)
+
+
+def _parquet(table: Sequence[Mapping[str, Value]], columns: Sequence[str]) -> bytes:
+    import pyarrow
+    import pyarrow.parquet
+
+    arrays = {column: _same_kind([row[column] for row in table]) for column in columns}
+    buffer = io.BytesIO()
+    pyarrow.parquet.write_table(pyarrow.table(arrays), buffer)
+    return buffer.getvalue()
+
+
+def _same_kind(values: list[Any]) -> list[Any]:
+    """Return a column of one type: where whole numbers meet others they are floats, and else texts."""
+    kinds = {type(value) for value in values if value is not None}
+    if len(kinds) <= 1:
+        return values
+    make: type = float if kinds == {int, float} else str
+    return [None if value is None else make(value) for value in values]
+
+
+_SCHEMA = "mechdesign.runs/1"
 _MANIFEST = "manifest.json"
 _ENVIRONMENT = "environment.json"
 _ROWS, _LOCKS = "rows", ".locks"

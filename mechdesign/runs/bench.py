@@ -1,32 +1,138 @@
-"""Run a suite: problems × contestants, each in a process of its own, into a folder that can be resumed."""
-
+"""Benchmark: suites and runs."""
 from __future__ import annotations
-
-import os
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any
-
-from mechdesign.bench.contestants import Contestant
-from mechdesign.bench.contestants import chosen
-from mechdesign.bench.families import FAMILIES
-from mechdesign.bench.process import Outcome
-from mechdesign.bench.process import run_apart
-from mechdesign.bench.suites import find_suite
-from mechdesign.bench.suites import problems
-from mechdesign.bench.verdicts import Verdict
+from types import MappingProxyType
+from mechdesign.runs._families import FAMILIES
 from mechdesign.base._errors import InputError
-from mechdesign.records.store import Request
-from mechdesign.records.row import Row
-from mechdesign.records.row import State
-from mechdesign.records.store import Store
-from mechdesign.records.environment import processor
+from mechdesign.base._check import require_kind
+import os
+from collections.abc import Callable
+from pathlib import Path
+from mechdesign.base._atomic import write_file
+from mechdesign.runs._families import RowPairs
+from mechdesign.runs._phases import reduced
+from mechdesign.base._errors import ExportError
+from mechdesign.synthesis.formats._plain import mps
+from mechdesign.solve._linear import to_mps
+from mechdesign.base._check import as_path
+import time
+from collections.abc import Sequence
+from typing import Any
+from mechdesign.runs._contestants import Contestant
+from mechdesign.runs._contestants import chosen
+from mechdesign.runs._worker import Outcome
+from mechdesign.runs._worker import run_apart
+from mechdesign.runs._phases import Verdict
+from mechdesign.runs._store import Request
+from mechdesign.runs._store import Row
+from mechdesign.runs._store import State
+from mechdesign.runs._store import Store
+from mechdesign.runs._identity import processor
 from mechdesign.base._check import as_number
 from mechdesign.base._version import __version__
+__all__ = ['COLUMNS', 'Results', 'SUITES', 'Suite', 'export_mps', 'find_suite', 'problems', 'request_of', 'run']
 
-__all__ = ["COLUMNS", "Results", "request_of", "run"]
+
+_CHANNELS = ("grid", "roads", "blocks", "distortion", "joint", "worst-cost", "checkins")
+
+
+@dataclass(frozen=True)
+class Suite:
+    """Problems and limits.
+
+    Attributes:
+        name: What users call it.
+        sizes: The numbers of secrets for each family.
+        seeds: The seeds for each size.
+        time_limit: Seconds for building, solving and certifying one problem.
+        memory: Most gigabytes for one run.
+    """
+
+    name: str
+    sizes: Mapping[str, tuple[int, ...]]
+    seeds: tuple[int, ...]
+    time_limit: float
+    memory: float
+
+
+def _all(*sizes: int, rows: tuple[int, ...], **others: tuple[int, ...]) -> Mapping[str, tuple[int, ...]]:
+    return MappingProxyType({name: others.get(name, sizes) for name in _CHANNELS} | {"row-pairs": rows})
+
+
+SUITES: Mapping[str, Suite] = MappingProxyType(
+    {
+        suite.name: suite
+        for suite in (
+            Suite("small", _all(16, rows=(20,)), (0,), 10.0, 4.0),
+            Suite("medium", _all(49, rows=(100,), grid=(36, 64, 100), roads=(49, 100)), (0,), 20.0, 8.0),
+            Suite("large", _all(100, rows=(200, 400), grid=(144,), roads=(144,), blocks=(144,)), (0,), 60.0, 8.0),
+        )
+    }
+)
+"""Every suite by name."""
+
+
+def find_suite(name: str) -> Suite:
+    """Look up a suite; raise `InputError` with those that there are."""
+    require_kind(name, str, "suite", "the name of a suite")
+    if name not in SUITES:
+        raise InputError("suite", "is not known", value=name, bound=f"one of {', '.join(SUITES)}")
+    return SUITES[name]
+
+
+def problems(suite: Suite) -> list[tuple[str, int, int]]:
+    """Return the problems of a suite as (family, n, seed), by size; families without their data are left out."""
+    found = (
+        (family, n, seed)
+        for family, sizes in suite.sizes.items()
+        if FAMILIES[family].available
+        for n in sizes
+        for seed in suite.seeds
+    )
+    return sorted(found, key=lambda each: each[1])
+
+
+def export_mps(
+    suite: str, directory: str | os.PathLike[str], progress: Callable[[Path], None] | None = None
+) -> tuple[Path, ...]:
+    """Write every linear program of a suite in free MPS format: what contestants that take rows are given, to the bit.
+
+    Args:
+        suite: "small", "medium" or "large".
+        directory: The folder to write.
+        progress: Called with each file.
+
+    Returns:
+        The files: one for each problem, or one for each pair of rows.
+
+    Raises:
+        InputError: There is no such suite.
+        ExportError: A file cannot be written.
+    """
+    directory = as_path(directory, "directory")
+    folder = Path(directory)
+    found = problems(find_suite(suite))
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise ExportError(f"{folder} cannot be made: {error.strerror or error}") from error
+    written: list[Path] = []
+    for family, n, seed in found:
+        instance = FAMILIES[family].make(n, seed)
+        name = f"{family}-{n}-{seed}"
+        if isinstance(instance, RowPairs):
+            programs = {f"{name}-{index}": to_mps(each.program) for index, each in enumerate(reduced(instance))}
+        else:
+            programs = {name: mps(instance)}
+        for stem, lines in programs.items():
+            path = folder / f"{stem}.mps"
+            write_file(path, (line.encode() for line in lines))
+            written.append(path)
+            if progress is not None:
+                progress(path)
+    return tuple(written)
+
 
 VERSION = 1
 """Of the meaning of a row: folders of another version are refused."""
@@ -107,7 +213,7 @@ def run(
         RecordsError: The folder holds something else.
         ExportError: A file cannot be written; finished rows are kept.
     """
-    from mechdesign.bench.report import write_report
+    from mechdesign.runs._bench_page import write_report
 
     request = request_of(suite, solvers, time_limit=time_limit, memory=memory, threads=threads)
     store = Store(directory, request, resume=resume)

@@ -1,0 +1,392 @@
+"""Page and pictures of a benchmark."""
+from __future__ import annotations
+import math
+from collections.abc import Mapping
+from collections.abc import Sequence
+from typing import Any
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.lines import Line2D
+from matplotlib.ticker import FixedLocator
+from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import NullFormatter
+from mechdesign.runs._scores import contestant
+from mechdesign.runs._scores import performance_profile
+from mechdesign.runs._scores import seconds
+from mechdesign.runs._scores import solved
+from mechdesign.runs._phases import Verdict
+from mechdesign.model._words import short
+from mechdesign.report._style import ACCENT
+from mechdesign.report._style import INK
+from mechdesign.report._style import MUTED
+from mechdesign.report._style import abreast
+from mechdesign.report._style import drawn
+from mechdesign.report._style import headline
+from mechdesign.report._style import new_figure
+from mechdesign.report._style import put_legend
+import functools
+from collections.abc import Iterable
+from pathlib import Path
+from mechdesign.base._atomic import write_file
+from mechdesign.runs._scores import SHIFT
+from mechdesign.runs._scores import scores
+from mechdesign.runs._phases import OPTIMAL_GAP
+from mechdesign.runs._phases import SLACK
+from mechdesign.certify._texts import csv_text
+from mechdesign.runs._identity import environment
+from mechdesign.report._pages import document
+from mechdesign.report._pages import figure
+from mechdesign.report._pages import section
+from mechdesign.report._pages import table
+from mechdesign.report._pages import text
+from mechdesign.model._words import power
+
+
+Results = Sequence[Mapping[str, Any]]
+
+_BAD = "#D55E00"
+_WIDTH = 9.0
+_MARKERS = "osD^v<>PX*hdp8H"
+_DASHES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (6, 1, 1, 1, 1, 1)))
+
+
+@drawn
+def profile_picture(rows: Results) -> Figure:
+    """Show the performance profile: which part of the problems each solved within a multiple of the best time."""
+    profile = performance_profile(rows)
+    figure = new_figure(_WIDTH, 4.6)
+    axes = figure.subplots()
+    finite = [ratio for ratios in profile.values() for ratio in ratios if math.isfinite(ratio)]
+    last = max([*finite, 2.0]) * 1.3
+    for name, ratios in _by_ours(rows, profile).items():
+        within = ratios[np.isfinite(ratios)]
+        part = np.arange(1, within.size + 1) / ratios.size
+        x, y = np.concatenate([[1.0], within, [last]]), np.concatenate([[0.0], part, [part[-1] if part.size else 0.0]])
+        axes.step(x, 100 * y, where="post", label=name, **_style(name, rows))
+    axes.set_xscale("log")
+    axes.set_xlim(1, last)
+    axes.set_ylim(0, 103)
+    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axes.set_xlabel("time, as a multiple of the fastest on the same problem")
+    axes.set_ylabel("problems solved, in percent")
+    put_legend(axes, fontsize=8, handlelength=3)
+    headline(figure, _best(profile))
+    return figure
+
+
+@drawn
+def runs_picture(rows: Results) -> Figure:
+    """Show every run: its time, whether it ended in a proved optimum, and whether the solver's own numbers hold."""
+    names = list(dict.fromkeys(contestant(row) for row in rows))
+    families = list(dict.fromkeys(row["family"] for row in rows))
+    columns = abreast(min(len(families), 4))
+    lines = math.ceil(len(families) / columns)
+    figure = new_figure(_WIDTH, lines * (0.6 + 0.19 * len(names)) + 1.3)
+    panels = figure.subplots(lines, columns, sharex=True, sharey=True, squeeze=False)
+    for axes, family in zip(panels.flat, families, strict=False):
+        sizes = sorted({row["n"] for row in rows if row["family"] == family})
+        for row in (row for row in rows if row["family"] == family):
+            _dot(axes, row, names.index(contestant(row)), 4.0 + 2.0 * sizes.index(row["n"]))
+        axes.set_title(f"{family}, n = {', '.join(map(str, sizes))}", loc="left")
+        axes.set_xscale("log")
+        axes.grid(axis="y")
+    for axes in panels.flat[len(families) :]:
+        axes.set_visible(False)
+    panels[0, 0].set_yticks(range(len(names)), names)
+    panels[0, 0].set_ylim(len(names) - 0.5, -0.5)
+    for axes in panels[-1]:
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+        axes.set_xlabel("seconds")
+    said = sum(row.get("claimed") == Verdict.OPTIMAL for row in rows)
+    bad = sum(_said_and_is_not_private(row) for row in rows)
+    figure.legend(handles=_key(), loc="outside lower center", ncols=abreast(4), fontsize=8)
+    headline(figure, f"{bad} of {said} matrices that solvers call optimal are not private as returned")
+    return figure
+
+
+def growing(rows: Results) -> tuple[str, ...]:
+    """Return the families of which there are several sizes."""
+    sizes: dict[str, set[int]] = {}
+    for row in rows:
+        sizes.setdefault(row["family"], set()).add(row["n"])
+    return tuple(family for family, found in sizes.items() if len(found) > 1)
+
+
+@drawn
+def growth_picture(rows: Results) -> Figure:
+    """Show how times grow with size, family by family, as far as each contestant came."""
+    families = growing(rows)
+    figure = new_figure(_WIDTH, 4.6 if abreast(2) == 2 else 2.6 * len(families) + 1.5)
+    columns = abreast(len(families))
+    panels = figure.subplots(len(families) // columns, columns, sharey=True, squeeze=False).ravel()
+    names = _by_ours(rows, dict.fromkeys(contestant(row) for row in rows))
+    for axes, family in zip(panels, families, strict=True):
+        mine = [row for row in rows if row["family"] == family]
+        for name in names:
+            points: dict[int, list[float]] = {}
+            for row in mine:
+                if contestant(row) == name and solved(row):
+                    points.setdefault(row["n"], []).append(seconds(row))
+            sizes = sorted(points)
+            means = [float(np.exp(np.mean(np.log(points[n])))) for n in sizes]
+            marker = _MARKERS[list(names).index(name) % len(_MARKERS)]
+            axes.plot(sizes, means, marker=marker, markersize=4, label=name, **_style(name, rows))
+        axes.set_xscale("log")
+        axes.set_yscale("log")
+        ticks = sorted({row["n"] for row in mine})
+        axes.xaxis.set_major_locator(FixedLocator(ticks))
+        axes.xaxis.set_minor_formatter(NullFormatter())
+        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
+        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+        axes.set_title(family, loc="left")
+        axes.set_xlabel("secrets")
+    panels[0].set_ylabel("seconds to a proved optimum")
+    put_legend(panels[-1], fontsize=8, handlelength=3)
+    headline(figure, "Time to a proved optimum, by the number of secrets; a line ends where a limit was met")
+    return figure
+
+
+def _dot(axes: Axes, row: Mapping[str, Any], place: int, size: float) -> None:
+    colour = _BAD if _said_and_is_not_private(row) else ACCENT if row.get("ours") else INK
+    marker = "o" if solved(row) else "x"
+    face = "none" if _said_and_is_not_private(row) else colour
+    time = max(seconds(row), 1e-3)
+    axes.plot(time, place, marker, markersize=size, markeredgecolor=colour, markerfacecolor=face, markeredgewidth=1.2)
+
+
+def _key() -> list[Line2D]:
+    shapes = (
+        ("o", ACCENT, ACCENT, "ours, solved"),
+        ("o", INK, INK, "solved"),
+        ("o", "none", _BAD, "said optimal, is not private; optimal once mended"),
+        ("x", INK, INK, "not solved, or out of time"),
+    )
+    return [
+        Line2D([], [], linestyle="", marker=marker, markerfacecolor=face, markeredgecolor=edge, label=label)
+        for marker, face, edge, label in shapes
+    ]
+
+
+def _said_and_is_not_private(row: Mapping[str, Any]) -> bool:
+    return row.get("claimed") == Verdict.OPTIMAL and row.get("certified") == Verdict.NOT_PRIVATE
+
+
+def _by_ours(rows: Results, named: Mapping[str, Any]) -> dict[str, Any]:
+    """Put this package's own first."""
+    ours = {contestant(row) for row in rows if row.get("ours")}
+    return {name: named[name] for name in sorted(named, key=lambda name: name not in ours)}
+
+
+def _style(name: str, rows: Results) -> dict[str, Any]:
+    """Return how a line looks: ours in colour and thick, others in greys and dashes."""
+    ours = list(dict.fromkeys(contestant(row) for row in rows if row.get("ours")))
+    if name in ours:
+        return {"color": ACCENT, "linewidth": 2.2, "linestyle": _DASHES[ours.index(name) % len(_DASHES)]}
+    others = [other for other in dict.fromkeys(contestant(row) for row in rows) if other not in ours]
+    index = others.index(name)
+    return {
+        "color": (INK, MUTED)[index // len(_DASHES) % 2],
+        "linewidth": 1.1,
+        "linestyle": _DASHES[index % len(_DASHES)],
+    }
+
+
+def _best(profile: Mapping[str, Any]) -> str:
+    if not profile:
+        return "Nothing was solved"
+    parts = {name: float(np.isfinite(ratios).mean()) for name, ratios in profile.items()}
+    fastest = {name: float((ratios == 1.0).mean()) for name, ratios in profile.items()}
+    first = max(fastest, key=lambda name: fastest[name])
+    everything = [name for name, part in parts.items() if part == 1.0]
+    whole = f"{len(everything)} of {len(parts)} solve every problem that they are given"
+    return f"{first} is fastest most often; {whole}"
+
+
+def write_report(directory: Path, about: Mapping[str, Any], rows: Results, total: int) -> Path:
+    """Write ``report.html`` and ``scores.csv`` into a folder of results; raise `ExportError` when that fails.
+
+    Args:
+        directory: The folder.
+        about: Suite, limits and threads, as `mechdesign.runs.bench.request_of` describes them.
+        rows: Runs, by column.
+        total: How many runs there are to be.
+    """
+    write_file(directory / "scores.csv", [_csv(rows, float(about["time_limit"])).encode()])
+    write_file(directory / "report.html", [html(about, rows, total).encode()])
+    return directory / "report.html"
+
+
+def html(about: Mapping[str, Any], rows: Results, total: int) -> str:
+    """Return the page."""
+    sections = [_header(about, rows, total)]
+    if rows:
+        sections += [_scores(rows, about), _pictures(rows), _not_private(rows), _all(rows)]
+    sections += [_method(about), _machine()]
+    return document(f"Solver benchmark, suite {about['suite']}", sections)
+
+
+def _csv(rows: Results, limit: float) -> str:
+    """Return how each contestant did, as a table for other pages."""
+    names = ("solved", "runs", "claimed", "not_private", "wrong", "mean", "censored_mean")
+    lines: list[list[object]] = [["solver", *names]]
+    for name, score in scores(rows, limit).items():
+        found = (getattr(score, each) for each in names)
+        lines.append([name, *(round(value, 3) if isinstance(value, float) else value for value in found)])
+    return csv_text(lines)
+
+
+def _header(about: Mapping[str, Any], rows: Results, total: int) -> str:
+    said = [row for row in rows if row.get("claimed") == Verdict.OPTIMAL]
+    bad = [row for row in said if row.get("certified") == Verdict.NOT_PRIVATE]
+    problems = len({(row["family"], row["n"], row["seed"]) for row in rows})
+    verdict = (
+        f"<strong>{len(bad)} of {len(said)} matrices that were called optimal are not private as returned.</strong> "
+        "Each was made private by rounding before its cost was compared."
+    )
+    parts = [
+        "<header>",
+        f"<h1>Solver benchmark, suite {text(str(about['suite']))}</h1>",
+        f'<p class="verdict {"fails" if bad else "holds"}">{verdict}</p>',
+        f"<p>{problems} problems, {len(set(map(contestant, rows)))} solvers with settings, {len(rows)} runs.</p>",
+    ]
+    if len(rows) < total:
+        parts.append(f"<p>{total - len(rows)} of {total} runs are still missing.</p>")
+    return "\n".join([*parts, "</header>"])
+
+
+def _scores(rows: Results, about: Mapping[str, Any]) -> str:
+    heads = (
+        "Solver",
+        "Solved",
+        "Said optimal",
+        "of these not private",
+        "of these otherwise wrong",
+        "Mean s, solved",
+        "Mean s, all",
+    )
+    lines = []
+    for name, score in scores(rows, float(about["time_limit"])).items():
+        lines.append(
+            (
+                f"<strong>{text(name)}</strong>" if score.ours else text(name),
+                f"{score.solved} of {score.runs}",
+                str(score.claimed),
+                f"<strong>{score.not_private}</strong>" if score.not_private else "0",
+                str(score.wrong),
+                _seconds(score.mean),
+                _seconds(score.censored_mean),
+            )
+        )
+    note = (
+        f"<p>Solved means: a channel that is private in exact arithmetic and within {power(OPTIMAL_GAP)} of a proved "
+        "lower bound, after rounding by this package. Means are geometric, shifted by "
+        f"{SHIFT:g} s; in the last column what was not solved counts as the limit of {about['time_limit']:g} s.</p>"
+    )
+    return section("Solvers", table(heads, lines, "numbers"), note)
+
+
+def _pictures(rows: Results) -> str:
+    parts = [
+        figure(
+            functools.partial(profile_picture, rows),
+            "profile",
+            "Performance profile",
+            "Performance profile (Dolan and Moré 2002): a curve further up and to the left is better. "
+            "Thick lines are this package's own.",
+        ),
+        figure(
+            functools.partial(runs_picture, rows),
+            "runs",
+            "Time of every run",
+            "Every run, to a certified channel or to the limit. Larger marks are larger problems.",
+        ),
+    ]
+    if growing(rows):
+        parts.append(
+            figure(
+                functools.partial(growth_picture, rows),
+                "growth",
+                "Time by number of secrets",
+                "Geometric means over seeds, for the families that the suite has in several sizes.",
+            )
+        )
+    return section("Times", *parts)
+
+
+def _not_private(rows: Results) -> str:
+    bad = [row for row in rows if row.get("claimed") == Verdict.OPTIMAL and row.get("certified") == Verdict.NOT_PRIVATE]
+    if not bad:
+        return section("Said optimal, is not private", "<p>None.</p>")
+    lines = (
+        (
+            text(contestant(row)),
+            f"{text(row['family'])}, n = {row['n']}",
+            short(float(row["tight_epsilon"]), 7),
+            short(float(row["cost_returned"]), 7),
+            short(float(row["cost"]), 7) if row.get("cost") is not None else "–",
+        )
+        for row in bad
+    )
+    note = (
+        "<p>Tight ε is the least that holds of the matrix as it was returned, its rows divided by their sums, computed "
+        "from its numbers as exact fractions: ∞ where a zero, or a negative number, stands beside a positive one. "
+        f"An excess of {power(SLACK)} of ε is forgiven.</p>"
+    )
+    heads = ("Solver", "Problem", "Tight ε", "Cost as returned", "Cost once private")
+    return section("Said optimal, is not private", note, table(heads, lines, "numbers"))
+
+
+def _all(rows: Results) -> str:
+    heads = ("Problem", "Solver", "Claimed", "As returned", "Rounded", "Cost", "Gap", "Seconds", "Peak MB")
+    lines: Iterable[tuple[str, ...]] = (
+        (
+            f"{text(row['family'])}, n = {row['n']}" + (f", seed {row['seed']}" if row["seed"] else ""),
+            text(contestant(row)),
+            _said(row.get("claimed")),
+            _said(row.get("certified")),
+            _said(row.get("rounded")),
+            short(float(row["cost"]), 7) if row.get("cost") is not None else "–",
+            power(max(float(row["relative_gap"]), 0.0)) if row.get("relative_gap") is not None else "–",
+            ("> " if row.get("censored") else "") + _seconds(seconds(row)),
+            short(float(row["peak_mb"]), 4) if row.get("peak_mb") else "–",
+        )
+        for row in rows
+    )
+    return section("All runs", table(heads, lines, "numbers"))
+
+
+def _method(about: Mapping[str, Any]) -> str:
+    return section(
+        "Method",
+        "<p>Each run is a process of its own, begun before the clock: packages are loaded and kernels compiled on a "
+        f"small problem first. Then it has {about['time_limit']:g} s and {about['memory']:g} GB for building, solving "
+        f"and certifying, with {about['threads']} thread{'s' if about['threads'] != 1 else ''}. What passes a limit is "
+        "ended and counts as censored.</p>",
+        "<p>Solvers of linear programs get the program that <code>mechdesign bench --export-mps</code> writes: a row "
+        "for each bound that no others imply. Through CVXPY its own compilation counts. All are asked for a tolerance "
+        "of 10⁻⁷ where they can be asked; OR-Tools' GLOP and SCIP run as they come. The block method takes all pairs "
+        "as they are. <em>auto</em> is <code>mechdesign.synthesis._design.design</code>, from the problem to the certificate.</p>",
+        "<p>What a solver claims, what its numbers are as returned, and what rounding makes of them are three columns. "
+        f"As returned, {power(SLACK)} is forgiven in ε, floors, signs and row sums.</p>",
+    )
+
+
+def _machine() -> str:
+    found = environment()
+    packages = ", ".join(f"{name} {version}" for name, version in found["packages"].items())
+    lines = (
+        ("Processor", text(f"{found['processor']}, {found['cores']} cores, {found['memory_gb']} GB")),
+        ("Python", text(f"{found['python']} on {found['system']}")),
+        ("Packages", text(packages)),
+    )
+    return section("Where it was written", table((), lines))
+
+
+def _said(verdict: object) -> str:
+    name = str(verdict or "–")
+    return f"<strong>{text(name)}</strong>" if name in (Verdict.NOT_PRIVATE, Verdict.INFEASIBLE) else text(name)
+
+
+def _seconds(value: float) -> str:
+    return "–" if math.isnan(value) else f"{value:.3f}" if value < 10 else f"{value:.1f}"

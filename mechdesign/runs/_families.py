@@ -1,0 +1,282 @@
+"""Families of problems."""
+from __future__ import annotations
+from collections.abc import Callable
+from collections.abc import Mapping
+from dataclasses import dataclass
+from dataclasses import field
+import numpy as np
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import Problem
+from mechdesign.base._arrays import Floats
+from mechdesign.base._arrays import Integers
+from mechdesign.graphs._builders import blocks
+from mechdesign.model import distances
+from mechdesign.model._requirements._graph import GraphPrivacy
+import functools
+import hashlib
+import os
+from pathlib import Path
+from mechdesign.data._movement import read_checkins
+from mechdesign.base._errors import MechdesignError
+from mechdesign.model._requirements._metric import MetricPrivacy
+from decimal import Decimal
+from mechdesign.certify._exact import float_down
+from mechdesign.model._problem import largest_distortion
+from mechdesign.model._requirements._distortion import DistortionPrivacy
+import networkx as nx
+from scipy.spatial import Delaunay
+
+
+@dataclass(frozen=True, eq=False)
+class RowPairs:
+    """Linear-fractional programs: the largest q·x / d·x for ordered pairs (q, d) of rows of a transition matrix.
+
+    Attributes:
+        matrix: Transition probabilities, (n, n).
+        pairs: The ordered pairs of rows, (k, 2).
+        alpha: No two entries of x differ by more than a factor e^alpha.
+    """
+
+    matrix: Floats
+    pairs: Integers
+    alpha: float
+
+
+Instance = Problem | RowPairs
+
+
+@dataclass(frozen=True)
+class Family:
+    """A family of problems.
+
+    Attributes:
+        name: What users and tables call it.
+        title: What it is, in a few words.
+        parameters: What its problems have in common, such as ε: part of the identity of every row.
+        make: Returns the problem with n secrets (or states) and a seed; the same one every time.
+        data: Returns the SHA-256 of the data that it reads, or None where they are not there; without data, "".
+    """
+
+    name: str
+    title: str
+    parameters: Mapping[str, object]
+    make: Callable[[int, int], Instance]
+    data: Callable[[], str | None] = field(default=lambda: "")
+
+    @property
+    def available(self) -> bool:
+        """Whether its data are there."""
+        return self.data() is not None
+
+
+def square(n: int) -> Domain:
+    """Return a grid of about n unit cells: the square of the nearest whole side."""
+    side = max(2, round(n**0.5))
+    return Domain.grid(columns=side, rows=side, width=float(side), height=float(side))
+
+
+def prior_on(domain: Domain, seed: int) -> Floats:
+    """Return a prior without symmetries: a Gaussian hill, cell by cell multiplied by a random factor of 1/2 to 2."""
+    rng = np.random.default_rng(seed)
+    size = np.ptp(domain.points, axis=0)
+    centre = domain.points.min(axis=0) + size * rng.uniform(0.3, 0.7, domain.points.shape[1])
+    spread = np.linalg.norm(size) / 4
+    weights = np.exp(-((domain.points - centre) ** 2).sum(axis=1) / (2 * spread**2))
+    weights *= 2.0 ** rng.uniform(-1, 1, domain.size)
+    normalised: Floats = weights / weights.sum()
+    return normalised
+
+
+_BLOCKS_EPSILON = "1"
+_SIDE = 4
+
+
+def make_blocks(n: int, seed: int) -> Problem:
+    """Return the policy of PGLP (Cao 2020) in which cells of one block of 4 × 4 are indistinguishable."""
+    domain = square(n)
+    requirement = GraphPrivacy(_BLOCKS_EPSILON, blocks(domain, _SIDE))
+    return Problem(prior_on(domain, seed), distances.euclidean(domain), [requirement], title=f"blocks {n} {seed}")
+
+
+BLOCKS = Family("blocks", "policy graph of blocks of 4 × 4 cells", {"epsilon": _BLOCKS_EPSILON, "side": _SIDE}, make_blocks)
+
+
+VARIABLE = "MECHDESIGN_DATA"
+"""The environment variable that names the folder of data sets."""
+
+_CHECKINS_EPSILON = "0.5"
+_FILE = Path("foursquare_nyc_marc") / "specific_train.csv"
+
+
+def make_checkins(n: int, seed: int) -> Problem:
+    """Return d-privacy in kilometres on n places of one user of Foursquare in New York; the seed chooses the user.
+
+    Secrets are the places visited most, rounded to a thousandth of a degree; the prior is how often. Users with the
+    most places come first.
+    """
+    path = _path()
+    if path is None:
+        raise MechdesignError(f"the family checkins needs data: set {VARIABLE} to the folder that holds {_FILE}")
+    found = []
+    for trace in read_checkins(path, user="label", latitude="lat", longitude="lon"):
+        coordinates = np.round(np.stack([trace.latitude, trace.longitude], axis=1), 3)
+        places, counts = np.unique(coordinates, axis=0, return_counts=True)
+        found.append((len(places), trace.user, places, counts))
+    found.sort(key=lambda each: (-each[0], each[1]))
+    _, user, places, counts = found[seed % len(found)]
+    most = np.argsort(-counts, kind="stable")[:n]
+    domain = Domain.from_coordinates(places[most, 0], places[most, 1])
+    distance = distances.haversine(domain)
+    prior = counts[most] / counts[most].sum()
+    return Problem(prior, distance, [MetricPrivacy(_CHECKINS_EPSILON, distance)], title=f"check-ins of user {user}, {n} places")
+
+
+@functools.cache
+def _digest(path: Path) -> str:
+    return hashlib.sha256(path.read_bytes()).hexdigest()
+
+
+def _path() -> Path | None:
+    folder = os.environ.get(VARIABLE)
+    path = Path(folder) / _FILE if folder else None
+    return path if path is not None and path.is_file() else None
+
+
+def _data() -> str | None:
+    path = _path()
+    return None if path is None else _digest(path)
+
+
+CHECKINS = Family("checkins", "d-privacy for a real user's check-ins", {"epsilon": _CHECKINS_EPSILON}, make_checkins, _data)
+
+
+_DISTORTION_SHARE = "0.8"
+
+
+def make_distortion(n: int, seed: int) -> Problem:
+    """Return equation (21) of Privacy Games (Shokri 2015): Euclidean cost, a floor on the Hamming error.
+
+    The floor is eight tenths of the largest error. With cost and error alike the least cost would be the floor itself.
+    """
+    domain = square(n)
+    prior, error = prior_on(domain, seed), distances.hamming(domain)
+    floor = round(float(Decimal(_DISTORTION_SHARE)) * float_down(largest_distortion(prior, error)), 6)
+    requirement = DistortionPrivacy(floor, error)
+    return Problem(prior, distances.euclidean(domain), [requirement], title=f"distortion {n} {seed}")
+
+
+DISTORTION = Family("distortion", "distortion privacy against the optimal attack", {"share": _DISTORTION_SHARE}, make_distortion)
+
+
+_GRID_EPSILON = "0.6"
+
+
+def make_grid(n: int, seed: int) -> Problem:
+    """Return d-privacy on a square grid of about n unit cells (Chatzikokolakis et al. 2013)."""
+    domain = square(n)
+    distance = distances.euclidean(domain)
+    return Problem(prior_on(domain, seed), distance, [MetricPrivacy(_GRID_EPSILON, distance)], title=f"grid {n} {seed}")
+
+
+GRID = Family("grid", "d-privacy on a square grid", {"epsilon": _GRID_EPSILON}, make_grid)
+
+
+_JOINT_EPSILON = "1.2"
+_JOINT_SHARE = 0.9
+
+
+def make_joint(n: int, seed: int) -> Problem:
+    """Return equation (24) of Privacy Games (Shokri 2015): d-privacy, and nine tenths of the largest Hamming error.
+
+    Either requirement alone would leave the other unmet.
+    """
+    domain = square(n)
+    prior, distance, error = prior_on(domain, seed), distances.euclidean(domain), distances.hamming(domain)
+    floor = round(_JOINT_SHARE * float_down(largest_distortion(prior, error)), 6)
+    requirements = [MetricPrivacy(_JOINT_EPSILON, distance), DistortionPrivacy(floor, error)]
+    return Problem(prior, distance, requirements, title=f"joint {n} {seed}")
+
+
+JOINT = Family("joint", "d-privacy and distortion privacy at once", {"epsilon": _JOINT_EPSILON, "share": _JOINT_SHARE}, make_joint)
+
+
+_ROADS_EPSILON = "1"
+# Roads per crossing: street networks have some 1.3 to 1.6, a Delaunay triangulation nearly 3, a tree 1.
+_DEGREE = 1.5
+
+
+def make_roads(n: int, seed: int) -> Problem:
+    """Return d-privacy in travel distance between n crossings: a random planar graph with 1.5 n roads.
+
+    The roads are a shortest spanning tree of random points and the shortest further edges of their triangulation.
+    """
+    rng = np.random.default_rng([seed, n])
+    # About one crossing for each unit of area; whole thousandths keep sums of lengths exact.
+    points = np.unique(np.round(rng.uniform(0, n**0.5, (n, 2)), 3), axis=0)
+    triangles = Delaunay(points).simplices
+    edges = {tuple(sorted((int(a), int(b)))) for triangle in triangles for a in triangle for b in triangle if a < b}
+    triangulated = nx.Graph()
+    for a, b in sorted(edges):
+        triangulated.add_edge(a, b, length=round(float(np.linalg.norm(points[a] - points[b])), 3))
+    tree = nx.minimum_spanning_tree(triangulated, weight="length")
+    graph = nx.Graph()
+    graph.add_nodes_from(range(len(points)))
+    graph.add_edges_from(tree.edges(data=True))
+    others = sorted((data["length"], a, b) for a, b, data in triangulated.edges(data=True) if not tree.has_edge(a, b))
+    for length, a, b in others[: max(0, round(_DEGREE * len(points)) - tree.number_of_edges())]:
+        graph.add_edge(a, b, length=length)
+    distance = distances.shortest_path(graph, weight="length")
+    domain = Domain.from_points(points)
+    return Problem(prior_on(domain, seed), distance, [MetricPrivacy(_ROADS_EPSILON, distance)], title=f"roads {n} {seed}")
+
+
+ROADS = Family("roads", "d-privacy on a road-like planar graph", {"epsilon": _ROADS_EPSILON, "degree": _DEGREE}, make_roads)
+
+
+_ALPHA = 1.0
+_PAIRS = 20
+
+
+def make_row_pairs(n: int, seed: int) -> RowPairs:
+    """Return programs (19)–(21) of Cao et al. (2017) for 20 ordered pairs of rows of a random chain with n states."""
+    rng = np.random.default_rng(seed)
+    matrix = rng.dirichlet(np.full(n, 0.5), size=n)
+    first = rng.integers(0, n, _PAIRS)
+    second = (first + rng.integers(1, n, _PAIRS)) % n
+    return RowPairs(matrix, np.stack([first, second], axis=1), _ALPHA)
+
+
+ROW_PAIRS = Family("row-pairs", "linear-fractional programs of temporal leakage", {"alpha": _ALPHA, "pairs": _PAIRS}, make_row_pairs)
+
+
+_WORST_COST_EPSILON = "0.6"
+
+
+def make_worst_cost(n: int, seed: int) -> Problem:
+    """Return equation (12) of Privacy Games (Shokri 2015) on a square grid; cells cost more or less to miss."""
+    domain = square(n)
+    distance = distances.euclidean(domain)
+    # Without weights the grid's symmetries would remain, and the seed would change nothing.
+    weights = prior_on(domain, seed)
+    cost = distance * (0.5 + weights / weights.max())[:, None]
+    requirement = MetricPrivacy(_WORST_COST_EPSILON, distance)
+    return Problem(weights, cost, [requirement], objective="worst", title=f"worst cost {n} {seed}")
+
+
+WORST_COST = Family("worst-cost", "d-privacy on a grid at the least worst cost", {"epsilon": _WORST_COST_EPSILON}, make_worst_cost)
+
+
+FAMILIES: dict[str, Family] = {
+    family.name: family
+    for family in (
+        GRID,
+        ROADS,
+        BLOCKS,
+        DISTORTION,
+        JOINT,
+        WORST_COST,
+        ROW_PAIRS,
+        CHECKINS,
+    )
+}
+"""Every family by name."""

@@ -1,0 +1,337 @@
+"""Build, solve, certify, judge."""
+from __future__ import annotations
+import enum
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from dataclasses import replace
+import numpy as np
+from mechdesign.measures._tight import exact_rows
+from mechdesign.measures._tight import tight
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._claims import Floor
+from mechdesign.model._problem import Problem
+from mechdesign.solve._contract import Status
+from mechdesign.base._arrays import Flags
+from mechdesign.base._arrays import Floats
+import time
+from typing import Any
+from typing import cast
+from mechdesign.runs._contestants import Contestant
+from mechdesign.base._errors import CertificateError
+from mechdesign.base._errors import SolverError
+from mechdesign.solve._contract import BackEnd
+from mechdesign.solve._solve import block_back_end
+from mechdesign.solve._registry import find
+from mechdesign.solve._contract import measure
+from mechdesign.synthesis._blocks import BlockReduction
+from mechdesign.synthesis._design import synthesise
+from mechdesign.synthesis._normal import NormalForm
+from mechdesign.synthesis._normal import normalise
+from mechdesign.synthesis._recovery import recovered
+from mechdesign.synthesis._normal import Candidate
+from mechdesign.synthesis._rows import RowReduction
+from mechdesign.synthesis._rows import all_triples
+from mechdesign.synthesis._settings import SolveSettings
+from mechdesign.synthesis._pairs import bounded_pairs
+from mechdesign.runs._families import RowPairs
+from mechdesign.leakage._row_pair import row_pair_program
+from mechdesign.solve._fractional import CharnesCooper
+from mechdesign.solve._fractional import charnes_cooper
+from mechdesign.solve._contract import Answer
+
+
+OPTIMAL_GAP = 1e-5
+"""The relative distance from a proved lower bound up to which a cost counts as optimal."""
+
+SLACK = 1e-6
+"""How much a returned matrix may miss what was asked for: ε and a floor relatively, a row sum and a sign absolutely.
+
+No matrix of floats keeps a bound exactly where it is tight; this much is forgiven, so that what is called not private
+is so by more than rounding.
+"""
+
+
+class Verdict(enum.StrEnum):
+    """What a solver says of its numbers, and what is true of them: one vocabulary for both."""
+
+    OPTIMAL = "optimal"
+    FEASIBLE = "feasible"
+    NOT_PRIVATE = "not-private"
+    INFEASIBLE = "infeasible"
+    FAILED = "failed"
+    TIMEOUT = "timeout"
+
+
+_CLAIMS = {
+    Status.OPTIMAL: Verdict.OPTIMAL,
+    Status.STATED: Verdict.FEASIBLE,
+    Status.INFEASIBLE: Verdict.INFEASIBLE,
+    Status.TIME_LIMIT: Verdict.TIMEOUT,
+}
+
+
+def claimed(status: Status) -> Verdict:
+    """Return what a solver says; whatever is neither an optimum nor a reason is a failure."""
+    return _CLAIMS.get(status, Verdict.FAILED)
+
+
+@dataclass(frozen=True)
+class Returned:
+    """A matrix as a solver returned it, with rows divided by their sums.
+
+    Attributes:
+        cost: Its cost.
+        tight_epsilon: The least ε of its pair bound, rounded up; infinite where a zero, or less, stands beside a
+            positive entry; None where no bound between secrets is asked for.
+        fault: What is wrong with it, NOT_PRIVATE or INFEASIBLE, or None.
+    """
+
+    cost: float
+    tight_epsilon: float | None
+    fault: Verdict | None
+
+    def verdict(self, lower_bound: float) -> Verdict:
+        """Return what it is, given a proved lower bound."""
+        if self.fault is not None:
+            return self.fault
+        close = self.cost - lower_bound <= OPTIMAL_GAP * max(abs(self.cost), 1e-300)
+        return Verdict.OPTIMAL if close else Verdict.FEASIBLE
+
+
+def returned(problem: Problem, matrix: Floats) -> Returned:
+    """Judge a matrix (n, m) for a problem, with no more forgiven than `SLACK`."""
+    if not np.isfinite(matrix).all():
+        return Returned(math.inf, math.inf if _bounds(problem) else None, Verdict.INFEASIBLE)
+    sums = matrix.sum(axis=1)
+    positive = np.maximum(matrix, 0.0)
+    weights = positive.sum(axis=1)
+    if (weights <= 0).any():
+        return Returned(math.inf, math.inf if _bounds(problem) else None, Verdict.INFEASIBLE)
+    rows = positive / weights[:, None]
+    each = (rows * problem.cost).sum(axis=1)
+    cost = float(each.max() if problem.objective == "worst" else problem.prior @ each)
+    found = [(tight_epsilon(matrix, bound), float(bound.epsilon)) for bound in _bounds(problem)]
+    fault = None
+    if any(tight > asked * (1 + SLACK) for tight, asked in found):
+        fault = Verdict.NOT_PRIVATE
+    elif np.abs(sums - 1).max() > SLACK or matrix.min() < -SLACK or not all(_met(rows, problem)):
+        fault = Verdict.INFEASIBLE
+    return Returned(cost, max(tight for tight, _ in found) if found else None, fault)
+
+
+def tight_epsilon(matrix: Floats, bound: ExponentBound) -> float:
+    """Return the least ε for which a matrix of floats, rows divided by their sums, keeps a bound; rounded up.
+
+    Negative entries count as zeros, which a positive entry may not stand beside; secrets at distance 0 may differ by
+    what rounding makes of them. The rest is `mechdesign.measures._tight`.
+    """
+    positive = np.maximum(matrix, 0.0)
+    weighted = bound.weights > 0
+    if not weighted.all() and _differ(positive, bound, ~weighted):
+        return math.inf
+    arrays = {name: getattr(bound, name)[weighted] for name in ("sources", "targets", "weights")}
+    return tight(exact_rows(matrix, weights=True), replace(bound, **arrays)).epsilon
+
+
+def _differ(positive: Floats, bound: ExponentBound, pairs: Flags) -> bool:
+    """Tell whether rows differ that are at distance 0, by more than what rounding makes of them."""
+    rows = positive / positive.sum(axis=1, keepdims=True)
+    return bool((np.abs(rows[bound.sources[pairs]] - rows[bound.targets[pairs]]) > SLACK).any())
+
+
+def _bounds(problem: Problem) -> list[ExponentBound]:
+    return [claim for claim in problem.claims if isinstance(claim, ExponentBound)]
+
+
+def _met(rows: Floats, problem: Problem) -> Iterator[bool]:
+    """Yield, for each floor, whether the adversary's expected error is above it."""
+    for claim in problem.claims:
+        if isinstance(claim, Floor):
+            error = float(((claim.error * problem.prior) @ rows).min(axis=0).sum())
+            yield error >= float(claim.minimum) * (1 - SLACK)
+
+
+# What `mechdesign.synthesis._design.design` is asked for: a tenth of what still counts as optimal.
+_GAP = OPTIMAL_GAP / 10
+
+Found = dict[str, Any]
+
+
+def channel_phases(problem: Problem, contestant: Contestant, threads: int) -> Iterator[Found]:
+    """Yield what is known of a row after each phase: build, solve, certify.
+
+    `certified`, `tight_epsilon` and `cost_returned` are about the numbers as returned; `rounded`, `cost`, `lower_bound`
+    and `relative_gap` about the exact channel that rounding makes of them.
+    """
+    if contestant.route == "design":
+        yield from design_phases(problem, threads)
+        return
+    clock = time.perf_counter()
+    form = normalise(problem)
+    solve = _by_blocks if contestant.route == "blocks" else _by_rows
+    steps = solve(form, contestant, threads)
+    size = next(steps)
+    yield {"build_s": time.perf_counter() - clock, **cast(Found, size)}
+    clock = time.perf_counter()
+    claim, candidate = cast("tuple[Verdict, Candidate]", next(steps))
+    summary = candidate.summary
+    yield {
+        "solve_s": time.perf_counter() - clock,
+        "claimed": claim,
+        "iterations": summary.iterations,
+        "message": summary.message,
+        "version": summary.solver_version,
+        "primal_residual": summary.primal_residual,
+    }
+    clock = time.perf_counter()
+    found = _certified(form, candidate)
+    yield {"certify_s": time.perf_counter() - clock, **found}
+    if candidate.matrix is None:
+        # Whoever says that there is no channel is wrong: a constant one keeps all bounds.
+        yield {"certified": Verdict.TIMEOUT if claim is Verdict.TIMEOUT else Verdict.FAILED}
+        return
+    judged = returned(problem, candidate.matrix[form.group])
+    yield {
+        "certified": judged.verdict(found.get("lower_bound", 0.0)),
+        "tight_epsilon": judged.tight_epsilon,
+        "cost_returned": judged.cost,
+    }
+
+
+def design_phases(problem: Problem, threads: int) -> Iterator[Found]:
+    """Yield the same for the whole road, whose channel is exact and needs no rounding."""
+    clock = time.perf_counter()
+    made = synthesise(problem, SolveSettings(tolerance=_GAP, threads=threads))
+    total, solved = time.perf_counter() - clock, made.summary.seconds or 0.0
+    certificate, summary = made.certificate, made.summary
+    verdict = Verdict.OPTIMAL if certificate.relative_gap <= OPTIMAL_GAP else Verdict.FEASIBLE
+    stated = Verdict.OPTIMAL if made.status is Status.OPTIMAL else Verdict.FEASIBLE
+    yield {
+        "build_s": 0.0,
+        "solve_s": solved,
+        "certify_s": total - solved,
+        "claimed": stated,
+        "certified": verdict,
+        "rounded": verdict,
+        "tight_epsilon": max(certificate.epsilon, default=None),
+        "cost": certificate.cost,
+        "cost_returned": certificate.cost,
+        "lower_bound": certificate.lower_bound,
+        "relative_gap": certificate.relative_gap,
+        "iterations": summary.iterations,
+        "rows": summary.program_rows,
+        "columns": summary.program_columns,
+        "message": summary.plan or "",
+        "version": summary.solver_version,
+    }
+
+
+def _by_rows(form: NormalForm, contestant: Contestant, threads: int) -> Iterator[object]:
+    """Yield the size of the raw linear program, as `mechdesign.synthesis.mps` writes it, and the solver's answer."""
+    triples = all_triples(bounded_pairs(form, "reduced"), form.observables)
+    program, inverse = RowReduction(triples, scaled=False).apply(form)
+    yield {"rows": program.rows, "columns": program.columns, "nonzeros": int(program.matrix.nnz)}
+    clock = time.perf_counter()
+    back_end = cast(BackEnd, find(contestant.back_end).load())
+    answer = back_end(program, contestant.options(threads), None)
+    solution = measure(program, answer, solver=contestant.solver, seconds=time.perf_counter() - clock)
+    yield claimed(answer.status), inverse(solution)
+
+
+def _by_blocks(form: NormalForm, contestant: Contestant, threads: int) -> Iterator[object]:
+    program, inverse = BlockReduction().apply(form)
+    rows = int(np.isfinite(form.exponents).sum()) * form.observables
+    yield {"rows": rows, "columns": form.groups * form.observables}
+    options = contestant.options(threads)
+    solution = block_back_end(contestant.back_end)(program, options, gap=options.relative_gap)
+    yield claimed(solution.status), inverse(solution)
+
+
+def _certified(form: NormalForm, candidate: Candidate) -> Found:
+    """Return what rounding makes of an answer, and what its multipliers prove."""
+    if candidate.matrix is None and candidate.multipliers is None:
+        return {"rounded": Verdict.FAILED}
+    try:
+        made = recovered(form, replace(candidate, summary=replace(candidate.summary, status=Status.STALLED)), _GAP)
+    except (SolverError, CertificateError) as error:
+        return {"rounded": Verdict.FAILED, "message": str(error)}
+    certificate = made.certificate
+    return {
+        "rounded": Verdict.OPTIMAL if certificate.relative_gap <= OPTIMAL_GAP else Verdict.FEASIBLE,
+        "cost": certificate.cost,
+        "lower_bound": certificate.lower_bound,
+        "relative_gap": certificate.relative_gap,
+    }
+
+
+def fraction_phases(pairs: RowPairs, contestant: Contestant, threads: int) -> Iterator[dict[str, Any]]:
+    """Yield what is known of a row after each phase; the cost is minus the mean leakage, which is to be largest.
+
+    A linear program by Charnes and Cooper (1962) is solved for each pair. `certified` is about x as returned: whether
+    its entries are within e^α of each other, and how far its fraction is from the exact maximum.
+    """
+    clock = time.perf_counter()
+    programs = reduced(pairs)
+    rows, columns = (sum(getattr(each.program, name) for each in programs) for name in ("rows", "columns"))
+    yield {"build_s": time.perf_counter() - clock, "rows": rows, "columns": columns}
+    clock = time.perf_counter()
+    back_end = cast(BackEnd, find(contestant.back_end).load())
+    answers = [back_end(each.program, contestant.options(threads), None) for each in programs]
+    claims = {claimed(answer.status) for answer in answers}
+    yield {
+        "solve_s": time.perf_counter() - clock,
+        "claimed": next((claim for claim in reversed(Verdict) if claim in claims), Verdict.FAILED),
+        "iterations": sum(answer.iterations for answer in answers),
+        "message": answers[-1].message,
+        "version": answers[-1].version,
+    }
+    clock = time.perf_counter()
+    exact = [largest_leakage(pairs.matrix[q], pairs.matrix[d], pairs.alpha) for q, d in pairs.pairs.tolist()]
+    found = [_value(pairs, index, programs[index], answer) for index, answer in enumerate(answers)]
+    lower = -math.fsum(exact) / len(exact)
+    yield {"certify_s": time.perf_counter() - clock, "lower_bound": lower}
+    if any(value is None for value, _ in found):
+        yield {"certified": Verdict.FAILED}
+        return
+    cost = -math.fsum(cast(float, value) for value, _ in found) / len(found)
+    gap = max(abs(cast(float, value) - best) / best for (value, _), best in zip(found, exact, strict=True))
+    spread = max(ratio for _, ratio in found)
+    if spread > pairs.alpha * (1 + SLACK):
+        verdict = Verdict.INFEASIBLE
+    else:
+        verdict = Verdict.OPTIMAL if gap <= OPTIMAL_GAP else Verdict.FEASIBLE
+    yield {"certified": verdict, "rounded": verdict, "cost": cost, "cost_returned": cost, "relative_gap": gap}
+
+
+def reduced(pairs: RowPairs) -> list[CharnesCooper]:
+    """Return the linear program of each pair."""
+    return [
+        charnes_cooper(row_pair_program(pairs.matrix[q], pairs.matrix[d], pairs.alpha)) for q, d in pairs.pairs.tolist()
+    ]
+
+
+def largest_leakage(q: Floats, d: Floats, alpha: float) -> float:
+    """Return max ln(q·x / d·x) in closed form: x is e^α where q/d is largest, and 1 elsewhere.
+
+    >>> round(largest_leakage(np.array([0.8, 0.2]), np.array([0.2, 0.8]), 1.0), 6)
+    0.569445
+    """
+    with np.errstate(divide="ignore", invalid="ignore", under="ignore"):
+        order = np.argsort(-np.where(d > 0, q / d, np.inf), kind="stable")
+    growth = math.expm1(alpha)
+    above, below = np.cumsum(q[order]) * growth, np.cumsum(d[order]) * growth
+    return float((np.log1p(above) - np.log1p(below)).max(initial=0.0))
+
+
+def _value(pairs: RowPairs, index: int, program: CharnesCooper, answer: Answer) -> tuple[float | None, float]:
+    """Return the leakage at x as returned, and the logarithm of the largest ratio of two of its entries."""
+    x = None if answer.x is None or not np.isfinite(answer.x).all() else program.invert(answer.x)
+    if x is None:
+        return None, math.inf
+    q, d = pairs.matrix[pairs.pairs[index]]
+    above, below = float(q @ x), float(d @ x)
+    if above <= 0 or below <= 0:
+        return None, math.inf
+    spread = math.log(float(x.max() / x.min())) if x.min() > 0 else math.inf
+    return math.log(above / below), spread
