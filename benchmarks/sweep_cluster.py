@@ -18,7 +18,8 @@ from pathlib import Path
 
 from distributed import LocalCluster
 
-from mechdesign import sweep
+from mechdesign.runs import _tasks as tasks
+from mechdesign.runs import sweep
 from mechdesign.runs._store import read_table
 
 SPECIFICATION = """
@@ -44,7 +45,7 @@ def on_cluster(asked, folder, workers, columns, kill_at=None):
     """Return the seconds that a sweep takes once the workers are warm, and how many rows of it are done."""
     with LocalCluster(n_workers=workers, threads_per_worker=1, processes=True, dashboard_address="127.0.0.1:0") as made:
         # Workers import the package once, which is no part of what is measured.
-        warm = sweep.parse(SPECIFICATION.format(columns=columns, epsilons=[9 + i / 100 for i in range(2 * workers)]))
+        warm = tasks.parse(SPECIFICATION.format(columns=columns, epsilons=[9 + i / 100 for i in range(2 * workers)]))
         sweep.run(warm, folder.with_name(f"{folder.name}-warm"), dask=made.scheduler_address)
         killed = []
 
@@ -65,7 +66,7 @@ def main():
     parser.add_argument("--folder", type=Path)
     given = parser.parse_args()
     epsilons = [round(0.2 + 0.02 * index, 2) for index in range(given.rows // 2)]
-    asked = sweep.parse(SPECIFICATION.format(columns=given.columns, epsilons=epsilons))
+    asked = tasks.parse(SPECIFICATION.format(columns=given.columns, epsilons=epsilons))
     with tempfile.TemporaryDirectory() as temporary:
         folder = given.folder or Path(temporary)
         found = {

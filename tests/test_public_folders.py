@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.cli import places
-from mechdesign.cli import console
+from mechdesign.cli import _arguments as places
+from mechdesign.cli import _console as console
 from mechdesign.cli import sample
 from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.traces import _released as files

@@ -1,12 +1,10 @@
-"""The command line: thin commands around the functions of the package.
+"""The group of commands, exit codes.
 
 Exit codes: 0 done; 1 verification failed, and nothing else; 2 wrong input or usage; 3 a solver failed, rays stalled
 with a wide bracket, or there is too little memory; 70 a fault of this program; 130 stopped by the user; 141 nobody
 reads the output any more.
 """
-
 from __future__ import annotations
-
 import contextlib
 import difflib
 import errno
@@ -16,20 +14,20 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator
+from collections.abc import Mapping
+from collections.abc import Sequence
 from inspect import unwrap
-from typing import Any, NoReturn
-
+from typing import Any
+from typing import NoReturn
 import click
-
 from mechdesign.certify._texts import escape
-from mechdesign.cli.citation import CITATION
-from mechdesign.cli.console import STOPPED
-from mechdesign.cli.console import say_error
-from mechdesign.cli.console import say_warning
-from mechdesign.cli.stopping import watched
-from mechdesign.cli.streams import divert
-from mechdesign.cli.streams import usable
+from mechdesign.cli._console import STOPPED
+from mechdesign.cli._console import say_error
+from mechdesign.cli._console import say_warning
+from mechdesign.cli._console import watched
+from mechdesign.cli._console import divert
+from mechdesign.cli._console import usable
 from mechdesign.base._docstrings import docstring
 from mechdesign.base._errors import BracketWarning
 from mechdesign.base._errors import CacheWarning
@@ -57,8 +55,26 @@ from mechdesign.base._errors import UnverifiedError
 from mechdesign.base._errors import VerifierMemoryError
 from mechdesign.model._requirements._kinds import finding_extensions
 from mechdesign.base._version import __version__
+__all__ = ['exit_code', 'main']
 
-__all__ = ["exit_code", "main"]
+
+CITATION = """\
+mechdesign: optimal privacy mechanisms, designed, proved and exported. Version 0.1.0.
+
+Please cite it together with the papers whose methods you use:
+
+Shokri: Privacy Games: Optimal User-Centric Data Obfuscation.
+    Proceedings on Privacy Enhancing Technologies 2015(2), pages 299-315.
+Cao, Yoshikawa, Xiao, Xiong: Quantifying Differential Privacy in Continuous Data Release Under Temporal Correlations.
+    IEEE Transactions on Knowledge and Data Engineering 31(7), pages 1281-1295, 2019.
+Cao, Xiao, Takagi, Xiong, Yoshikawa, Shen, Liu, Jin, Xu: PGLP: Customizable and Rigorous Location Privacy through
+    Policy Graph. European Symposium on Research in Computer Security (ESORICS), 2020.
+Xiao, Shen, Liu, Xiong, Jin, Xu: DPHMM: Customizable Data Release with Differential Privacy via Hidden Markov Model.
+    arXiv preprint, 2016.
+He, Machanavajjhala, Ding: Blowfish Privacy: Tuning Privacy-Utility Trade-offs using Policies.
+    ACM SIGMOD International Conference on Management of Data, 2014.
+"""
+
 
 WRONG, LACKING, FAULT, CLOSED = 2, 3, 70, 141
 

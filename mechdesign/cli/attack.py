@@ -10,15 +10,15 @@ import click
 
 from mechdesign.measures import attack as games
 from mechdesign.measures.attack import Attack
-from mechdesign.cli.console import output
-from mechdesign.cli.console import progress
-from mechdesign.cli.console import table
-from mechdesign.cli.private import say_private_folders
-from mechdesign.cli.specified import layout_options
-from mechdesign.cli.specified import memory_option
-from mechdesign.cli.specified import show_values_option
-from mechdesign.cli.weights import label_option
-from mechdesign.cli.weights import read_weights
+from mechdesign.cli._console import output
+from mechdesign.cli._console import progress
+from mechdesign.cli._console import table
+from mechdesign.cli._console import say_private_folders
+from mechdesign.cli._arguments import layout_options
+from mechdesign.cli._arguments import memory_option
+from mechdesign.cli._arguments import show_values_option
+from mechdesign.cli._arguments import label_option
+from mechdesign.cli._arguments import read_weights
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import TimeLimitError
 from mechdesign.synthesis._folders import require_design

@@ -10,13 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.cli.console import Text
-from mechdesign.cli.console import errors
-from mechdesign.cli.console import output
-from mechdesign.cli.console import say_note
-from mechdesign.cli.console import show_next
-from mechdesign.cli.console import table
-from mechdesign.cli.options import naming_options
+from mechdesign.cli._console import Text
+from mechdesign.cli._console import errors
+from mechdesign.cli._console import output
+from mechdesign.cli._console import say_note
+from mechdesign.cli._console import show_next
+from mechdesign.cli._console import table
+from mechdesign.cli._arguments import naming_options
 
 if TYPE_CHECKING:
     from mechdesign.runs.bench import Results

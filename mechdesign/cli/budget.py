@@ -10,20 +10,20 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from mechdesign.cli.console import errors
-from mechdesign.cli.console import output
-from mechdesign.cli.console import say_note
-from mechdesign.cli.console import table
-from mechdesign.cli.correlations import by_counts
-from mechdesign.cli.correlations import check_figure
-from mechdesign.cli.correlations import loss_of
-from mechdesign.cli.correlations import mixed
-from mechdesign.cli.correlations import silenced
-from mechdesign.cli.correlations import warnings_once
-from mechdesign.cli.options import naming_options
-from mechdesign.cli.specified import layout_options
-from mechdesign.cli.specified import memory_option
-from mechdesign.cli.specified import show_values_option
+from mechdesign.cli._console import errors
+from mechdesign.cli._console import output
+from mechdesign.cli._console import say_note
+from mechdesign.cli._console import table
+from mechdesign.cli._arguments import by_counts
+from mechdesign.cli._arguments import check_figure
+from mechdesign.cli._arguments import loss_of
+from mechdesign.cli._arguments import mixed
+from mechdesign.cli._arguments import silenced
+from mechdesign.cli._arguments import warnings_once
+from mechdesign.cli._arguments import naming_options
+from mechdesign.cli._arguments import layout_options
+from mechdesign.cli._arguments import memory_option
+from mechdesign.cli._arguments import show_values_option
 from mechdesign.data._budgets import write_budgets
 from mechdesign.data._budgets import read_cost_curves
 from mechdesign.data._budgets import read_weights

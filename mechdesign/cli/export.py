@@ -7,9 +7,9 @@ from pathlib import Path
 
 import click
 
-from mechdesign.cli.console import say_note
-from mechdesign.cli.console import show_next
-from mechdesign.cli.specified import memory_option
+from mechdesign.cli._console import say_note
+from mechdesign.cli._console import show_next
+from mechdesign.cli._arguments import memory_option
 from mechdesign.base._errors import InputError
 from mechdesign.synthesis._folders import SET
 from mechdesign.synthesis._folders import check_no_input

@@ -1,33 +1,38 @@
-"""``mechdesign inspect``."""
-
+"""``mechdesign inspect`` and ``mechdesign compare``."""
 from __future__ import annotations
-
 from pathlib import Path
-from typing import Any
-
 import click
-import numpy as np
-
-from mechdesign.certify._revealed import revealed
-from mechdesign.cli.console import Text
-from mechdesign.cli.console import certificate_tables
-from mechdesign.cli.console import output
-from mechdesign.cli.console import say_json
-from mechdesign.cli.console import show_next
-from mechdesign.cli.console import table
-from mechdesign.cli.specified import memory_option
-from mechdesign.cli.specified import show_values_option
-from mechdesign.cli.table_release import ANSWERS
-from mechdesign.cli.table_release import show_release
-from mechdesign.data._maps import read_outline
+from mechdesign.cli._console import output
+from mechdesign.cli._console import say_json
+from mechdesign.cli._console import say_note
+from mechdesign.cli._console import show_next
+from mechdesign.cli._console import table
+from mechdesign.cli._console import say_private_folders
+from mechdesign.cli._arguments import memory_option
 from mechdesign.base._errors import InputError
+from mechdesign.synthesis._folders import SET
+from mechdesign.synthesis._folders import check_no_input
 from mechdesign.synthesis._folders import check_output
 from mechdesign.synthesis._folders import require_design
+from mechdesign.base._files import write_output
+from mechdesign.report._compare_page import compared
+from mechdesign.report._compare_page import differences
+from mechdesign.report._compare_page import html
+from mechdesign.report._compare_page import rows
+from mechdesign.synthesis._result import Design
+from typing import TYPE_CHECKING
+from mechdesign.certify._exact import exact_text
+from mechdesign.cli._console import Text
+from typing import Any
+import numpy as np
+from mechdesign.certify._revealed import revealed
+from mechdesign.cli._console import certificate_tables
+from mechdesign.cli._arguments import show_values_option
+from mechdesign.data._maps import read_outline
 from mechdesign.model._channel import Channel
 from mechdesign.model._disclosure import listed
 from mechdesign.model._problem import STANDS_IN
 from mechdesign.model._problem import Problem
-from mechdesign.base._files import write_output
 from mechdesign.model._words import claimants
 from mechdesign.model._words import requirement_name
 from mechdesign.model._words import percent
@@ -36,9 +41,105 @@ from mechdesign.report._private import private
 from mechdesign.report._design_page import bounded_pairs
 from mechdesign.report._design_page import left_free
 from mechdesign.model._words import cost_measure
-from mechdesign.synthesis._result import Design
+from typing import TYPE_CHECKING
+if TYPE_CHECKING:
+    from mechdesign.tables._release import Release
+__all__ = ['ANSWERS', 'compare', 'inspect', 'show_release']
 
-__all__ = ["inspect"]
+
+@click.command()
+@click.argument("directories", metavar="A B …", nargs=-1, required=True, type=click.Path(path_type=Path))
+@click.option("-o", "--output", "page", metavar="FILE.html", type=click.Path(path_type=Path), help="Write a page, too.")
+@click.option("--json", "as_json", is_flag=True, help="Print the table as JSON.")
+@memory_option
+def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> None:
+    """Compare designs: costs, requirements and adversaries, and with -o their maps side by side.
+
+    A, B, … are folders that `mechdesign design` wrote. Numbers are read from their certificates, which `mechdesign
+    verify` proves again; attacks are computed here.
+    """
+    if len(directories) < 2:
+        raise InputError("A B …", "is one design", value=str(directories[0]), bound="two folders or more")
+    if page is not None and page.suffix.lower() not in (".html", ".htm"):
+        raise InputError("--output", "is not a page", value=str(page), bound="a name that ends in .html")
+    for each in directories:
+        require_design(each)
+    if page is not None:
+        check_no_input(page, {f"{each}, {name}": each / name for each in directories for name in SET})
+        check_output(page)
+    read = [Design.load(each) for each in directories]
+    designs = [
+        compared(name, each.problem, each.channel, each.certificate)
+        for name, each in zip(_names(directories), read, strict=True)
+    ]
+    notes, found = differences(designs), rows(designs)
+    listed = [(shown.name, each.problem, each.origin) for shown, each in zip(designs, read, strict=True)]
+    said = say_private_folders(listed, "this comparison")
+    names = [each.name for each in designs]
+    if as_json:
+        lines = {line[0]: dict(zip(names, line[1:], strict=True)) for line in found}
+        say_json({"designs": names, "differences": notes, "table": lines})
+    else:
+        shown = table("", *names, numbers=names)
+        for line in found:
+            shown.add_row(*line)
+        for note in notes:
+            say_note(note)
+        output().print(shown)
+    if page is not None:
+        write_output(page, [html(designs, said).encode()])
+        if not as_json:
+            show_next({str(page): "the same with maps side by side: open it in a browser"})
+
+
+def _names(directories: tuple[Path, ...]) -> list[str]:
+    """Return the names of the folders, or the whole paths where names are the same."""
+    names = [each.resolve().name for each in directories]
+    return names if len(set(names)) == len(names) else [str(each) for each in directories]
+
+
+ANSWERS = "answers.csv"
+"""The file by which a release from a table is known."""
+
+
+def show_release(directory: Path, as_json: bool) -> None:
+    """Show the release from a table in a folder; one that is unsound opens as well, with a warning."""
+    # Imported late: `inspect` of a design does not need it.
+    from mechdesign.tables._files import load
+
+    release = load(directory)
+    facts = _release_facts(release)
+    if as_json:
+        described = release.description
+        said = {**facts, "unsound": described.unsound, "remarks": list(described.remarks)}
+        say_json(said)
+        return
+    console = output()
+    console.print(Text(f"Release from a table: {release.description.what}", "bold"))
+    shown = table("", "")
+    shown.show_header = False
+    for name, fact in facts.items():
+        shown.add_row(name, Text(fact, "bold" if name == "verdict" else ""))
+    console.print(shown)
+    # What an unsound release says of itself beyond this rests on too few neighbours.
+    if not release.description.unsound:
+        for remark in release.description.remarks:
+            say_note(remark)
+
+
+def _release_facts(release: Release) -> dict[str, str]:
+    described = release.description
+    return {
+        **({"verdict": "unsound: the noise may be too small for the policy"} if described.unsound else {}),
+        "policy": described.policy,
+        "neighbours": described.neighbours,
+        "definition": described.definition,
+        "mechanism": described.mechanism,
+        "spent": described.spent if described.epsilon or described.rho else "nothing",
+        "answers": f"{len(release):,}, in steps of {exact_text(described.step)}",
+        "noise": "a given generator: a rehearsal" if described.rehearsal else "the operating system's randomness",
+    }
+
 
 _MOST = 5
 

@@ -6,11 +6,11 @@ from pathlib import Path
 
 import click
 
-from mechdesign.cli.console import output
-from mechdesign.cli.console import say_error
-from mechdesign.cli.options import naming_options
-from mechdesign.cli.spending import show_spending
-from mechdesign.cli.spending import wait_option
+from mechdesign.cli._console import output
+from mechdesign.cli._console import say_error
+from mechdesign.cli._arguments import naming_options
+from mechdesign.cli._console import show_spending
+from mechdesign.cli._console import wait_option
 from mechdesign.base._errors import InputError
 
 __all__ = ["ledger"]

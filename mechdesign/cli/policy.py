@@ -11,17 +11,17 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from mechdesign.certify._exact import exact_text
-from mechdesign.cli.console import Text
-from mechdesign.cli.console import output
-from mechdesign.cli.console import progress
-from mechdesign.cli.console import say_note
-from mechdesign.cli.console import show_next
-from mechdesign.cli.console import table
-from mechdesign.cli.correlations import check_figure
-from mechdesign.cli.specified import example_option
-from mechdesign.cli.specified import memory_option
-from mechdesign.cli.specified import show_values_option
-from mechdesign.cli.specified import specified
+from mechdesign.cli._console import Text
+from mechdesign.cli._console import output
+from mechdesign.cli._console import progress
+from mechdesign.cli._console import say_note
+from mechdesign.cli._console import show_next
+from mechdesign.cli._console import table
+from mechdesign.cli._arguments import check_figure
+from mechdesign.cli._arguments import example_option
+from mechdesign.cli._arguments import memory_option
+from mechdesign.cli._arguments import show_values_option
+from mechdesign.cli._arguments import specified
 from mechdesign.base._errors import InputError
 from mechdesign.synthesis._folders import check_writable
 from mechdesign.report._graph_figures import EDGES

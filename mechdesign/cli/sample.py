@@ -11,16 +11,16 @@ from click.core import ParameterSource
 
 from mechdesign.certify._texts import csv_text
 from mechdesign.certify._texts import escape
-from mechdesign.cli.console import say
-from mechdesign.cli.console import say_note
-from mechdesign.cli.console import say_warning
-from mechdesign.cli.places import Reach
-from mechdesign.cli.places import at_option
-from mechdesign.cli.places import located
-from mechdesign.cli.places import reach_option
-from mechdesign.cli.specified import layout_options
-from mechdesign.cli.specified import memory_option
-from mechdesign.cli.specified import show_values_option
+from mechdesign.cli._console import say
+from mechdesign.cli._console import say_note
+from mechdesign.cli._console import say_warning
+from mechdesign.cli._arguments import Reach
+from mechdesign.cli._arguments import at_option
+from mechdesign.cli._arguments import located
+from mechdesign.cli._arguments import reach_option
+from mechdesign.cli._arguments import layout_options
+from mechdesign.cli._arguments import memory_option
+from mechdesign.cli._arguments import show_values_option
 from mechdesign.data._bounds import allowed_gib
 from mechdesign.data._labels import Names
 from mechdesign.base._errors import InputError

@@ -12,15 +12,15 @@ from typing import TYPE_CHECKING
 import click
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.cli.console import STOPPED
-from mechdesign.cli.console import Text
-from mechdesign.cli.console import errors
-from mechdesign.cli.console import number
-from mechdesign.cli.console import output
-from mechdesign.cli.console import say_note
-from mechdesign.cli.console import show_next
-from mechdesign.cli.console import table
-from mechdesign.cli.specified import show_values_option
+from mechdesign.cli._console import STOPPED
+from mechdesign.cli._console import Text
+from mechdesign.cli._console import errors
+from mechdesign.cli._console import number
+from mechdesign.cli._console import output
+from mechdesign.cli._console import say_note
+from mechdesign.cli._console import show_next
+from mechdesign.cli._console import table
+from mechdesign.cli._arguments import show_values_option
 
 if TYPE_CHECKING:
     from mechdesign.runs.sweep import Moment
@@ -58,14 +58,15 @@ def sweep(specification: Path, directory: str, jobs: int | None, dask: str | Non
     and on a Dask cluster, whose workers need the same versions of the packages, and the data at the same place.
     """
     # Imported late: `mechdesign --help` waits for nothing.
-    from mechdesign import sweep as sweeps
+    from mechdesign.runs import _tasks as tasks
+    from mechdesign.runs import sweep
     from mechdesign.base._errors import InputError
 
-    asked = sweeps.read(specification)
+    asked = tasks.read(specification)
     started = time.perf_counter()
     try:
         with _progress() as live, interrupts.promised("keeping the designs that are finished"):
-            result = sweeps.run(asked, directory, jobs=jobs, dask=dask, resume=resume, progress=live)
+            result = sweep.run(asked, directory, jobs=jobs, dask=dask, resume=resume, progress=live)
     except InputError as error:
         if error.path not in ("jobs", "dask"):
             raise

@@ -19,11 +19,11 @@ from mechdesign.certify._memory import MEMORY_GIB
 from mechdesign.certify._stated import FORMS
 from mechdesign.certify._verify import Verified
 from mechdesign.certify._verify import prove
-from mechdesign.cli.console import Text
-from mechdesign.cli.console import certificate_tables
-from mechdesign.cli.console import number
-from mechdesign.cli.console import output
-from mechdesign.cli.console import table
+from mechdesign.cli._console import Text
+from mechdesign.cli._console import certificate_tables
+from mechdesign.cli._console import number
+from mechdesign.cli._console import output
+from mechdesign.cli._console import table
 from mechdesign.base._errors import CertificateError
 from mechdesign.base._errors import UnverifiedError
 from mechdesign.synthesis._folders import is_schedule

@@ -14,7 +14,7 @@ from cli_examples import SPECIFICATION, command, run
 
 import mechdesign as md
 from mechdesign.base import _errors as errors
-from mechdesign.cli.console import missed_gap
+from mechdesign.cli._console import missed_gap
 
 
 def test_from_a_specification_to_files_that_verify(spec):

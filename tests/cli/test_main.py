@@ -15,7 +15,7 @@ from click.exceptions import FileError
 import mechdesign as md
 from mechdesign.base import _errors as errors
 from mechdesign.cli import exit_code
-from mechdesign.cli.console import progress
+from mechdesign.cli._console import progress
 from mechdesign.solve._contract import Progress
 
 
@@ -73,7 +73,7 @@ def test_progress_is_a_live_line_on_terminals(monkeypatch):
 
 def test_progress_is_a_line_every_few_seconds_elsewhere(monkeypatch, capsys):
     now = [0.0]
-    monkeypatch.setattr("mechdesign.cli.console.time.perf_counter", lambda: now[0])
+    monkeypatch.setattr("mechdesign.cli._console.time.perf_counter", lambda: now[0])
     with progress() as report:
         for moment in range(20):
             now[0] = moment / 2
@@ -135,7 +135,7 @@ def test_exit_code_1_says_that_a_verification_failed_and_nothing_else(monkeypatc
         raise raised
 
     monkeypatch.setattr("mechdesign.certify._bundle.inspect", fail)
-    monkeypatch.setattr("mechdesign.cli.streams.divert", lambda _: None)
+    monkeypatch.setattr("mechdesign.cli._console.divert", lambda _: None)
     monkeypatch.setattr("mechdesign.synthesis._folders.require_design", lambda _: None)
     result = run("verify", "anything")
     assert result.exit_code == code
@@ -151,7 +151,7 @@ def test_what_fails_since_ctrl_c_came_is_a_stop():
     assert not _after_interrupt(RuntimeError("another"))
 
 
-@pytest.mark.parametrize("where", ["mechdesign.cli.stopping.watched", "mechdesign.cli._Commands.invoke"])
+@pytest.mark.parametrize("where", ["mechdesign.cli._console.watched", "mechdesign.cli._Commands.invoke"])
 def test_ctrl_c_gives_130_wherever_it_comes(monkeypatch, where):
     """Also while the thread that watches for it starts, and between two steps of click's own."""
 

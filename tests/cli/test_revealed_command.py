@@ -12,7 +12,8 @@ from cli_examples import run
 import mechdesign as md
 from mechdesign.report import _saving as saving
 from mechdesign import specification as spec
-from mechdesign import sweep
+from mechdesign.runs import _tasks as tasks
+from mechdesign.runs import sweep
 from mechdesign.certify import _bundle as bundle
 from mechdesign.base._errors import InputError
 from mechdesign.base._errors import RevealedWarning
@@ -162,7 +163,7 @@ def test_schedules_say_it() -> None:
 
 
 def test_a_sweep_counts_them_and_a_refused_design_is_a_failed_row() -> None:
-    swept = sweep.parse(
+    swept = tasks.parse(
         THRESHOLD + '[sweep]\n"privacy.0.radius" = [1, 30]\n"policy.isolated" = ["refuse", "release"]\n', "."
     )
     found = sweep.run(swept, "swept", jobs=1)

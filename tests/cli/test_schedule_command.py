@@ -12,8 +12,8 @@ import pytest
 from click.testing import CliRunner
 
 from mechdesign.cli import main
-from mechdesign.cli.console import progress
-from mechdesign.cli.schedule import _ranges
+from mechdesign.cli._console import progress
+from mechdesign.cli.design import _ranges
 from mechdesign.base._errors import SolverInterruptedError
 from mechdesign.leakage._recursion import temporal
 from mechdesign.solve._contract import Progress

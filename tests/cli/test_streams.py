@@ -12,8 +12,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.cli.streams import divert
-from mechdesign.cli.streams import usable
+from mechdesign.cli._console import divert
+from mechdesign.cli._console import usable
 
 SPECIFICATION = """
 domain.labels = ["a", "b"]

@@ -16,7 +16,7 @@ from cli_examples import run
 import mechdesign as md
 from mechdesign.report import _saving as saving
 from mechdesign.certify import _bundle as bundle
-from mechdesign.cli import console
+from mechdesign.cli import _console as console
 from mechdesign.data._matrices import read_labelled
 from mechdesign.data._states import read_states
 from mechdesign.data._text import read_columns

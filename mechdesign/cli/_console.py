@@ -1,62 +1,65 @@
-"""What commands show: results on standard output, everything else on standard error."""
+"""Output of commands: streams, messages, pictures, Ctrl-C, and what files tell.
 
+Python tells the main thread of a signal only between two of its steps, and a call into compiled code may take minutes.
+A thread of its own, to which the system passes signals on, says what is being done about Ctrl-C, and ends the process
+where nothing is to be kept, or after a second Ctrl-C. It waits for files that are being written.
+
+Results go to standard output, and a command whose results cannot be written says so by its exit code. What is said on
+standard error does not change what a command does: there, what cannot be written is dropped.
+"""
 from __future__ import annotations
-
 import errno
 import json
 import os
 import re
 import sys
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
+from collections.abc import Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING, Any, TextIO
-
+from typing import TYPE_CHECKING
+from typing import Any
+from typing import TextIO
 import click
 import rich.console
 import rich.table
 import rich.text
 from rich.control import Control
 from rich.segment import ControlType
-
 from mechdesign.certify._texts import escape
 from mechdesign.base._errors import RecognisedWarning
-
+import importlib
+from mechdesign.base._errors import MissingDependencyError
+from collections.abc import Iterable
+import stat
+from pathlib import Path
+from mechdesign.base._errors import InputError
+from mechdesign.base._locks import WAIT_S
+from mechdesign.base._locks import lock_file_of
+from mechdesign.base._locks import stands
+import signal
+import socket
+import threading
+from mechdesign.base import _atomic as atomic
+from mechdesign.base import _interrupts as interrupts
+import contextlib
+import io
+from typing import cast
+from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
-
     from rich.console import RenderableType
     from rich.style import Style
-
     from mechdesign.certify._certificate import Certificate
     from mechdesign.model._words import Measure
     from mechdesign.solve._contract import Progress
     from mechdesign.solve._contract import ProgressCallback
     from mechdesign.synthesis._result import Design
+    from mechdesign.model._problem import Origin
+    from mechdesign.model._problem import Problem
+    from mechdesign.leakage.accounting import Ledger
 
-__all__ = [
-    "STALLED",
-    "STOPPED",
-    "Console",
-    "Table",
-    "Text",
-    "certificate_tables",
-    "errors",
-    "missed_gap",
-    "number",
-    "output",
-    "progress",
-    "say",
-    "say_error",
-    "say_gap",
-    "say_json",
-    "say_note",
-    "say_stopping",
-    "say_warning",
-    "show_next",
-    "table",
-]
 
 STALLED = 3
 """The exit code where a design is certified and written, and rays stalled with a wide bracket."""
@@ -316,3 +319,230 @@ class _Line:
 def _say(kind: str, style: str, message: str) -> None:
     console = errors()
     console.print(Text.assemble((f"{kind}: ", style), message), soft_wrap=True)
+
+
+def load_pictures(module: str) -> None:
+    """Import a module that draws; raise `MissingDependencyError` where that fails, as with a broken Matplotlib."""
+    try:
+        importlib.import_module(module)
+    except Exception as error:  # What another package raises when it is loaded can be anything.
+        message = f"pictures cannot be drawn: {error}. Repair Matplotlib; nothing was solved or spent"
+        raise MissingDependencyError(message) from error
+
+
+def say_private(problem: Problem, origin: Origin | None) -> None:
+    """Show what the files of a design tell of data, and how a prior stays at home."""
+    from mechdesign.report._private import COUNTED
+    from mechdesign.report._private import HAND_ON
+    from mechdesign.report._private import WRITTEN
+    from mechdesign.report._private import private
+
+    # Who wrote counts into a specification, which stands in the files, knows of them.
+    for sentence in (said := [each for each in private(problem, origin) if each != WRITTEN]):
+        say_note(sentence)
+    if COUNTED in said:
+        say_note(HAND_ON)
+
+
+def say_private_folders(found: Iterable[tuple[str, Problem, Origin | None]], what: str) -> str:
+    """Show, and return, which folders have a prior that was counted in data; `what` says what tells of it."""
+    from mechdesign.report._private import COUNTED
+    from mechdesign.report._private import private
+
+    names = [name for name, problem, origin in found if COUNTED in private(problem, origin)]
+    if not names:
+        return ""
+    said = f"the prior of {', '.join(names)} was counted in data: {what} rests on it, and is private"
+    say_note(said)
+    return said
+
+
+wait_option = click.option(
+    "--wait", metavar="SECONDS", type=float, default=WAIT_S, show_default=True,
+    help="How long another process that uses the ledger is waited for.",
+)  # fmt: skip
+
+
+def announce(ledger: Ledger | None, public: Path) -> None:
+    """Say which file will be charged, by its full path, and whether it is made for this; or that none is.
+
+    Raises `InputError` where it lies in the folder that may be published.
+    """
+    if ledger is None:
+        say_note("no ledger is charged: what is spent here is recorded nowhere but in what is released")
+        return
+    assert ledger.path is not None
+    if public.resolve() in ledger.path.parents:
+        raise InputError(
+            "--output",
+            "is the folder of the ledger, which is its owner's alone",
+            value=str(public),
+            bound=f"a folder that does not hold {ledger.path}",
+        )
+    lock = lock_file_of(ledger.path)
+    if not stands(ledger.path):
+        # Where there is no folder, or the lock of an earlier ledger stands, none is begun, and an error says so.
+        if ledger.path.parent.is_dir() and not stands(lock):
+            say_note(f"the ledger {ledger.path} is begun")
+        return
+    say_note(f"the ledger {ledger.path} is charged")
+    for file in (ledger.path, lock):
+        if os.name != "nt" and stands(file) and (mode := stat.S_IMODE(file.lstat().st_mode)) & 0o007:
+            say_note(
+                f"{file} is open to every user (mode {mode:04o}), as an earlier version made it, and is left so. Close "
+                f"it with: chmod 600 {file}"
+            )
+
+
+def show_spending(ledger: Ledger) -> None:
+    """Show what is left of a ledger's budget and, where there are several policies, what was spent under each."""
+    from mechdesign.leakage._ledger_file import APART
+
+    left = [
+        f"{name} = {float(amount):.6g}"
+        for name, amount in (("ε", ledger.remaining_epsilon), ("ρ", ledger.remaining_rho))
+        if amount is not None
+    ]
+    output().print(f"left      {', '.join(left) or 'no limit was set'}", soft_wrap=True)
+    if len(lines := ledger.by_policy) > 1:
+        for line in lines:
+            output().print(f"ledger    {line}", soft_wrap=True)
+        output().print(f"          {APART}.", soft_wrap=True)
+
+
+# So many seconds the main thread has to end by itself, tidily, before the process is ended.
+_PATIENCE, _LESS_PATIENCE = 1.0, 0.3
+
+
+@contextmanager
+def watched() -> Iterator[None]:
+    """Answer Ctrl-C during the block, in the main thread and unless the program ignores it."""
+    if (
+        threading.current_thread() is not threading.main_thread()
+        or signal.getsignal(signal.SIGINT) is not signal.default_int_handler
+    ):
+        yield
+        return
+    receiver, sender = socket.socketpair()
+    sender.setblocking(False)
+    thread = threading.Thread(target=_watch, args=(receiver,), daemon=True)
+    with receiver, sender:
+        try:
+            thread.start()
+        except RuntimeError:
+            # The system gives this process no further thread: Ctrl-C is answered when compiled code returns.
+            yield
+            return
+        before = signal.set_wakeup_fd(sender.fileno(), warn_on_full_buffer=False)
+        try:
+            yield
+        finally:
+            signal.set_wakeup_fd(before)
+            sender.close()
+            thread.join()
+
+
+def _watch(receiver: socket.socket) -> None:
+    """Read the numbers of signals until the other side is closed."""
+    count = 0
+    deadline: float | None = None
+    while True:
+        receiver.settimeout(None if deadline is None else max(1e-3, deadline - time.monotonic()))
+        try:
+            received = receiver.recv(64)
+        except TimeoutError:
+            promise = interrupts.promise() if count == 1 else None
+            if promise is None:
+                _end()
+            else:
+                # The main thread has caught it, and found something to keep after all.
+                say_stopping(promise)
+                deadline = None
+            continue
+        if not received:
+            return
+        for _ in range(received.count(signal.SIGINT)):
+            count += 1
+            promise = interrupts.promise()
+            if count == 1 and promise is not None:
+                say_stopping(promise)
+            else:
+                deadline = time.monotonic() + (_PATIENCE if count == 1 else _LESS_PATIENCE)
+
+
+def _end() -> None:
+    """End the process, as soon as no file is being written."""
+    with atomic.WRITING:
+        if sys.stderr.isatty():
+            # A line that shows progress hides the cursor.
+            os.write(sys.stderr.fileno(), b"\r\x1b[2K\x1b[?25h")
+        say_error("stopped")
+        os._exit(STOPPED)
+
+
+def occupy_descriptors() -> None:
+    """Open a null device for each standard descriptor that is closed, so that no file of ours takes its number."""
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            # The system gives the least number that is free, and those below are taken.
+            os.set_inheritable(os.open(os.devnull, os.O_RDWR), True)
+
+
+@contextmanager
+def usable() -> Iterator[None]:
+    """Put streams that can be used in the place of standard ones in the block, and put the old ones back after it."""
+    before = sys.stdin, sys.stdout, sys.stderr
+    with contextlib.ExitStack() as stack:
+        sys.stdin, sys.stdout = _open_or_null(before[0], "r", stack), _open_or_null(before[1], "w", stack)
+        sys.stderr = _Forgiving(_open_or_null(before[2], "w", stack))
+        try:
+            yield
+        finally:
+            sys.stdin, sys.stdout, sys.stderr = before
+
+
+def divert(stream: TextIO | None) -> None:
+    """Send what a stream still holds to a null device: Python would try to write it once more when it ends."""
+    # A stream of a test, or of a notebook, has no descriptor.
+    with contextlib.suppress(OSError, ValueError, AttributeError):
+        null = os.open(os.devnull, os.O_WRONLY)
+        try:
+            os.dup2(null, stream.fileno())  # type: ignore[union-attr]
+        finally:
+            os.close(null)
+
+
+def _open_or_null(stream: TextIO | None, mode: str, stack: contextlib.ExitStack) -> TextIO:
+    """Return a stream with the encoding that ε and labels need, or a null device where there is none."""
+    if stream is None or stream.closed:
+        return cast(TextIO, stack.enter_context(open(os.devnull, mode, encoding="utf-8")))
+    if mode == "w" and isinstance(stream, io.TextIOWrapper):
+        stream.reconfigure(encoding="utf-8", errors="backslashreplace")
+    return stream
+
+
+class _Forgiving:
+    """A stream for notes: those that cannot be written are dropped."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+    def write(self, text: str) -> int:
+        """Write a text."""
+        try:
+            return self._stream.write(text)
+        except OSError:
+            divert(self._stream)
+            return len(text)
+
+    def flush(self) -> None:
+        """Write what is held back."""
+        try:
+            self._stream.flush()
+        except OSError:
+            divert(self._stream)

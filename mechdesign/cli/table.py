@@ -11,22 +11,22 @@ from typing import TYPE_CHECKING
 import click
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.cli.console import Text
-from mechdesign.cli.console import number
-from mechdesign.cli.console import output
-from mechdesign.cli.console import say_note
-from mechdesign.cli.console import say_warning
-from mechdesign.cli.console import show_next
-from mechdesign.cli.console import table
-from mechdesign.cli.pictures import load_pictures
-from mechdesign.cli.specified import example_for
-from mechdesign.cli.specified import example_option
-from mechdesign.cli.specified import layout_options
-from mechdesign.cli.specified import memory_option
-from mechdesign.cli.specified import show_values_option
-from mechdesign.cli.spending import announce
-from mechdesign.cli.spending import show_spending
-from mechdesign.cli.spending import wait_option
+from mechdesign.cli._console import Text
+from mechdesign.cli._console import number
+from mechdesign.cli._console import output
+from mechdesign.cli._console import say_note
+from mechdesign.cli._console import say_warning
+from mechdesign.cli._console import show_next
+from mechdesign.cli._console import table
+from mechdesign.cli._console import load_pictures
+from mechdesign.cli._arguments import example_for
+from mechdesign.cli._arguments import example_option
+from mechdesign.cli._arguments import layout_options
+from mechdesign.cli._arguments import memory_option
+from mechdesign.cli._arguments import show_values_option
+from mechdesign.cli._console import announce
+from mechdesign.cli._console import show_spending
+from mechdesign.cli._console import wait_option
 from mechdesign.base._errors import ExportError
 from mechdesign.base._errors import ReportError
 from mechdesign.specification import examples

@@ -1,1 +1,0 @@
-"""What was spent on whom: an exact, durable ledger of privacy budgets."""

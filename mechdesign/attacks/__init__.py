@@ -1,1 +1,0 @@
-"""What an adversary who sees the released answers can do."""

@@ -1,1 +1,0 @@
-"""Problems, overviews and error measures under policy graphs; the names for users are in `mechdesign.graphs`."""
