@@ -22,9 +22,9 @@ from rich.table import Table
 
 import mechdesign as md
 from block_sizes import problem
+from mechdesign.solve._contract import Options
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._solve import solve
-from mechdesign.solve._contract import Options
 
 EPSILON = 0.6
 SHARE = 0.8

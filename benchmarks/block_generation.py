@@ -149,10 +149,10 @@ def random_programs(count: int) -> None:
     sys.path.insert(0, str(HERE.parent / "tests" / "solvers"))
     from block_cases import optimum, random_program
 
-    from mechdesign.solve._contract import Options
-    from mechdesign.solve._blocks.solve import solve_block
-    from mechdesign.solve._blocks.columns import solve_columns
     from mechdesign.solve._blocks import stages
+    from mechdesign.solve._blocks.columns import solve_columns
+    from mechdesign.solve._blocks.solve import solve_block
+    from mechdesign.solve._contract import Options
 
     # Let programs of a few rows begin with the columns that one of two uses, and try those with floors.
     stages._FEWEST = stages._LARGE = 2

@@ -17,7 +17,7 @@ from rich.table import Table
 
 import mechdesign as md
 from block_sizes import problem
-from mechdesign.base._errors import SolverError
+from mechdesign.errors import SolverError
 from scenes import median, side_by_side
 
 _LARGEST_ON_THE_CPU = 400

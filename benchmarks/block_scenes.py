@@ -42,9 +42,9 @@ BOX = {"south": 40.70, "north": 40.80, "west": -74.02, "east": -73.92}
 def checkins(folder: Path, columns: int, rows: int) -> md.Problem:
     """Return joint privacy for the user with most check-ins."""
     path = folder / "foursquare_nyc_marc" / "specific_train.csv"
-    traces = md.traces.read_checkins(path, user="label", latitude="lat", longitude="lon")
+    traces = md.data.read_checkins(path, user="label", latitude="lat", longitude="lon")
     domain = md.Domain.geographic_grid(columns, rows, **BOX)
-    visits = md.traces.to_grid(traces, domain)
+    visits = md.data.to_grid(traces, domain)
     most = max(dict.fromkeys(visits.users), key=lambda user: visits.counts(user).sum())
     prior = md.Prior.from_counts(visits.counts(most), smoothing=0.01)
     distance = md.distances.euclidean(domain)

@@ -25,11 +25,7 @@ from rich.console import Console
 from rich.table import Table
 
 import mechdesign as md
-from mechdesign.report._style import ACCENT
-from mechdesign.report._style import INK
-from mechdesign.report._style import drawn
-from mechdesign.report._style import headline
-from mechdesign.report._style import new_figure
+from mechdesign.report._style import ACCENT, INK, drawn, headline, new_figure
 
 LOOKS = ((ACCENT, "-", "o"), ("#D55E00", "--", "^"))
 

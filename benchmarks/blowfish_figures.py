@@ -36,17 +36,12 @@ from numpy.typing import NDArray
 from rich.console import Console
 from rich.table import Table
 
+from mechdesign.report._style import drawn, headline, new_figure
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._queries._trees import budget_split
+from mechdesign.tables._queries._cumulative import ordered, ordered_hierarchical
 from mechdesign.tables._queries._kmeans import kmeans
-from mechdesign.tables._queries._cumulative import ordered
-from mechdesign.tables._queries._trees import ordered_error
-from mechdesign.tables._queries._cumulative import ordered_hierarchical
-from mechdesign.tables._queries._trees import plan_ranges
-from mechdesign.report._style import drawn
-from mechdesign.report._style import headline
-from mechdesign.report._style import new_figure
+from mechdesign.tables._queries._trees import budget_split, ordered_error, plan_ranges
 
 Floats = NDArray[np.float64]
 Integers = NDArray[np.int64]

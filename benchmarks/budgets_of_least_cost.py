@@ -17,7 +17,7 @@ from rich.console import Console
 from rich.table import Table
 
 from mechdesign import leakage
-from mechdesign.base._errors import CorrelationWarning
+from mechdesign.errors import CorrelationWarning
 
 
 def main() -> None:

@@ -33,10 +33,10 @@ from fractions import Fraction
 from pathlib import Path
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
 from mechdesign.certify._bundle import write
 from mechdesign.cli import main as command
-from mechdesign.base._errors import CertificateError
+from mechdesign.errors import CertificateError
+from mechdesign.report import _saving as saving
 
 DESIGN = """
 title = "{title}"
@@ -101,7 +101,7 @@ class Export(Victim):
             text = DESIGN.format(title=name, n=n)
             apart(
                 lambda text=text, name=name: (saving.save if n_is_odd(name) else md.Design.save)(
-                    md.spec.parse(text).design(), self.folder / name
+                    md.specification.parse(text).design(), self.folder / name
                 )
             )
             self.sets.append(content(self.folder / name))

@@ -25,10 +25,7 @@ from typing import Any
 
 from estimate_programs import PROGRAMS, Program
 from mechdesign.specification._specification import parse
-from mechdesign.synthesis._sizes import estimate
-from mechdesign.synthesis._sizes import Speed
-from mechdesign.synthesis._sizes import measure_speed
-from mechdesign.synthesis._sizes import slowness
+from mechdesign.synthesis._sizes import Speed, estimate, measure_speed, slowness
 
 STORED = Path(__file__).parent / "results" / "estimates.jsonl"
 

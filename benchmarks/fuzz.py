@@ -4,7 +4,7 @@
 
 Inputs are files that are right, with bytes, lines, cells, numbers or headers changed. Where a file has a digest of
 itself it is made to fit again, half of the time, so that what lies behind it is reached. A reader may return, or raise
-an error of `mechdesign.base._errors`; whatever else it raises, more memory than a limit (of address space, so that
+an error of `mechdesign.errors`; whatever else it raises, more memory than a limit (of address space, so that
 `MemoryError` shows it) and more processor time than a limit are findings. Each is printed once for every place that it
 comes from, and the input is kept in the corpus, from which `tests/reference/fuzzed` is chosen. Exits with 1 if anything
 was found.
@@ -36,19 +36,16 @@ import scipy.sparse as sparse
 
 import mechdesign as md
 from garbage import changed
-from mechdesign.leakage.accounting import Ledger
 from mechdesign.certify import _archive as archive
 from mechdesign.certify import _bundle as bundle
 from mechdesign.data._budgets import read_budgets
 from mechdesign.data._matrices import read_matrix
+from mechdesign.data._movement import read_checkins, read_plt
 from mechdesign.data._states import read_states
-from mechdesign.data._movement import read_checkins
-from mechdesign.data._movement import read_plt
 from mechdesign.data._trajectories import to_grid
 from mechdesign.leakage._accountant import Accountant
-from mechdesign.specification._specification import Specification
-from mechdesign.specification._specification import parse
-from mechdesign.specification._specification import read_spec
+from mechdesign.leakage.accounting import Ledger
+from mechdesign.specification._specification import Specification, parse, read_spec
 
 SECONDS = 10
 BYTES = 3 * 2**30

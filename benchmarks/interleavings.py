@@ -41,7 +41,7 @@ from typing import Any
 
 import mechdesign as md
 from mechdesign import tables as blowfish
-from mechdesign.base._errors import MechdesignError
+from mechdesign.errors import MechdesignError
 from mechdesign.leakage._accountant import Accountant
 
 RESULT = Path(__file__).parent / "results" / "interleavings.txt"
@@ -191,7 +191,7 @@ class TraceInMemory(Kept):
         self.ledger = self.made_ledger()
         city, chain = md.Domain.grid(2, 1, 2.0, 1.0), md.MarkovChain(MOVES)
         rules = {"mechanism": "randomised-response", "ledger": self.ledger}
-        trace = md.release.Trace(city, md.graphs.complete(2), self.share, chain, md.Prior.uniform(2), **rules)
+        trace = md.traces.Trace(city, md.graphs.complete(2), self.share, chain, md.Prior.uniform(2), **rules)
         if self.rng.random() < 0.5:
             # What is fitted once is not fitted again; the trace stays as it was.
             trace.table(1)

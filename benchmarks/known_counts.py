@@ -37,7 +37,7 @@ READINGS = ("printed", "edges", "used")
 class Case(NamedTuple):
     """A policy, and what the brute force needs to know of it."""
 
-    policy: md.blowfish.Policy
+    policy: md.tables.Policy
     edges: set[frozenset[int]]
     nodes: int
     rows: list[list[int]]
@@ -108,7 +108,7 @@ def random_case(rng: np.random.Generator) -> Case:
     unbounded = bool(rng.random() < 0.4)
     nodes = size + unbounded
     records = 2 if nodes == 6 else int(rng.integers(2, 4))
-    domain = md.blowfish.Domain({"x": range(size)})
+    domain = md.tables.Domain({"x": range(size)})
     rows = rng.integers(0, 2, (int(rng.integers(1, 3)), size))
     if len(rows) == 2 and rng.random() < 0.3:
         rows[1] &= 1 - rows[0]
@@ -120,15 +120,15 @@ def random_case(rng: np.random.Generator) -> Case:
     match int(rng.integers(0, 4)):
         case 0:
             labels = rng.integers(0, 3, size).tolist()
-            policy = md.blowfish.Policy.partition(domain, labels, **options)
+            policy = md.tables.Policy.partition(domain, labels, **options)
         case 1:
-            policy = md.blowfish.Policy.threshold(domain, int(rng.integers(1, size)), **options)
+            policy = md.tables.Policy.threshold(domain, int(rng.integers(1, size)), **options)
         case 2:
-            policy = md.blowfish.Policy.full(domain, **options)
+            policy = md.tables.Policy.full(domain, **options)
         case _:
             ends = [*range(size), None] if unbounded else range(size)
             edges = [pair for pair in itertools.combinations(ends, 2) if rng.random() < 0.35] or [(0, 1)]
-            policy = md.blowfish.Policy.graph(domain, edges, **options)
+            policy = md.tables.Policy.graph(domain, edges, **options)
     numbers = np.arange(nodes)
     first, second = np.triu_indices(nodes, 1)
     joined = policy.secret_graph.has_edge(numbers[first], numbers[second])
@@ -163,7 +163,7 @@ def compare(case: Case, rng: np.random.Generator) -> Iterator[tuple[str, int, An
                 reading: int((np.abs(each @ matrix.T) ** norm).sum(axis=1).max(initial=0))
                 for reading, each in differences.items()
             }
-            yield name, norm, md.blowfish.sensitivity(case.policy, query, norm), largest
+            yield name, norm, md.tables.sensitivity(case.policy, query, norm), largest
 
 
 def main() -> int:
@@ -184,7 +184,7 @@ def main() -> int:
         tally["policies", "null node" if case.nodes > case.policy.domain.size else "no null node"] += 1
         tally["policies", "overlapping counts" if overlap else f"{len(case.rows)} count(s), disjoint"] += 1
         tally["policies", f"{case.records} records"] += 1
-        moves = md.blowfish.constraint_sensitivity(case.policy).moves
+        moves = md.tables.constraint_sensitivity(case.policy).moves
         enough = moves <= case.records and all(count is None for count in case.known)
         tally["policies", "no known count stated, and records enough for all moves"] += enough
         for name, norm, found, largest in compare(case, rng):

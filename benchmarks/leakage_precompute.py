@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from leakage_matrices import KINDS
-from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage import plots
+from mechdesign.leakage._loss import LossFunction
 
 
 def measure(kind: str, n: int) -> dict[str, float]:

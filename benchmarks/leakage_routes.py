@@ -26,11 +26,7 @@ from rich.table import Table
 from leakage_matrices import random_matrix
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._row_pair import fractional
-from mechdesign.leakage.cao2019 import algorithm1
-from mechdesign.leakage.cao2019 import algorithm2
-from mechdesign.leakage.cao2019 import algorithm3
-from mechdesign.leakage.cao2019 import algorithm4
-from mechdesign.leakage.cao2019 import algorithm5
+from mechdesign.leakage.cao2019 import algorithm1, algorithm2, algorithm3, algorithm4, algorithm5
 from mechdesign.report import _leakage_figures as leakage_figures
 
 EPSILON = 0.1

@@ -29,8 +29,7 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main as command
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MechdesignError
+from mechdesign.errors import InputError, MechdesignError
 from mechdesign.specification._specification import from_tables
 
 GRID = {"columns": 2, "rows": 2, "width": 2.0, "height": 2.0}
@@ -322,8 +321,8 @@ def in_arguments() -> Iterator[Mistake]:
         "Channel.load(none)": lambda: md.Channel.load("none"), "verify(none)": lambda: md.verify("none"), "read_spec(none)": lambda: md.read_spec("none.toml"),
         "read_spec(folder)": lambda: md.read_spec("made"), "distances.euclidean(3)": lambda: md.distances.euclidean(3), "haversine(plane)": lambda: md.distances.haversine(domain),
         "hamming(0)": lambda: md.distances.hamming(0), "save(file)": lambda: made.save("s.toml"),
-        "read_checkins(none)": lambda: md.traces.read_checkins("none.csv"), "read_plt(none)": lambda: md.traces.read_plt("none"),
-        "to_grid(plane)": lambda: md.traces.to_grid([], domain), "cell_of(9, 9)": lambda: domain.cell_of(9, 9), "part([9])": lambda: domain.part([9]),
+        "read_checkins(none)": lambda: md.data.read_checkins("none.csv"), "read_plt(none)": lambda: md.data.read_plt("none"),
+        "to_grid(plane)": lambda: md.data.to_grid([], domain), "cell_of(9, 9)": lambda: domain.cell_of(9, 9), "part([9])": lambda: domain.part([9]),
     }.items():  # fmt: skip
         yield Mistake(name, call, "")
 
@@ -334,16 +333,16 @@ def _shown(value: object) -> str:
 
 def with_records() -> Iterator[Mistake]:
     """Yield mistakes with tables of records, policies, releases and ledgers."""
-    ages = md.blowfish.Domain({"age": range(17, 91)})
-    people = md.blowfish.Domain({"age": range(17, 91), "sex": ["f", "m"]})
-    full, line, two = md.blowfish.Policy.full(ages), md.blowfish.Policy.line(ages), md.blowfish.Policy.full(people)
+    ages = md.tables.Domain({"age": range(17, 91)})
+    people = md.tables.Domain({"age": range(17, 91), "sex": ["f", "m"]})
+    full, line, two = md.tables.Policy.full(ages), md.tables.Policy.line(ages), md.tables.Policy.full(people)
 
     def counted(data: object, policy: Any = full, epsilon: object = 1, **more: Any) -> object:
-        return md.blowfish.release_histogram(data, policy, epsilon, **more)
+        return md.tables.release_histogram(data, policy, epsilon, **more)
 
-    made = md.blowfish.release_cumulative([30, 31, 60], line, 1, rng=1)
-    clusters = md.blowfish.kmeans(
-        [(20, 1), (40, 2)], 2, md.blowfish.Policy.full(md.blowfish.Domain({"x": range(50), "y": range(4)})), 1, 1, rng=1
+    made = md.tables.release_cumulative([30, 31, 60], line, 1, rng=1)
+    clusters = md.tables.kmeans(
+        [(20, 1), (40, 2)], 2, md.tables.Policy.full(md.tables.Domain({"x": range(50), "y": range(4)})), 1, 1, rng=1
     )
     for name, call in {
         "ages as texts": lambda: counted(["39", "50"]), "a missing age": lambda: counted([39, float("nan")]),
@@ -352,20 +351,20 @@ def with_records() -> Iterator[Mistake]:
         "columns of different lengths": lambda: counted({"age": [39, 40], "sex": ["m"]}, two), "attributes as rows": lambda: counted(np.ones((2, 5)), two),
         "counts by value in a column": lambda: counted({"age": {39: 10}}), "a path for a table": lambda: counted("good.csv"),
         "values as positions": lambda: counted(None, positions=[80]), "positions beside data": lambda: counted([39], positions=[1]),
-        "a domain of two ends": lambda: counted([39], md.blowfish.Policy.line(md.blowfish.Domain({"age": (17, 90)}))), "a domain of a text": lambda: md.blowfish.Domain({"sex": "fm"}),
-        "θ with its unit": lambda: md.blowfish.Policy.threshold(ages, "5 years"),
-        "θ in days": lambda: md.blowfish.Policy.threshold(ages, 1825), "cut points for blocks": lambda: md.blowfish.Policy.partition(ages, [30, 50]),
-        "policies in a list": lambda: md.blowfish.Policy.union([full, line]),
-        "a known count without its list": lambda: md.blowfish.Policy.full(ages, constraints=([1] * 74, 5)), "a domain for a policy": lambda: counted([39], ages),
+        "a domain of two ends": lambda: counted([39], md.tables.Policy.line(md.tables.Domain({"age": (17, 90)}))), "a domain of a text": lambda: md.tables.Domain({"sex": "fm"}),
+        "θ with its unit": lambda: md.tables.Policy.threshold(ages, "5 years"),
+        "θ in days": lambda: md.tables.Policy.threshold(ages, 1825), "cut points for blocks": lambda: md.tables.Policy.partition(ages, [30, 50]),
+        "policies in a list": lambda: md.tables.Policy.union([full, line]),
+        "a known count without its list": lambda: md.tables.Policy.full(ages, constraints=([1] * 74, 5)), "a domain for a policy": lambda: counted([39], ages),
         "ε and ρ": lambda: counted([39], rho=1), "ε with a comma": lambda: counted([39], epsilon="1,5"),
         "a confidence in per cent": lambda: counted([39], confidence=95), "a class for a ledger": lambda: counted([39], ledger=md.Ledger),
-        "a quantile in per cent": lambda: md.blowfish.quantile(made, 50), "a range with its ends exchanged": lambda: md.blowfish.range_query(made, 60, 30),
-        "a range below the domain": lambda: md.blowfish.range_query(made, 0, 30), "shares for counts": lambda: md.blowfish.ordered([0.5, 0.5], 1, 1),
-        "a name for queries": lambda: md.blowfish.release_linear([39], full, "ranges", 1), "points of another width": lambda: clusters.assign([[1, 2, 3]]),
-        "centroids outside": lambda: md.blowfish.kmeans([39], 1, full, 1, 1, initial=[[300]]), "ε for Gaussian noise": lambda: md.blowfish.strategy("ranges", line).release([39], epsilon=1),
-        "a prior for one count too few": lambda: md.blowfish.optimal_count(4, 1, prior=[0.25] * 4), "counts for a prior": lambda: md.blowfish.optimal_count(4, 1, prior=[1, 1, 1, 1, 1]),
-        "a refund": lambda: md.Ledger(epsilon=1).spend("a", "b", epsilon=-1), "a release from nowhere": lambda: md.blowfish.load("nowhere"),
-        "a table for a release": lambda: md.spec.read("good.csv"), "a design for a release": lambda: md.spec.read("s.toml"),
+        "a quantile in per cent": lambda: md.tables.quantile(made, 50), "a range with its ends exchanged": lambda: md.tables.range_query(made, 60, 30),
+        "a range below the domain": lambda: md.tables.range_query(made, 0, 30), "shares for counts": lambda: md.tables.ordered([0.5, 0.5], 1, 1),
+        "a name for queries": lambda: md.tables.release_linear([39], full, "ranges", 1), "points of another width": lambda: clusters.assign([[1, 2, 3]]),
+        "centroids outside": lambda: md.tables.kmeans([39], 1, full, 1, 1, initial=[[300]]), "ε for Gaussian noise": lambda: md.tables.strategy("ranges", line).release([39], epsilon=1),
+        "a prior for one count too few": lambda: md.tables.optimal_count(4, 1, prior=[0.25] * 4), "counts for a prior": lambda: md.tables.optimal_count(4, 1, prior=[1, 1, 1, 1, 1]),
+        "a refund": lambda: md.Ledger(epsilon=1).spend("a", "b", epsilon=-1), "a release from nowhere": lambda: md.tables.load("nowhere"),
+        "a table for a release": lambda: md.specification.read("good.csv"), "a design for a release": lambda: md.specification.read("s.toml"),
     }.items():  # fmt: skip
         yield Mistake(name, call, "")
 
@@ -374,7 +373,7 @@ def with_chains_and_traces() -> Iterator[Mistake]:
     """Yield mistakes with policy graphs, chains, accountants, traces, figures and sweeps."""
     chain, city, made = md.MarkovChain([[0.8, 0.2], [0.1, 0.9]]), md.Domain.grid(3, 2, 3.0, 2.0), problem()
     box = md.Domain.geographic_grid(2, 2, 35.6, 35.8, 139.6, 139.9)
-    visited = md.traces.read_checkins("good.csv")
+    visited = md.data.read_checkins("good.csv")
     text, swept = Path("s.toml").read_text(), 'sweep = { "privacy.0.epsilon" = [1, 2, 1] }'
     for name, call in {
         "distances for places": lambda: md.graphs.threshold(md.distances.euclidean(city), 1), "edges from 1 on": lambda: md.graphs.from_edges(6, [(5, 6)]),
@@ -383,12 +382,12 @@ def with_chains_and_traces() -> Iterator[Mistake]:
         "one ε for a list": lambda: md.leakage.temporal(0.1, chain, chain), "steps and α exchanged": lambda: md.leakage.allocate_budget(30, 0.5, chain, chain),
         "a window from 1 on": lambda: md.leakage.window([0.1] * 3, 1, 4, chain, chain),
         "a specification for an accountant": lambda: md.leakage.Accountant.load("s.toml"),
-        "one trace for traces": lambda: md.traces.to_grid(visited[0], box), "places without a table": lambda: md.traces.read_checkins("good.csv", place="user"),
-        "a share in per cent": lambda: md.traces.read_checkins("good.csv", missing=20), "a user as a number": lambda: md.traces.to_grid(visited, box).counts(6),
+        "one trace for traces": lambda: md.data.to_grid(visited[0], box), "places without a table": lambda: md.data.read_checkins("good.csv", place="user"),
+        "a share in per cent": lambda: md.data.read_checkins("good.csv", missing=20), "a user as a number": lambda: md.data.to_grid(visited, box).counts(6),
         "edges of a figure from 1 on": lambda: md.figures.policy(city, [(5, 6)]), "a longer true trace": lambda: md.figures.trace(city, [0, 1], [0, 1, 2]),
         "no answers": lambda: md.figures.answers(made, 0), "a design for a channel": lambda: md.attack.optimal(made, [0.25] * 4, np.ones((4, 4))),
         "masses that do not sum to 1": lambda: md.mechanisms.additive({0: 0.5}, 2), "a rule's arguments exchanged": lambda: md.mechanisms.PlanarLaplace(city, 1.0),
-        "a value swept twice": lambda: md.sweep.run(md.sweep.parse(text + swept), "swept", jobs=1), "ε for a setting": lambda: md.spec.parse(text).design(epsilon=2), "a path for a text": lambda: md.spec.parse("s.toml"),
+        "a value swept twice": lambda: md.sweep.run(md.sweep.parse(text + swept), "swept", jobs=1), "ε for a setting": lambda: md.specification.parse(text).design(epsilon=2), "a path for a text": lambda: md.specification.parse("s.toml"),
         "budgets from step 1 on": lambda: md.leakage.read_budgets(_bad("step,epsilon\n1,0.1\n")),
     }.items():  # fmt: skip
         yield Mistake(name, call, "")

@@ -74,8 +74,8 @@ OWN_TESTS = {
     "validation": ("certify/test_kernel_arrays", "certify/test_claims"),
     "verify": ("certify/test_verify",),
 }
-ROUNDING = "mechdesign/synthesis/rounding.py"
-VALIDATION = "mechdesign/validation.py"
+ROUNDING = "mechdesign/synthesis/_rounding.py"
+VALIDATION = "mechdesign/base/_arrays.py"
 # Another opinion of the kernel's, which is not part of it.
 SECOND = "mechdesign/certify/second_verifier.py"
 CHECKS = frozenset(

@@ -28,8 +28,7 @@ from rich.table import Table
 
 import mechdesign as md
 from mechdesign.runs._families import FAMILIES
-from mechdesign.runs._phases import Verdict
-from mechdesign.runs._phases import returned
+from mechdesign.runs._phases import Verdict, returned
 
 COLUMNS = (
     "n", "seed", "solver", "version", "solve_s", "claimed", "certified", "tight_epsilon", "cost_returned", "cost",

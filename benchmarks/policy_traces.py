@@ -80,18 +80,18 @@ def geolife(folder: Path) -> tuple[list[md.traces.Trace], md.Domain]:
     seconds, pause = 20, 300
     parts = []
     for place in ("geolife_long_10_MB", "geolife_modes"):
-        for trace in md.traces.read_plt(folder / "geolife_trackintel" / place):
+        for trace in md.data.read_plt(folder / "geolife_trackintel" / place):
             tick = trace.time.astype(np.int64) // seconds
             first = np.flatnonzero(np.diff(tick, prepend=tick[0] - 1))
             for part in np.split(first, np.flatnonzero(np.diff(tick[first]) > pause // seconds) + 1):
-                parts.append(md.traces.Trace(trace.user, trace.latitude[part], trace.longitude[part]))
+                parts.append(md.data.Trajectory(trace.user, trace.latitude[part], trace.longitude[part]))
     return parts, _map(0.34, 39.83, 39.99, 116.27, 116.49)
 
 
 def checkins(folder: Path) -> tuple[list[md.traces.Trace], md.Domain]:
     """Return the check-ins of each user, in order, and the map."""
     path = folder / "foursquare_nyc_marc" / "specific_train.csv"
-    traces = md.traces.read_checkins(path, user="label", latitude="lat", longitude="lon")
+    traces = md.data.read_checkins(path, user="label", latitude="lat", longitude="lon")
     return list(traces), _map(0.89, 40.65, 40.83, -74.05, -73.90)
 
 
@@ -102,7 +102,7 @@ def _map(side: float, *box: float) -> md.Domain:
 
 def scene(name: str, traces: list[md.traces.Trace], grid: md.Domain, radius: float, count: int, steps: int) -> Scene:
     """Return the scene of all visited cells, with `count` stretches of `steps` steps, chosen by a fixed seed."""
-    visits = md.traces.to_grid(traces, grid)
+    visits = md.data.to_grid(traces, grid)
     visited = np.flatnonzero(visits.counts())
     stretches = [np.searchsorted(visited, cells) for cells in visits.cells]
     domain = grid.part(visited)
@@ -119,7 +119,7 @@ def measure(
     here: Scene, graph: nx.Graph, epsilon: float = 1.0, mechanism: str = "planar-isotropic", **rules
 ) -> Measured:
     """Release all trajectories, each from its known first state."""
-    first = md.release.Trace(
+    first = md.traces.Trace(
         here.domain,
         graph,
         epsilon,
@@ -142,7 +142,7 @@ def measure(
             release = trace.step(state)
             spent = time.process_time() - clock
             error = metrics.distances(here.domain.points[[state]], release.coordinates[None])[0]
-            attack = md.release.expected_error(release.posterior[None], distance)[0][0]
+            attack = md.traces.expected_error(release.posterior[None], distance)[0][0]
             rows[-1].append((release.stage.degrees[state], error, attack, 1e3 * spent, len(release.members)))
     degree, error, attack, spent, members = np.moveaxis(np.array(rows), 2, 0)
     return Measured(degree.astype(np.int64), error, attack, spent, members.astype(np.int64))

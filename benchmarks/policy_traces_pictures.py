@@ -9,11 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, NullFormatter
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.report._style import ACCENT
-from mechdesign.report._style import INK
-from mechdesign.report._style import drawn
-from mechdesign.report._style import headline
-from mechdesign.report._style import new_figure
+from mechdesign.report._style import ACCENT, INK, drawn, headline, new_figure
 
 ORANGE = "#D55E00"
 STYLES = ((INK, ":", "s"), (ORANGE, "--", "^"), (ACCENT, "-", "o"))

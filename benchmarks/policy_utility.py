@@ -29,9 +29,7 @@ from rich.table import Table
 
 import mechdesign as md
 from mechdesign.measures import _utility as metrics
-from mechdesign.report._style import drawn
-from mechdesign.report._style import headline
-from mechdesign.report._style import new_figure
+from mechdesign.report._style import drawn, headline, new_figure
 
 EPSILONS = (0.5, 1.0, 2.0)
 MECHANISMS = ("P-LM", "P-PIM", "P-PIM, block", "LP", "LP, block")
@@ -154,8 +152,8 @@ def main() -> None:
     options = parser.parse_args()
     folder = options.data / "foursquare_nyc_marc"
     domain = md.Domain.geographic_grid(options.side, options.side, *BOX.values())
-    traces = md.traces.read_checkins(folder / "specific_train.csv", user="label", latitude="lat", longitude="lon")
-    counts = md.traces.to_grid(traces, domain).counts()
+    traces = md.data.read_checkins(folder / "specific_train.csv", user="label", latitude="lat", longitude="lon")
+    counts = md.data.to_grid(traces, domain).counts()
     prior = md.Prior.from_counts(counts, smoothing=1.0)
     labels = categories(folder, domain)
     policies = {f"G_k{k * k}": md.graphs.blocks(domain, k) for k in (3, 4, 5)}

@@ -18,10 +18,7 @@ import warnings
 import numpy as np
 
 import mechdesign as md
-from mechdesign.base._errors import BracketWarning
-from mechdesign.base._errors import MechdesignError
-from mechdesign.base._errors import MetricWarning
-from mechdesign.base._errors import PriorWarning
+from mechdesign.errors import BracketWarning, MechdesignError, MetricWarning, PriorWarning
 
 
 def some_problem(random: np.random.Generator) -> md.Problem:

@@ -4,8 +4,8 @@
     python record_solves.py compare BEFORE.json AFTER.json [--loose] [--verbose]
     python record_solves.py list
 
-`record` uses the public interface alone: `mechdesign.synthesis._design.design`, and for the ten runs of column generation also the block
-back end, `mechdesign.solve._solve.block_back_end`. Each case runs in a process of its own, with one BLAS thread and one
+`record` uses the public interface alone: `mechdesign.design`, and for the ten runs of column generation also the block
+back end, `mechdesign.solve.block_back_end`. Each case runs in a process of its own, with one BLAS thread and one
 thread of the solver. `compare` without `--loose` asks for equal numbers, to the last bit, and is for two records of one
 machine with the same libraries. `--loose` is for other processors and other BLAS libraries: there, iteration counts may
 differ by `ITERATIONS`, working sets by `WORKING_SET`, and brackets must hold the same optimum.

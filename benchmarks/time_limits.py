@@ -17,8 +17,8 @@ import numpy as np
 import scipy.sparse as sparse
 
 import mechdesign as md
-from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._contract import Options
+from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._solve import solve
 
 SOLVERS = (

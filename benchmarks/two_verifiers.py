@@ -4,7 +4,7 @@
 
 Every kind of requirement and of claim, both objectives, forbidden answers, other observables than secrets, priors with
 zeros, and designs with and without multipliers are among the problems, of 2 to 10 secrets. Each design is saved and
-proved by `mechdesign.certify._verify.verify` and by the second verifier, which shares no code with it. In some of them one entry of an
+proved by `mechdesign.verify` and by the second verifier, which shares no code with it. In some of them one entry of an
 array, one field of certificate.json, one character of channel.csv, or the form of a file is then changed, all digests
 are made to fit again, and both verifiers look again. They must say the same: both refuse, or both accept what is still
 true, and list the same unknown keys. Each has a minute and may not pass the limit of memory of this process.
@@ -40,8 +40,7 @@ import networkx as nx
 import numpy as np
 
 import mechdesign as md
-from mechdesign.certify import _archive
-from mechdesign.certify import second_verifier
+from mechdesign.certify import _archive, second_verifier
 from mechdesign.certify._stated import Stated
 from mechdesign.certify._verify import examine
 from mechdesign.model._requirements._claimed import ClaimedPrivacy

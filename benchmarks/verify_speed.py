@@ -16,8 +16,7 @@ from fractions import Fraction
 import numpy as np
 
 from mechdesign.certify._claims import PairBound
-from mechdesign.certify._privacy import check
-from mechdesign.certify._privacy import realised
+from mechdesign.certify._privacy import check, realised
 
 EPSILON = Fraction(3, 5)
 

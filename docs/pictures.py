@@ -15,17 +15,12 @@ import numpy as np
 from matplotlib.figure import Figure
 
 import mechdesign as md
-from mechdesign.report import _leakage_figures as plots
 from mechdesign.report import _channel_figures as plot
-from mechdesign.report._maps import draw
-from mechdesign.report._maps import panel_size
-from mechdesign.report._maps import scale_bar
-from mechdesign.report._graph_figures import Shown
-from mechdesign.report._graph_figures import policy_picture
+from mechdesign.report import _leakage_figures as plots
+from mechdesign.report._graph_figures import Shown, policy_picture
+from mechdesign.report._maps import draw, panel_size, scale_bar
 from mechdesign.report._scales import probability_scale
-from mechdesign.report._style import headline
-from mechdesign.report._style import new_figure
-from mechdesign.report._style import styled
+from mechdesign.report._style import headline, new_figure, styled
 from mechdesign.report._trace_figures import trace_picture
 from mechdesign.specification.examples import on_disk
 
@@ -113,7 +108,7 @@ def trace() -> Figure:
     city = md.Domain.grid(columns=9, rows=9, width=9.0, height=9.0, unit="km")
     truth = [20, 21, 30, 31, 40, 41, 50, 51, 52, 43, 34, 33]
     walk = md.MarkovChain.from_traces([truth, truth[::-1]], n=81, smoothing=0.05)
-    release = md.release.Trace(
+    release = md.traces.Trace(
         city, md.graphs.blocks(city, 3), 1.0, walk, md.Prior.uniform(81), mechanism="lp", tolerance=1e-6, rng=7
     )
     outputs = [release.step(cell).output for cell in truth]
@@ -126,8 +121,8 @@ def databases() -> Figure:
         ages = np.loadtxt(path, skiprows=1, dtype=np.int64)
     counts = np.bincount(ages, minlength=100)
     cases = (
-        ("differential privacy", md.blowfish.hierarchical(counts, 0.1, rng=3)),
-        ("ages at most 5 years apart", md.blowfish.ordered_hierarchical(counts, 5, 0.1, rng=3)),
+        ("differential privacy", md.tables.hierarchical(counts, 0.1, rng=3)),
+        ("ages at most 5 years apart", md.tables.ordered_hierarchical(counts, 5, 0.1, rng=3)),
     )
     figure = new_figure(8.4, 3.3)
     for panel, (name, release) in zip(figure.subplots(1, 2, sharey=True), cases, strict=True):

@@ -27,10 +27,10 @@ from figures import experiment, figure, say
 # %%
 domain = md.Domain.grid(4, 1, 4.0, 1.0)
 walk = np.array([[0.75, 0.25, 0, 0], [0.25, 0.5, 0.25, 0], [0, 0.25, 0.5, 0.25], [0, 0, 0.25, 0.75]])
-trace = md.release.Trace(domain, md.graphs.line(4), 1, walk, np.full(4, 0.25), rng=1)
+trace = md.traces.Trace(domain, md.graphs.line(4), 1, walk, np.full(4, 0.25), rng=1)
 for state in (0, 1, 1, 2):
     release = trace.step(state)
-    raised = md.release.adversarial_level(release.stage, release.prior)
+    raised = md.traces.adversarial_level(release.stage, release.prior)
     print(
         f"released {release.output} for {state}; belief before {np.round(release.prior, 2)}, after "
         f"{np.round(release.posterior, 2)}; no output could have raised it by more than a factor {np.exp(raised):.2f}"
@@ -74,7 +74,7 @@ figure("dphmm_13").show()
 # ## What an adversary gains
 #
 # Constrained adversarial privacy (section 10.6 of the paper) bounds how far an output may raise what somebody believes. It is
-# exact for channels, `md.release.adversarial_privacy`, and has a closed form for planar isotropic noise: the worst output is
+# exact for channels, `md.traces.adversarial_privacy`, and has a closed form for planar isotropic noise: the worst output is
 # the place of the state itself, where every other state is as unlikely as it can be.
 
 # %%

@@ -18,8 +18,8 @@ from pathlib import Path
 import numpy as np
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
 from mechdesign.report import _channel_figures as plot
+from mechdesign.report import _saving as saving
 
 # %matplotlib inline
 
@@ -40,7 +40,7 @@ if not table.exists():
     with table.open("w", newline="") as file:
         csv.writer(file).writerows([("label", "lat", "lon"), *(("someone", *place) for place in places)])
 
-traces = md.traces.read_checkins(table, user="label", latitude="lat", longitude="lon")
+traces = md.data.read_checkins(table, user="label", latitude="lat", longitude="lon")
 print(f"{sum(map(len, traces))} check-ins of {len({trace.user for trace in traces})} users in {table.name}")
 
 # %% [markdown]
@@ -51,7 +51,7 @@ print(f"{sum(map(len, traces))} check-ins of {len({trace.user for trace in trace
 
 # %%
 domain = md.Domain.geographic_grid(columns=6, rows=7, south=40.70, north=40.80, west=-74.02, east=-73.92)
-visits = md.traces.to_grid(traces, domain)
+visits = md.data.to_grid(traces, domain)
 user = max(sorted(set(visits.users)), key=lambda name: visits.counts(name).sum())
 counts = visits.counts(user)
 print(f"{visits.inside} check-ins inside the map, {visits.outside} outside")

@@ -10,17 +10,13 @@ import pytest
 
 import mechdesign as md
 from mechdesign import tables as blowfish
-from mechdesign.base._arithmetic import decimals
-from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arithmetic import own_arithmetic
-from mechdesign.certify._exponential import SHIFT
-from mechdesign.certify._exponential import exp_lower
-from mechdesign.base._errors import MetricWarning
-from mechdesign.mechanisms._sampling import exp_minus
-from mechdesign.traces._hmm import forward
-from mechdesign.traces._hmm import smooth
-from mechdesign.model._words import bounded
+from mechdesign.base._arithmetic import decimals, in_own_arithmetic, own_arithmetic
 from mechdesign.base._warnings import warn
+from mechdesign.certify._exponential import SHIFT, exp_lower
+from mechdesign.errors import MetricWarning
+from mechdesign.mechanisms._sampling import exp_minus
+from mechdesign.model._words import bounded
+from mechdesign.traces._hmm import forward, smooth
 
 LINE = md.Domain.grid(20, 1, 200.0, 10.0)
 DISTANCE = md.distances.euclidean(LINE)
@@ -78,7 +74,7 @@ CASES = {
     "strategy of counts": lambda: blowfish.strategy("identity", POLICY, noise="gaussian").lower_bound(rho=1),
     "plan of counts": lambda: blowfish.plan_histogram(POLICY, epsilon=1).options[0].error,
     "hull of one point": lambda: md.graphs.sensitivity_hull(SAME, md.graphs.from_edges(3, [[0, 1]])).norm([1e-300, 0]),
-    "simulated people": lambda: md.spec.parse(FAR_CENTRES).problem().prior.sum(),
+    "simulated people": lambda: md.specification.parse(FAR_CENTRES).problem().prior.sum(),
 }
 
 

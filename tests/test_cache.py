@@ -7,8 +7,8 @@ import numpy as np
 import pytest
 
 from mechdesign.base import _cache as cache
-from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage import _loss as loss_module
+from mechdesign.leakage._loss import LossFunction
 
 KEY = "ab" * 32
 ARRAYS = {"a": np.arange(6.0).reshape(2, 3), "b": np.array([1, 2], dtype=np.int64)}

@@ -12,11 +12,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._display import card
-from mechdesign.base._display import data_frame
-from mechdesign.base._display import heat_map
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import MissingDependencyError
+from mechdesign.base._display import card, data_frame, heat_map
+from mechdesign.errors import ExportError, MissingDependencyError
 from mechdesign.graphs._geometry._hull import SensitivityHull
 
 MODULES = [name for name in md.__all__ if isinstance(getattr(md, name), type(sys))]

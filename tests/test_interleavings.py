@@ -67,7 +67,7 @@ class Careless:
         self.path.write_text(str(after))
 
     def _refusal(self) -> Exception:
-        from mechdesign.base._errors import BudgetExceededError
+        from mechdesign.errors import BudgetExceededError
 
         return BudgetExceededError("the budget would be passed")
 

@@ -15,9 +15,8 @@ import mechdesign as md
 from mechdesign.base import _atomic as atomic
 from mechdesign.base import _interrupts as interrupts
 from mechdesign.model.distances import euclidean
+from mechdesign.solve._blocks.parallel import LateError, Workers
 from mechdesign.solve._contract import Status
-from mechdesign.solve._blocks.parallel import LateError
-from mechdesign.solve._blocks.parallel import Workers
 
 pytestmark = pytest.mark.slow
 

@@ -9,10 +9,9 @@ import pytest
 
 from mechdesign.base import _machine as control_groups
 from mechdesign.base import _machine as limits
+from mechdesign.base._machine import free_memory, limited_memory
 from mechdesign.certify import _memory as memory
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._machine import free_memory
-from mechdesign.base._machine import limited_memory
+from mechdesign.errors import CertificateError
 from mechdesign.solve._blocks.memory import allowed_memory
 
 resource = pytest.importorskip("resource")

@@ -11,11 +11,11 @@ import pytest
 
 import mechdesign as md
 from mechdesign import tables as blowfish
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._policy import Policy
-from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import as_array
 from mechdesign.base._check import require_unmasked
+from mechdesign.errors import InputError
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
 
 masked = np.ma.masked
 weights = np.ma.array([0.5, 0.25, 0.25], mask=[0, 1, 0])
@@ -31,8 +31,8 @@ channel = md.Channel.from_matrix(np.full((3, 3), 1 / 3))
 policy = Policy.full(Domain({"a": range(3)}))
 
 
-def trace() -> md.release.Trace:
-    return md.release.Trace(cells, md.graphs.complete(3), 1.0, chain, prior, mechanism="lp")
+def trace() -> md.traces.Trace:
+    return md.traces.Trace(cells, md.graphs.complete(3), 1.0, chain, prior, mechanism="lp")
 
 
 def histogram(table: Any) -> object:
@@ -60,8 +60,8 @@ TAKEN: dict[str, tuple[str, Callable[[], object]]] = {
     "budgets": ("epsilons", lambda: md.leakage.temporal(weights, None, chain)),
     "correlation": ("forward", lambda: md.leakage.constant_budget(1.0, None, square)),
     "one budget": ("epsilon", lambda: md.leakage.Accountant(1.0, None, chain).release(masked)),
-    "transition": ("transition", lambda: md.release.Trace(cells, md.graphs.complete(3), 1.0, square, prior)),
-    "initial of a trace": ("initial", lambda: md.release.Trace(cells, md.graphs.complete(3), 1.0, chain, weights)),
+    "transition": ("transition", lambda: md.traces.Trace(cells, md.graphs.complete(3), 1.0, square, prior)),
+    "initial of a trace": ("initial", lambda: md.traces.Trace(cells, md.graphs.complete(3), 1.0, chain, weights)),
     "likelihood": ("log_likelihood", lambda: trace().observe(weights)),
     "column": ("data['a']", lambda: histogram({"a": numbers})),
     "listed column": ("data['a']", lambda: histogram({"a": [0, masked]})),
@@ -77,8 +77,8 @@ TAKEN: dict[str, tuple[str, Callable[[], object]]] = {
     "edges": ("edges", lambda: md.graphs.from_edges(3, np.ma.array([[0, 1]]))),
     "support": ("support", lambda: md.graphs.constrain(md.graphs.complete(3), numbers)),
     "delta": ("prior", lambda: md.graphs.delta_set(weights, 0.1)),
-    "latitude": ("latitude", lambda: md.traces.Trace("a", weights, [0.0, 0.0, 0.0])),
-    "time": ("time", lambda: md.traces.Trace("a", [0.0], [0.0], np.ma.array(np.array(["2020"], "M8[s]")))),
+    "latitude": ("latitude", lambda: md.data.Trajectory("a", weights, [0.0, 0.0, 0.0])),
+    "time": ("time", lambda: md.data.Trajectory("a", [0.0], [0.0], np.ma.array(np.array(["2020"], "M8[s]")))),
 }
 
 

@@ -9,7 +9,7 @@ from types import ModuleType
 
 import pytest
 
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 
 
 @pytest.fixture(scope="module")

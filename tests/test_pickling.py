@@ -13,8 +13,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.base import _errors as errors
-from mechdesign.data._left_out import RowError
 from mechdesign.base._values import ReadOnlyMapping
+from mechdesign.data._left_out import RowError
 
 SPECIFICATION = """
 domain.points = [[0, 0], [1, 0], [0, 1]]
@@ -84,7 +84,7 @@ def test_a_value_that_cannot_be_pickled_goes_as_its_text(value):
 
 
 def test_what_is_designed_can_be_pickled_and_copied():
-    given = md.spec.parse(SPECIFICATION)
+    given = md.specification.parse(SPECIFICATION)
     problem, design = given.problem(), given.design()
     for thing in (given, given.origin, given.settings, problem, problem.secrets, design, design.certificate):
         for back in (pickle.loads(pickle.dumps(thing)), copy.deepcopy(thing)):

@@ -17,18 +17,11 @@ import pytest
 import mechdesign as md
 from mechdesign.base import _atomic as atomic
 from mechdesign.base import _cache as cache
-from mechdesign.base._atomic import make_folder
-from mechdesign.base._atomic import replace_files
-from mechdesign.base._atomic import write_file
-from mechdesign.base._errors import CacheWarning
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import ExposedFileWarning
+from mechdesign.base._atomic import make_folder, replace_files, write_file
+from mechdesign.base._files import note_readers, read_own, why_not_above, why_not_own
+from mechdesign.errors import CacheWarning, ExportError, ExposedFileWarning
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.base._files import note_readers
-from mechdesign.base._files import read_own
-from mechdesign.base._files import why_not_above
-from mechdesign.base._files import why_not_own
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="modes are those of POSIX")
 

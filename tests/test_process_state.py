@@ -11,16 +11,10 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import MetricWarning
-from mechdesign.base._process import Keyed
-from mechdesign.base._process import Wanted
-from mechdesign.base._process import ignore_warnings
-from mechdesign.report._style import reproducible
-from mechdesign.report._style import saving
-from mechdesign.report._style import styled
-from mechdesign.base._warnings import collected
-from mechdesign.base._warnings import silenced
-from mechdesign.base._warnings import warn
+from mechdesign.base._process import Keyed, Wanted, ignore_warnings
+from mechdesign.base._warnings import collected, silenced, warn
+from mechdesign.errors import MetricWarning
+from mechdesign.report._style import reproducible, saving, styled
 
 
 def interleave(first, second):

@@ -12,9 +12,8 @@ import mechdesign as md
 from mechdesign.base import _machine as control_groups
 from mechdesign.base import _machine as processors
 from mechdesign.certify import _privacy as privacy
-from mechdesign.base._errors import SolverError
-from mechdesign.solve._blocks.parallel import Workers
-from mechdesign.solve._blocks.parallel import single_threaded
+from mechdesign.errors import SolverError
+from mechdesign.solve._blocks.parallel import Workers, single_threaded
 
 
 def without_threads(monkeypatch, after: int = 0) -> None:

@@ -16,10 +16,10 @@ from mechdesign.cli import _arguments as places
 from mechdesign.cli import _console as console
 from mechdesign.cli import sample
 from mechdesign.mechanisms._discrete import DiscreteLaplace
+from mechdesign.specification._table_specification import ReleaseSpecification
 from mechdesign.traces import _released as files
 from mechdesign.traces import _released as released
 from mechdesign.traces._stage import Stage
-from mechdesign.specification._table_specification import ReleaseSpecification
 
 
 @pytest.fixture(scope="module")

@@ -10,15 +10,13 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
-from mechdesign.tables._files import Publication
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import ReportError
+from mechdesign.errors import ExportError, InputError, ReportError
 from mechdesign.model._problem import Origin
+from mechdesign.report import _saving as saving
 from mechdesign.solve._contract import Status
 from mechdesign.specification._table_specification import parse as parse_table
 from mechdesign.synthesis._result import SolveSummary
+from mechdesign.tables._files import Publication
 
 WALK = """
 domain.grid = { columns = 3, rows = 1, width = 3, height = 1 }
@@ -44,7 +42,7 @@ def design():
 @pytest.fixture
 def trace(tmp_path):
     (tmp_path / "t.csv").write_text("state\n0\n1\n")
-    return md.spec.parse(WALK).release(tmp_path / "t.csv", seed=1)
+    return md.specification.parse(WALK).release(tmp_path / "t.csv", seed=1)
 
 
 @pytest.fixture(scope="module")

@@ -12,12 +12,8 @@ import pytest
 
 import mechdesign as md
 from mechdesign.base import _atomic as atomic
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import LedgerError
-from mechdesign.base._errors import LockError
-from mechdesign.base._errors import SynchronisationWarning
-from mechdesign.runs._store import Request
-from mechdesign.runs._store import Store
+from mechdesign.errors import ExportError, LedgerError, LockError, SynchronisationWarning
+from mechdesign.runs._store import Request, Store
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="folders are not synchronised there")
 
@@ -105,8 +101,7 @@ def test_the_lock_of_another_user_names_the_remedy(tmp_path, monkeypatch):
     file = Path(tmp_path / ".l.json.lock")
     file.touch()
     monkeypatch.setattr(os, "geteuid", lambda: file.stat().st_uid + 1)
-    from mechdesign.base._locks import SHARE
-    from mechdesign.base._locks import why_unlocked
+    from mechdesign.base._locks import SHARE, why_unlocked
 
     refused = PermissionError(errno.EACCES, "Permission denied")
     assert why_unlocked(file, refused) == ("belongs to another user (Permission denied)", SHARE)

@@ -6,10 +6,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
-from mechdesign.base._check import as_list
-from mechdesign.base._check import as_path
-from mechdesign.base._check import require_kind
+from mechdesign.base._check import as_list, as_path, require_kind
+from mechdesign.errors import InputError
 
 WRONG = [None, 5, 1.5, True, b"", {}, [None], object(), {1}, np.array(["a"]), lambda: 1]
 
@@ -24,27 +22,27 @@ def made():
 
 CALLS = {
     "folder": [lambda d, w: d.save(w), lambda d, w: d.load(w)],
-    "directory": [lambda _, w: md.verify(w), lambda _, w: md.blowfish.load(w)],
+    "directory": [lambda _, w: md.verify(w), lambda _, w: md.tables.load(w)],
     "path": [
         lambda _, w: md.Channel.load(w),
         lambda _, w: md.read_spec(w),
         lambda _, w: md.sweep.read(w),
-        lambda _, w: md.traces.read_checkins(w),
-        lambda _, w: md.traces.read_places(w, "id"),
+        lambda _, w: md.data.read_checkins(w),
+        lambda _, w: md.data.read_places(w, "id"),
         lambda _, w: md.leakage.read_budgets(w),
     ],
     "design": [lambda _, w: md.figures.answers(w), lambda _, w: md.figures.costs(w), lambda _, w: md.figures.prior(w)],
     "domain": [
         lambda _, w: md.figures.policy(w, [[0, 1]]),
         lambda _, w: md.figures.trace(w, [0, 1]),
-        lambda _, w: md.blowfish.marginals(w),
-        lambda _, w: md.traces.to_grid([], w),
+        lambda _, w: md.tables.marginals(w),
+        lambda _, w: md.data.to_grid([], w),
     ],
-    "policy": [lambda _, w: md.blowfish.sensitivity(w, "histogram"), lambda _, w: md.blowfish.optimal_attribute(w, 1)],
-    "text": [lambda _, w: md.spec.parse(w), lambda _, w: md.sweep.parse(w)],
+    "policy": [lambda _, w: md.tables.sensitivity(w, "histogram"), lambda _, w: md.tables.optimal_attribute(w, 1)],
+    "text": [lambda _, w: md.specification.parse(w), lambda _, w: md.sweep.parse(w)],
     "graph": [lambda _, w: md.distances.shortest_path(w)],
-    "channel": [lambda _, w: md.release.adversarial_privacy(w, [0.5, 0.5])],
-    "stage": [lambda _, w: md.release.stage_level(w), lambda _, w: md.release.level_against(w, [0])],
+    "channel": [lambda _, w: md.traces.adversarial_privacy(w, [0.5, 0.5])],
+    "stage": [lambda _, w: md.traces.stage_level(w), lambda _, w: md.traces.level_against(w, [0])],
     "other": [lambda d, w: d.certificate.differences(w)],
     "axes": [lambda d, w: d.problem.secrets.places(w)],
     "kind": [lambda _, w: md.mechanisms.register(w)],
@@ -66,8 +64,8 @@ def test_whatever_is_handed_over_is_named(made, tmp_path, monkeypatch, name, ind
 @pytest.mark.parametrize(
     "call",
     [
-        lambda w: md.release.compose(w),
-        lambda w: md.release.VaryingChain(w),
+        lambda w: md.traces.compose(w),
+        lambda w: md.traces.VaryingChain(w),
         lambda w: md.MarkovChain.from_traces(w, 2),
         lambda w: md.leakage.users([0.1], w),
         lambda w: md.Domain.from_labels(w),

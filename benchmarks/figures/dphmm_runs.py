@@ -79,7 +79,7 @@ def adversaries(folder: Path, *, data: list[str], steps: int, epsilon: float, sh
             truth = here.trajectories[0].tolist()
             start = np.eye(n)[truth[0]]
             how = {"repaired": "all", "snap": False, "rng": 0, **rules}
-            trace = md.release.Trace(here.domain, graph, epsilon, here.chain, start, **how)
+            trace = md.traces.Trace(here.domain, graph, epsilon, here.chain, start, **how)
             for step, state in enumerate(truth, 1):
                 stage = trace.step(state).stage
                 beliefs = believed(stage, share)
@@ -88,12 +88,12 @@ def adversaries(folder: Path, *, data: list[str], steps: int, epsilon: float, sh
                     "policy": policy,
                     "step": step,
                     "members": len(stage.members),
-                    "level": md.release.stage_level(stage),
-                    **{who: md.release.adversarial_level(stage, belief) for who, belief in beliefs.items()},
+                    "level": md.traces.stage_level(stage),
+                    **{who: md.traces.adversarial_level(stage, belief) for who, belief in beliefs.items()},
                 }
 
 
-def believed(stage: md.release.Stage, share: float) -> dict[str, np.ndarray]:
+def believed(stage: md.traces.Stage, share: float) -> dict[str, np.ndarray]:
     """Return the beliefs of adversaries who know as much as the designer, less, more, and nearly all."""
     n = stage.domain.size
     members = stage.members

@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 
 from mechdesign.model._words import short
-from mechdesign.report._style import headline
-from mechdesign.report._style import new_figure
+from mechdesign.report._style import headline, new_figure
 
 __all__ = ["COLOURS", "DASHES", "MARKERS", "finish", "label", "line", "logarithmic", "panels"]
 

@@ -31,8 +31,8 @@ def single(folder: Path, *, side: int, epsilons: list[float], policies: list[str
     """Release single locations: E_eu in km, E_r for regions of 5 × 5 cells, E_poi for categories; see `channels`."""
     path = folder / CHECKINS
     domain = md.Domain.geographic_grid(side, side, *BOX.values())
-    traces = md.traces.read_checkins(path, user="label", latitude="lat", longitude="lon")
-    prior = md.Prior.from_counts(md.traces.to_grid(traces, domain).counts(), smoothing=1.0)
+    traces = md.data.read_checkins(path, user="label", latitude="lat", longitude="lon")
+    prior = md.Prior.from_counts(md.data.to_grid(traces, domain).counts(), smoothing=1.0)
     labels = categories(path.parent, domain)
     regions = metrics.regions(domain, 5)
     for policy in policies:

@@ -18,9 +18,9 @@ from numpy.typing import NDArray
 
 import mechdesign as md
 from figures.experiments import Experiment, Row
+from mechdesign.solve._contract import Options
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._solve import solve
-from mechdesign.solve._contract import Options
 
 __all__ = ["APPROXIMATION", "EXPERIMENTS", "SCENARIO_1", "SCENARIO_2", "SCENARIO_3", "informed", "town", "users"]
 
@@ -42,8 +42,8 @@ def town(columns: int, rows: int) -> md.Domain:
 
 def users(folder: Path, domain: md.Domain, number: int, seed: int = 10) -> list[Floats]:
     """Return the priors (n,) of users drawn at random among those with enough visits to the map."""
-    traces = md.traces.read_checkins(folder / CHECKINS, user="label", latitude="lat", longitude="lon")
-    visits = md.traces.to_grid(traces, domain)
+    traces = md.data.read_checkins(folder / CHECKINS, user="label", latitude="lat", longitude="lon")
+    visits = md.data.to_grid(traces, domain)
     counts = [visits.counts(user) for user in sorted(set(visits.users))]
     enough = [count for count in counts if count.sum() >= FEWEST_VISITS]
     drawn = np.random.default_rng(seed).choice(len(enough), size=10, replace=False)[:number]

@@ -21,7 +21,7 @@ from figures.experiments import Experiment, Row
 from leakage_matrices import random_matrix
 from leakage_routes import routes
 from mechdesign import leakage
-from mechdesign.base._errors import CorrelationWarning
+from mechdesign.errors import CorrelationWarning
 from mechdesign.leakage._loss import log_ratio
 
 __all__ = ["ALLOCATION", "EXPERIMENTS", "LOSS", "OVER_TIME", "RUNTIME", "SMOOTHED", "SUPREMA", "UTILITY"]

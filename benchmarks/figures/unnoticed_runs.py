@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 import mechdesign as md
 from figures.experiments import Experiment, Row
 from figures.privacy_games_runs import near_program, tight_epsilon
-from mechdesign.solve._solve import solve
 from mechdesign.solve._contract import Options
+from mechdesign.solve._solve import solve
 
 __all__ = ["BOUNDS", "EXPERIMENTS", "HULL", "NOISE", "POINTS"]
 

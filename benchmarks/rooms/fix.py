@@ -66,9 +66,9 @@ for path in [
     root / "CHANGELOG.md",
 ]:
     t = path.read_text()
-    n = t.replace('entry-points."mechdesign.model._requirements"', 'entry-points."mechdesign.model._requirements"').replace(
-        'EXTENSIONS = "mechdesign.model._requirements"', 'EXTENSIONS = "mechdesign.model._requirements"'
-    )
+    n = t.replace(
+        'entry-points."mechdesign.model._requirements"', 'entry-points."mechdesign.model._requirements"'
+    ).replace('EXTENSIONS = "mechdesign.model._requirements"', 'EXTENSIONS = "mechdesign.model._requirements"')
     n = n.replace("[mechdesign.model._requirements]", "[mechdesign.model._requirements]").replace(
         "`mechdesign.model._requirements`", "`mechdesign.model._requirements`"
     )

@@ -10,8 +10,6 @@ from typing import ParamSpec, TypeVar
 
 import numpy as np
 
-__all__ = ["decimals", "in_own_arithmetic", "own_arithmetic"]
-
 _P = ParamSpec("_P")
 _R = TypeVar("_R")
 

@@ -2,29 +2,17 @@
 
 from __future__ import annotations
 
-from mechdesign.base._check import LEAST_NUMBER
-from mechdesign.base._check import LARGEST_NUMBER
-from mechdesign.base._check import LARGEST_COUNT
-from mechdesign.base._check import require_unmasked
-from mechdesign.base._check import require_kind
-from mechdesign.base._check import as_path
-from mechdesign.base._check import as_list
-from mechdesign.base._check import as_integer
-from mechdesign.base._check import as_truth
-from mechdesign.base._check import as_number
-from mechdesign.base._check import as_smoothing
-from mechdesign.base._check import as_generator
-from mechdesign.base._check import renamed
 import math
-import operator
-import os
-from collections.abc import Hashable, Iterable, Mapping, Sequence
-from pathlib import Path
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base._check import (
+    renamed,
+    require_unmasked,
+)
 from mechdesign.base._errors import InputError
 
 Floats = NDArray[np.float64]

@@ -28,12 +28,9 @@ import threading
 from collections.abc import Iterable, Iterator, Mapping
 from pathlib import Path
 
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import SynchronisationWarning
 from mechdesign.base._check import as_path
+from mechdesign.base._errors import ExportError, SynchronisationWarning
 from mechdesign.base._warnings import warn
-
-__all__ = ["WRITING", "hidden_name", "make_folder", "replace_files", "write_file"]
 
 WRITING = threading.RLock()
 """Held while files are written: whoever would end the process takes it first."""

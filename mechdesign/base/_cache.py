@@ -25,15 +25,10 @@ import numpy as np
 from numpy.typing import NDArray
 from platformdirs import user_cache_path
 
-from mechdesign.base._atomic import make_folder
-from mechdesign.base._atomic import write_file
+from mechdesign.base._atomic import make_folder, write_file
 from mechdesign.base._errors import CacheWarning
-from mechdesign.base._files import read_own
-from mechdesign.base._files import why_not_above
-from mechdesign.base._files import why_not_own
+from mechdesign.base._files import read_own, why_not_above, why_not_own
 from mechdesign.base._warnings import warn
-
-__all__ = ["VARIABLE", "folder", "load", "path_of", "store"]
 
 VARIABLE = "MECHDESIGN_CACHE"
 

@@ -11,8 +11,6 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._errors import MissingDependencyError
 
-__all__ = ["card", "data_frame", "heat_map", "line_plot", "outline_plot", "points_plot"]
-
 # One colour whose opacity says how much: it can be seen on light paper and on dark.
 _COLOUR = "#8250c4"
 _LEVELS = 12

@@ -10,12 +10,6 @@ import functools
 import importlib.util
 from typing import Any
 
-__all__ = ["docstring"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
 
 def docstring(thing: Any) -> str:
     """Return the docstring of a function or class, also where Python has left it out; empty where there is none."""

@@ -10,71 +10,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
-__all__ = [
-    "BracketWarning",
-    "BudgetExceededError",
-    "BudgetWarning",
-    "CacheWarning",
-    "CertificateError",
-    "ClosedPipeError",
-    "ClusterError",
-    "CorrelationWarning",
-    "ExactReleaseError",
-    "ExportError",
-    "ExposedFileWarning",
-    "ExtensionWarning",
-    "Form",
-    "GraphWarning",
-    "HistoryWarning",
-    "InfeasibleError",
-    "InputError",
-    "InterchangedWarning",
-    "LeakageExceededError",
-    "LedgerError",
-    "LeftOutWarning",
-    "LockError",
-    "LockWarning",
-    "MechdesignError",
-    "MetricWarning",
-    "MissingDependencyError",
-    "MissingTimeWarning",
-    "OutsideWarning",
-    "PriorWarning",
-    "RecognisedWarning",
-    "RecordsError",
-    "ReportError",
-    "RevealedWarning",
-    "SerialWarning",
-    "Shown",
-    "SizeWarning",
-    "SolverError",
-    "SolverInterruptedError",
-    "SpacingWarning",
-    "SpecificationError",
-    "StateError",
-    "StateWarning",
-    "StepWarning",
-    "SynchronisationWarning",
-    "TimeLimitError",
-    "TooLargeError",
-    "Total",
-    "TraceError",
-    "UnboundedError",
-    "UnknownNameError",
-    "UnsoundWarning",
-    "UnverifiedError",
-    "VerifierMemoryError",
-    "showing_values",
-    "values_are_shown",
-    "values_are_withheld",
-    "withholding_values",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
 _SHOWS_VALUES = ContextVar("shows_values", default=False)
 _WITHHOLDS_VALUES = ContextVar("withholds_values", default=False)
 
@@ -414,3 +349,9 @@ def _crossing(value: object) -> object:
 def _short(value: object, limit: int = 120) -> str:
     text = str(value) if isinstance(value, Shown) else repr(value)
     return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+# Users catch and pickle them by the door.
+for _kind in [each for each in globals().values() if isinstance(each, type) and issubclass(each, Exception)]:
+    if _kind.__module__ == __name__:
+        _kind.__module__ = "mechdesign.errors"

@@ -7,19 +7,18 @@ What is believed without a proof (results that were kept, states) must be nobody
 alone (true data, ledgers, states) should be nobody else's to read. Access lists are seen through the bits of the group,
 which hold their mask. Where the system knows no users (Windows), every file counts as its reader's own.
 """
+
 from __future__ import annotations
+
 import os
 import re
 import stat
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from pathlib import Path
-from mechdesign.base._atomic import write_file
-from mechdesign.base._errors import ClosedPipeError
-from mechdesign.base._errors import ExportError
-from collections.abc import Callable
-from mechdesign.base._errors import ExposedFileWarning
-from mechdesign.base._warnings import warn
 
+from mechdesign.base._atomic import write_file
+from mechdesign.base._errors import ClosedPipeError, ExportError, ExposedFileWarning
+from mechdesign.base._warnings import warn
 
 # As far as systems follow one link after another.
 _MOST_LINKS = 40

@@ -14,8 +14,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-__all__ = ["check", "defer", "insisted", "noted", "promise", "promised", "scope", "take"]
-
 
 @dataclass
 class _State:

@@ -22,7 +22,10 @@ def attach(face: str) -> tuple[Callable[[str], Any], Callable[[], list[str]], li
     package = module.__spec__.parent if module.__spec__ else face
     stub = pkgutil.get_data(face, PurePath(str(module.__file__)).with_suffix(".pyi").name) or b""
     homes = {
-        alias.asname or alias.name: (importlib.util.resolve_name("." * node.level + (node.module or ""), package), alias.name)
+        alias.asname or alias.name: (
+            importlib.util.resolve_name("." * node.level + (node.module or ""), package),
+            alias.name,
+        )
         for node in ast.parse(stub).body
         if isinstance(node, ast.ImportFrom)
         for alias in node.names

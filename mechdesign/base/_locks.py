@@ -21,31 +21,9 @@ from typing import Any
 from filelock import FileLock, Timeout
 
 from mechdesign.base._atomic import hidden_name
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import LedgerError
-from mechdesign.base._errors import LockError
-from mechdesign.base._errors import LockWarning
 from mechdesign.base._check import as_number
+from mechdesign.base._errors import InputError, LedgerError, LockError, LockWarning
 from mechdesign.base._warnings import warn
-
-__all__ = [
-    "SHARE",
-    "WAIT_S",
-    "ProcessLock",
-    "as_wait",
-    "file_of",
-    "lock_file_of",
-    "locked",
-    "locked_to_begin",
-    "require_one_name",
-    "stands",
-    "why_unlocked",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
 
 WAIT_S = 10.0
 """How long the lock of a file is waited for, in seconds."""

@@ -3,14 +3,15 @@
 A machine has more processors than a process may use where `taskset` or a batch system binds it to some of them, and
 where a container has a quota of their time.
 """
+
 from __future__ import annotations
-from collections.abc import Iterator
-from pathlib import Path
+
+import math
 import os
 import sys
-import math
 import threading
-
+from collections.abc import Iterator
+from pathlib import Path
 
 _OWN, _GROUPS = Path("/proc/self/cgroup"), Path("/sys/fs/cgroup")
 

@@ -8,27 +8,23 @@ Who restores what it found would, beside another user in another thread, restore
 counted. No lock is held while a setting is in use, so that nobody waits for another one's work. After a fork the new
 process has locks of its own.
 """
+
 from __future__ import annotations
+
 import contextlib
 import os
+import re
 import secrets
 import subprocess
 import sys
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import IO
-from mechdesign.base._version import __version__
-import re
 import threading
 import warnings
 from collections import Counter
-from collections.abc import Callable
-from collections.abc import Hashable
-from collections.abc import Iterator
-from typing import Any
-from typing import Generic
-from typing import TypeVar
+from collections.abc import Callable, Hashable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import IO, Any, Generic, TypeVar
 
+from mechdesign.base._version import __version__
 
 GREETING_S = 120.0
 """How long a child may take to greet, in seconds: it has imported next to nothing."""

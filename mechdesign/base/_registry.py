@@ -10,15 +10,7 @@ import difflib
 from collections.abc import Iterator, Mapping
 from typing import TypeVar
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import UnknownNameError
-
-__all__ = ["Registry"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.base._errors import InputError, UnknownNameError
 
 T = TypeVar("T")
 
@@ -32,7 +24,7 @@ class Registry(Mapping[str, T]):
     'Hello.'
     >>> greetings["plane"]
     Traceback (most recent call last):
-    mechdesign.base._errors.UnknownNameError: greeting: is not known; found 'plane'; must be one of plain. Did you mean plain?
+    mechdesign.errors.UnknownNameError: greeting: is not known; found 'plane'; must be one of plain. Did you mean plain?
     """
 
     def __init__(self, sort: str) -> None:

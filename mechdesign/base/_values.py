@@ -3,15 +3,12 @@
 The lock of `functools.cached_property` (until Python 3.12) is one for all objects of a class: threads wait for each
 other, and a process that is forked while another thread computes waits for ever.
 """
-from __future__ import annotations
-import functools
-from typing import Any
-from typing import Self
-from typing import TypeVar
-from typing import overload
-from collections.abc import Iterator
-from collections.abc import Mapping
 
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any, Self, TypeVar, overload
 
 T = TypeVar("T")
 

@@ -13,8 +13,6 @@ from contextvars import ContextVar
 
 from mechdesign.base import _arithmetic as arithmetic
 
-__all__ = ["collected", "silenced", "warn"]
-
 _silenced: ContextVar[tuple[type[Warning], ...]] = ContextVar("silenced", default=())
 _collected: ContextVar[tuple[tuple[type[Warning], ...], list[Warning]] | None] = ContextVar("collected", default=None)
 

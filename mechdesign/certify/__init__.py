@@ -1,8 +1,10 @@
-"""The trusted kernel: what decides, in exact arithmetic, whether a mechanism keeps its promises.
+"""The trusted kernel: it decides in exact arithmetic whether a bundle keeps its promises.
 
-It needs Python and NumPy, and of the rest of the package only the errors, the checks of arrays and the writing of
-files: no solver, no formulation, no rounding. Read it in this order: `exact` and `exponential` (numbers), `claims`
-(what is to be shown), `stated` (how it is written down), `evidence` (what it is shown with), `privacy`, `costs` and
-`bracket` (the three questions: is it private, what does it cost, how much less could it cost), `certificate` (the
-answers together), `bundle` (the files) and `verify` (the files alone, taken at nobody's word).
+`verify` reads a folder and proves its claims again; `certify` does so for arrays in memory. The proofs use integers and
+fractions alone, and every bound is rounded to the safe side. The room imports a few files of `base`, and NumPy, so that
+it can be read and run on its own. `second_verifier` shares no code with it.
 """
+
+from mechdesign.base import _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach(__name__)

@@ -7,15 +7,10 @@ import sys
 import traceback
 from collections.abc import Sequence
 
-from mechdesign.certify._memory import MEMORY_GIB
-from mechdesign.certify._memory import as_bytes
+from mechdesign.base._errors import CertificateError, UnverifiedError, VerifierMemoryError
+from mechdesign.certify._memory import MEMORY_GIB, as_bytes
 from mechdesign.certify._texts import escape
 from mechdesign.certify._verify import examine
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import UnverifiedError
-from mechdesign.base._errors import VerifierMemoryError
-
-__all__ = ["main"]
 
 _USAGE = "usage: python -m mechdesign.certify DIR [--memory GIB]"
 

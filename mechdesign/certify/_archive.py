@@ -19,10 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
-
-__all__ = ["digest", "pack", "plain", "unpack"]
+from mechdesign.base._errors import CertificateError, InputError
 
 _MAGIC = b"\x93NUMPY\x01\x00"
 _SHAPE = rb"\(((?:[0-9]{1,18}, ?)*[0-9]{0,18})\)"

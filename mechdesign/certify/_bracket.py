@@ -27,24 +27,12 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.certify._claims import Claim
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
-from mechdesign.certify._dithering import Dithered
-from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._evidence import FloorMultipliers
-from mechdesign.certify._evidence import PairMultipliers
-from mechdesign.certify._exact import nearest
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import CertificateError
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["lower_bound"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.certify._claims import Claim, Floor, PairBound
+from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._evidence import Evidence, FloorMultipliers, PairMultipliers
+from mechdesign.certify._exact import nearest
 
 # Larger numbers prove nothing: their sums could overflow.
 _HUGE = 1e290

@@ -40,54 +40,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from mechdesign.base._arrays import Integers
 from mechdesign.base._atomic import replace_files
-from mechdesign.certify._archive import digest
-from mechdesign.certify._archive import pack
-from mechdesign.certify._archive import plain
-from mechdesign.certify._archive import unpack
+from mechdesign.base._check import as_path
+from mechdesign.base._errors import CertificateError, InputError, UnverifiedError
+from mechdesign.certify._archive import digest, pack, plain, unpack
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._claims import Floor
-from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._evidence import FloorMultipliers
-from mechdesign.certify._evidence import Multipliers
-from mechdesign.certify._evidence import PairMultipliers
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
-from mechdesign.certify._exact import printed
-from mechdesign.certify._memory import MEMORY_GIB
-from mechdesign.certify._memory import as_bytes
-from mechdesign.certify._memory import reading
-from mechdesign.certify._memory import require_room
-from mechdesign.certify._stated import ARRAYS
-from mechdesign.certify._stated import FORMS
-from mechdesign.certify._stated import Stated
+from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
+from mechdesign.certify._exact import exact, exact_text, printed
+from mechdesign.certify._memory import MEMORY_GIB, as_bytes, reading, require_room
+from mechdesign.certify._stated import ARRAYS, FORMS, Stated
 from mechdesign.certify._texts import require_plain_texts
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import UnverifiedError
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_path
-
-__all__ = [
-    "CERTIFICATE",
-    "CHANNEL",
-    "DUAL",
-    "FILE_NAME",
-    "SCHEMA",
-    "SCHEMA_CLAIMS",
-    "TABLE",
-    "Bundle",
-    "encode",
-    "inspect",
-    "read",
-    "read_channel",
-    "write",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
 
 CHANNEL = "channel.npz"
 DUAL = "dual.npz"

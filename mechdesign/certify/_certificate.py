@@ -12,30 +12,17 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.base._check import require_kind
+from mechdesign.base._errors import CertificateError
 from mechdesign.certify import _bracket as bracket
 from mechdesign.certify import _costs as costs
 from mechdesign.certify import _privacy as privacy
-from mechdesign.certify._claims import Claim
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
+from mechdesign.certify._claims import Claim, Floor, PairBound
 from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._exact import exact_text
-from mechdesign.certify._exact import float_down
-from mechdesign.certify._exact import float_up
-from mechdesign.certify._exact import printed
-from mechdesign.certify._exact import text_up
+from mechdesign.certify._exact import exact_text, float_down, float_up, printed, text_up
 from mechdesign.certify._revealed import revealed
 from mechdesign.certify._stated import FORMS
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._check import require_kind
-
-__all__ = ["Certificate", "Checked", "certify"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
 
 # How the number of each form of claim is shown to people.
 _SYMBOLS = {"epsilon": "ε", "factor": "factor", "minimum": "error"}

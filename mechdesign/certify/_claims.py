@@ -19,29 +19,19 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.certify._dithering import Dithered
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
-from mechdesign.certify._exact import nearest
-from mechdesign.certify._exponential import SHIFT
-from mechdesign.certify._exponential import exp_lower
-from mechdesign.certify._exponential import exp_upper
-from mechdesign.certify._exponential import ln_lower
+from mechdesign.base._arrays import (
+    Floats,
+    Integers,
+    as_distribution,
+    as_nonnegative,
+    as_whole_numbers,
+    require_below,
+    require_same_length,
+)
 from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_distribution
-from mechdesign.base._arrays import as_nonnegative
-from mechdesign.base._arrays import as_whole_numbers
-from mechdesign.base._arrays import require_below
-from mechdesign.base._arrays import require_same_length
-
-__all__ = ["Claim", "ExponentBound", "Floor", "PairBound", "RatioBound"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._exact import exact, exact_text, nearest
+from mechdesign.certify._exponential import SHIFT, exp_lower, exp_upper, ln_lower
 
 # Numerators and denominators of exact factors: small enough for the floats that sift rows (see `privacy`).
 _LARGEST_TERM = 2**63

@@ -11,15 +11,7 @@ from fractions import Fraction
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["cost_per_secret", "distortion", "expected_cost", "forbidden_answer", "worst_cost"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.base._arrays import Floats, Integers
 
 # Entries that are Python integers at a time: they take a hundred bytes each.
 _CHUNK = 2**20

@@ -24,21 +24,9 @@ from typing import ClassVar
 
 import numpy as np
 
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
-from mechdesign.certify._exact import least_float
-from mechdesign.certify._exact import nearest
-from mechdesign.certify._exact import printed
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["CHEBYSHEV", "EUCLIDEAN", "MANHATTAN", "Dithered", "Slope"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.certify._exact import exact, exact_text, least_float, nearest, printed
 
 CHEBYSHEV, MANHATTAN, EUCLIDEAN = 0, 1, 2
 """The distances between points by the order of their norm; 0 stands for the infinite one."""

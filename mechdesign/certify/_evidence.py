@@ -6,26 +6,19 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.certify._claims import Claim
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
+from mechdesign.base._arrays import (
+    Floats,
+    Integers,
+    as_distribution,
+    as_nonnegative,
+    as_whole_numbers,
+    require_below,
+    require_same_length,
+)
+from mechdesign.base._errors import InputError
+from mechdesign.certify._claims import Claim, Floor, PairBound
 from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._stated import Stated
-from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_distribution
-from mechdesign.base._arrays import as_nonnegative
-from mechdesign.base._arrays import as_whole_numbers
-from mechdesign.base._arrays import require_below
-from mechdesign.base._arrays import require_same_length
-
-__all__ = ["LARGEST_EXPONENT", "Evidence", "FloorMultipliers", "Multipliers", "PairMultipliers"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
 
 # Numerators of at most 2**62, and so their differences, fit int64.
 LARGEST_EXPONENT = 62

@@ -21,23 +21,6 @@ import numpy as np
 from mechdesign.base._arithmetic import decimals
 from mechdesign.base._errors import InputError
 
-__all__ = [
-    "exact",
-    "exact_text",
-    "float_down",
-    "float_up",
-    "is_flushing",
-    "least_float",
-    "nearest",
-    "printed",
-    "text_up",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
 _DECIMAL = re.compile(r"[+-]?(?:[0-9]+(?:\.[0-9]*)?|\.[0-9]+)(?:[eE][+-]?[0-9]+)?", re.ASCII)
 _RATIO = re.compile(r"[+-]?[0-9]+/[0-9]+", re.ASCII)
 

@@ -18,8 +18,6 @@ from numpy.typing import NDArray
 from mechdesign.base._arithmetic import decimals
 from mechdesign.base._arrays import Floats
 
-__all__ = ["SHIFT", "exp_lower", "exp_upper", "ln_below", "ln_lower", "ln_upper"]
-
 # Lower bounds of exp are multiples of 2^-SHIFT. A ratio N_s/N_t of two numerators below 2^62 differs from 1 by at least
 # 2^-62 or not at all: 128 bits leave 66 of them to tell how much a bound that small allows.
 SHIFT = 128

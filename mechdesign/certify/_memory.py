@@ -14,16 +14,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
-from mechdesign.certify._evidence import Evidence
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import VerifierMemoryError
-from mechdesign.base._machine import limited_memory
 from mechdesign.base._arrays import Floats
-
-__all__ = ["MEMORY_GIB", "as_bytes", "proving", "reading", "require_room"]
+from mechdesign.base._errors import InputError, VerifierMemoryError
+from mechdesign.base._machine import limited_memory
+from mechdesign.certify._claims import ExponentBound, Floor, PairBound
+from mechdesign.certify._evidence import Evidence
 
 MEMORY_GIB = 2.0
 """What verifying may take unless more is allowed."""
@@ -70,7 +65,7 @@ def require_room(needed: int, allowed: int, what: str) -> None:
     if needed > allowed:
         raise VerifierMemoryError(
             f"{what} would take about {needed / _GIB:.3g} GiB of memory, and {allowed / _GIB:.3g} are allowed; nothing "
-            "was computed. If you trust where the files come from, allow more: memory= of mechdesign.certify._verify.verify, or "
+            "was computed. If you trust where the files come from, allow more: memory= of mechdesign.verify, or "
             "--memory of the command, in GiB"
         )
 

@@ -28,26 +28,12 @@ from typing import TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._claims import PairBound
-from mechdesign.certify._claims import RatioBound
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import float_up
+from mechdesign.base._arrays import Floats, Integers, require_below
+from mechdesign.base._errors import CertificateError, InputError
+from mechdesign.base._machine import count_processors, count_threads
+from mechdesign.certify._claims import ExponentBound, PairBound, RatioBound
+from mechdesign.certify._exact import exact, float_up
 from mechdesign.certify._exponential import ln_upper
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
-from mechdesign.base._machine import count_processors
-from mechdesign.base._machine import count_threads
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import require_below
-
-__all__ = ["Violation", "check", "realised"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
 
 T = TypeVar("T")
 

@@ -4,14 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["revealed"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+from mechdesign.base._arrays import Floats, Integers
 
 
 def revealed(numerators: Integers | Floats) -> tuple[int, ...]:

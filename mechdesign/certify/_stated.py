@@ -29,30 +29,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify._claims import Claim
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
-from mechdesign.certify._claims import RatioBound
-from mechdesign.certify._claims import pairs
-from mechdesign.certify._claims import square
+from mechdesign.base._arrays import (
+    Floats,
+    Integers,
+    as_array,
+    as_distribution,
+    as_nonnegative,
+    as_whole_numbers,
+    require_below,
+)
+from mechdesign.base._errors import InputError
+from mechdesign.certify._claims import Claim, ExponentBound, Floor, PairBound, RatioBound, pairs, square
 from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._exact import exact
-from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_distribution
-from mechdesign.base._arrays import as_nonnegative
-from mechdesign.base._arrays import as_whole_numbers
-from mechdesign.base._arrays import require_below
-
-__all__ = ["ARRAYS", "FORMS", "Form", "Stated"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
 
 Array = Floats | Integers
 _NAME = re.compile(r"[a-z][a-z0-9_-]{0,63}")

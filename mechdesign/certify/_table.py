@@ -8,8 +8,6 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from mechdesign.base._arrays import Integers
 
-__all__ = ["exact_lines", "lines"]
-
 
 def exact_lines(
     numerators: Integers, exponent: int, secrets: Sequence[str], observables: Sequence[str]

@@ -13,13 +13,6 @@ from collections.abc import Iterable, Mapping
 
 from mechdesign.base._errors import InputError
 
-__all__ = ["csv_text", "escape", "from_cell", "require_plain", "require_plain_texts", "to_cell"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
 # C0, DEL and C1; marks that embed, override or isolate a writing direction; halves of surrogate pairs.
 _REFUSED = re.compile("[\x00-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069\ud800-\udfff]")
 _BLANKS = str.maketrans("\t\n\r", "   ")

@@ -15,28 +15,13 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify._bundle import CERTIFICATE
-from mechdesign.certify._bundle import CHANNEL
-from mechdesign.certify._bundle import DUAL
-from mechdesign.certify._bundle import TABLE
-from mechdesign.certify._bundle import Bundle
-from mechdesign.certify._bundle import inspect
-from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._certificate import certify
+from mechdesign.base._errors import CertificateError
+from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, TABLE, Bundle, inspect
+from mechdesign.certify._certificate import Certificate, certify
 from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._memory import MEMORY_GIB
-from mechdesign.certify._memory import as_bytes
-from mechdesign.certify._memory import proving
-from mechdesign.certify._memory import require_room
+from mechdesign.certify._memory import MEMORY_GIB, as_bytes, proving, require_room
 from mechdesign.certify._table import exact_lines
 from mechdesign.certify._texts import to_cell
-from mechdesign.base._errors import CertificateError
-
-__all__ = ["Verified", "examine", "prove", "verify"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,11 @@
-"""The group of commands, exit codes.
+"""The command line: one file for each command.
 
-Exit codes: 0 done; 1 verification failed, and nothing else; 2 wrong input or usage; 3 a solver failed, rays stalled
-with a wide bracket, or there is too little memory; 70 a fault of this program; 130 stopped by the user; 141 nobody
-reads the output any more.
+A command reads arguments, calls the library and shows the result; nothing is computed here. Commands load on first use,
+so that `mechdesign verify` is quick. Wrong input ends with status 2 and one sentence. The room may import every other.
 """
+
 from __future__ import annotations
+
 import contextlib
 import difflib
 import errno
@@ -14,49 +15,43 @@ import re
 import sys
 import traceback
 import warnings
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from inspect import unwrap
-from typing import Any
-from typing import NoReturn
-import click
-from mechdesign.certify._texts import escape
-from mechdesign.cli._console import STOPPED
-from mechdesign.cli._console import say_error
-from mechdesign.cli._console import say_warning
-from mechdesign.cli._console import watched
-from mechdesign.cli._console import divert
-from mechdesign.cli._console import usable
-from mechdesign.base._docstrings import docstring
-from mechdesign.base._errors import BracketWarning
-from mechdesign.base._errors import CacheWarning
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import ClosedPipeError
-from mechdesign.base._errors import ClusterError
-from mechdesign.base._errors import ExposedFileWarning
-from mechdesign.base._errors import ExtensionWarning
-from mechdesign.base._errors import GraphWarning
-from mechdesign.base._errors import LockWarning
-from mechdesign.base._errors import MechdesignError
-from mechdesign.base._errors import MetricWarning
-from mechdesign.base._errors import OutsideWarning
-from mechdesign.base._errors import PriorWarning
-from mechdesign.base._errors import RecognisedWarning
-from mechdesign.base._errors import RevealedWarning
-from mechdesign.base._errors import SerialWarning
-from mechdesign.base._errors import SolverError
-from mechdesign.base._errors import SolverInterruptedError
-from mechdesign.base._errors import SpacingWarning
-from mechdesign.base._errors import SynchronisationWarning
-from mechdesign.base._errors import UnboundedError
-from mechdesign.base._errors import UnsoundWarning
-from mechdesign.base._errors import UnverifiedError
-from mechdesign.base._errors import VerifierMemoryError
-from mechdesign.model._requirements._kinds import finding_extensions
-from mechdesign.base._version import __version__
-__all__ = ['exit_code', 'main']
+from typing import Any, NoReturn
 
+import click
+
+from mechdesign.base._docstrings import docstring
+from mechdesign.base._errors import (
+    BracketWarning,
+    CacheWarning,
+    CertificateError,
+    ClosedPipeError,
+    ClusterError,
+    ExposedFileWarning,
+    ExtensionWarning,
+    GraphWarning,
+    LockWarning,
+    MechdesignError,
+    MetricWarning,
+    OutsideWarning,
+    PriorWarning,
+    RecognisedWarning,
+    RevealedWarning,
+    SerialWarning,
+    SolverError,
+    SolverInterruptedError,
+    SpacingWarning,
+    SynchronisationWarning,
+    UnboundedError,
+    UnsoundWarning,
+    UnverifiedError,
+    VerifierMemoryError,
+)
+from mechdesign.base._version import __version__
+from mechdesign.certify._texts import escape
+from mechdesign.cli._console import STOPPED, divert, say_error, say_warning, usable, watched
+from mechdesign.model._requirements._kinds import finding_extensions
 
 CITATION = """\
 mechdesign: optimal privacy mechanisms, designed, proved and exported. Version 0.1.0.
@@ -92,7 +87,8 @@ _COMMANDS: Mapping[str, str] = {
     "export": "Write a channel in another format.",
     "policy": "Describe a policy graph: exposed secrets, noise, repair.",
     "release": "Release a trace, step by step, under a policy graph.",
-    "blowfish": "Release counts, distributions or clusters of a table under a policy.",
+    "table": "Release counts, distributions or clusters of a table under a policy.",
+    "blowfish": "The same as table.",
     "ledger": "Begin a ledger of budgets, show it, or check releases against it.",
     "chain": "Write how secrets follow one another, forward and backward.",
     "leakage": "Show what repeated releases leak when data are correlated in time.",
@@ -100,6 +96,17 @@ _COMMANDS: Mapping[str, str] = {
     "bench": "Run solvers on families of problems, and judge what they return.",
     "info": "Show versions and solvers.",
     "examples": "List embedded examples, or print one.",
+}
+
+# The file and the function of a command, where they have another name.
+_PLACES: Mapping[str, tuple[str, str]] = {
+    "compare": ("inspect", "compare"),
+    "table": ("table", "blowfish"),
+    "blowfish": ("table", "blowfish"),
+    "chain": ("leakage", "chain"),
+    "init": ("start", "init"),
+    "info": ("start", "info"),
+    "examples": ("start", "examples"),
 }
 
 
@@ -147,7 +154,8 @@ class _Commands(click.Group):
     def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
         if name not in _COMMANDS:
             return None
-        command: click.Command = getattr(importlib.import_module(f"mechdesign.cli.{name}"), name)
+        module, function = _PLACES.get(name, (name, name))
+        command: click.Command = getattr(importlib.import_module(f"mechdesign.cli.{module}"), function)
         _restore_help(command)
         return command
 

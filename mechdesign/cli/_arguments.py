@@ -1,61 +1,38 @@
 """Arguments that several commands share."""
+
 from __future__ import annotations
-from collections.abc import Iterator
-from contextlib import contextmanager
-from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import NamedTuple
-from mechdesign.base import _warnings as warned
-from mechdesign.cli._console import say_note
-from mechdesign.cli._console import say_warning
-from mechdesign.data._matrices import CHAIN_COUNTS
-from mechdesign.data._matrices import counts_of
-from mechdesign.data._matrices import direction_of
-from mechdesign.data._layout import withholding
-from mechdesign.data._matrices import dense
-from mechdesign.data._matrices import read_chain_matrix
-from mechdesign.base._errors import BudgetWarning
-from mechdesign.base._errors import CorrelationWarning
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SmoothedChainWarning
-from mechdesign.model._markov import as_ends
-from mechdesign.base._warnings import collected
+
 import re
-from collections.abc import Mapping
-from contextlib import nullcontext
-from dataclasses import dataclass
-from typing import Any
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass, fields, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
 import click
 import numpy as np
-from numpy.typing import NDArray
-from mechdesign.data._maps import read_places
-from mechdesign.data._text import read_rows
-from mechdesign.model._domain import Domain
-from mechdesign.model._answers import drawn_anchors
-from mechdesign.model._locate import Area
-from mechdesign.model._locate import Outside
-from mechdesign.model._locate import count_outside
-from mechdesign.model._locate import given_places
-from mechdesign.model._locate import locate
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import renamed
-from collections.abc import Callable
-from dataclasses import fields
-from dataclasses import replace
 from msgspec import structs
+from numpy.typing import NDArray
+
+from mechdesign.base import _warnings as warned
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._check import renamed
+from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputError, SmoothedChainWarning, showing_values
+from mechdesign.base._warnings import collected
+from mechdesign.cli._console import say_note, say_warning
 from mechdesign.data._bounds import allowing_memory
-from mechdesign.data._layout import Layout
-from mechdesign.data._layout import reading_as
-from mechdesign.data._layout import said
-from mechdesign.base._errors import showing_values
-from mechdesign.specification import examples
-from collections.abc import Sequence
 from mechdesign.data._labels import read_matched
-from mechdesign.data._text import number
-from mechdesign.data._text import plain_numbers
+from mechdesign.data._layout import Layout, reading_as, said, withholding
+from mechdesign.data._maps import read_places
+from mechdesign.data._matrices import CHAIN_COUNTS, counts_of, dense, direction_of, read_chain_matrix
+from mechdesign.data._text import number, plain_numbers, read_rows
+from mechdesign.model._answers import drawn_anchors
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import Area, Outside, count_outside, given_places, locate
+from mechdesign.model._markov import as_ends
 from mechdesign.model._prior import Prior
-from mechdesign.base._arrays import Floats
-from typing import TYPE_CHECKING
+from mechdesign.specification import examples
+
 if TYPE_CHECKING:
     from mechdesign.leakage._loss import LossFunction
     from mechdesign.specification._specification import Specification
@@ -68,9 +45,9 @@ def loss_of(path: Path | None, name: str) -> LossFunction | None:
     """Return the loss function of the matrix in a file, or None for no file; errors name the argument and the file."""
     if path is None:
         return None
+    from mechdesign.base._check import renamed
     from mechdesign.leakage._loss import LossFunction
     from mechdesign.model._markov import OpenChain
-    from mechdesign.base._check import renamed
 
     place = f"{name} ({path})"
     matrix, word = read_chain_matrix(path)
@@ -171,7 +148,7 @@ def naming_options(options: Mapping[str, str]) -> Iterator[None]:
     >>> with naming_options({"alpha": "--alpha"}):
     ...     raise InputError("alpha", "leaves no budget")
     Traceback (most recent call last):
-    mechdesign.base._errors.InputError: --alpha: leaves no budget
+    mechdesign.errors.InputError: --alpha: leaves no budget
     """
     try:
         yield
@@ -455,8 +432,7 @@ def example_for(name: str, command: str) -> examples.Example:
 def specified(path: Path | None, example: str | None, command: str, default: str | None = None) -> Specification:
     """Return the specification in a file, or the example of that name, or, where neither is given, the default one."""
     # Imported late: wrong usage is refused at once.
-    from mechdesign.specification._specification import parse
-    from mechdesign.specification._specification import read_spec
+    from mechdesign.specification._specification import parse, read_spec
 
     if path is not None and example is not None:
         raise click.UsageError("give SPEC.toml or --example NAME, not both")

@@ -7,58 +7,53 @@ where nothing is to be kept, or after a second Ctrl-C. It waits for files that a
 Results go to standard output, and a command whose results cannot be written says so by its exit code. What is said on
 standard error does not change what a command does: there, what cannot be written is dropped.
 """
+
 from __future__ import annotations
+
+import contextlib
 import errno
+import importlib
+import io
 import json
 import os
 import re
+import signal
+import socket
+import stat
 import sys
+import threading
 import time
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import TextIO
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
 import click
 import rich.console
 import rich.table
 import rich.text
 from rich.control import Control
 from rich.segment import ControlType
-from mechdesign.certify._texts import escape
-from mechdesign.base._errors import RecognisedWarning
-import importlib
-from mechdesign.base._errors import MissingDependencyError
-from collections.abc import Iterable
-import stat
-from pathlib import Path
-from mechdesign.base._errors import InputError
-from mechdesign.base._locks import WAIT_S
-from mechdesign.base._locks import lock_file_of
-from mechdesign.base._locks import stands
-import signal
-import socket
-import threading
+
 from mechdesign.base import _atomic as atomic
 from mechdesign.base import _interrupts as interrupts
-import contextlib
-import io
-from typing import cast
-from typing import TYPE_CHECKING
+from mechdesign.base._errors import InputError, MissingDependencyError, RecognisedWarning
+from mechdesign.base._locks import WAIT_S, lock_file_of, stands
+from mechdesign.certify._texts import escape
+
 if TYPE_CHECKING:
     from collections.abc import Sequence
     from typing import Self
+
     from rich.console import RenderableType
     from rich.style import Style
+
     from mechdesign.certify._certificate import Certificate
-    from mechdesign.model._words import Measure
-    from mechdesign.solve._contract import Progress
-    from mechdesign.solve._contract import ProgressCallback
-    from mechdesign.synthesis._result import Design
-    from mechdesign.model._problem import Origin
-    from mechdesign.model._problem import Problem
     from mechdesign.leakage.accounting import Ledger
+    from mechdesign.model._problem import Origin, Problem
+    from mechdesign.model._words import Measure
+    from mechdesign.solve._contract import Progress, ProgressCallback
+    from mechdesign.synthesis._result import Design
 
 
 STALLED = 3
@@ -332,10 +327,7 @@ def load_pictures(module: str) -> None:
 
 def say_private(problem: Problem, origin: Origin | None) -> None:
     """Show what the files of a design tell of data, and how a prior stays at home."""
-    from mechdesign.report._private import COUNTED
-    from mechdesign.report._private import HAND_ON
-    from mechdesign.report._private import WRITTEN
-    from mechdesign.report._private import private
+    from mechdesign.report._private import COUNTED, HAND_ON, WRITTEN, private
 
     # Who wrote counts into a specification, which stands in the files, knows of them.
     for sentence in (said := [each for each in private(problem, origin) if each != WRITTEN]):
@@ -346,8 +338,7 @@ def say_private(problem: Problem, origin: Origin | None) -> None:
 
 def say_private_folders(found: Iterable[tuple[str, Problem, Origin | None]], what: str) -> str:
     """Show, and return, which folders have a prior that was counted in data; `what` says what tells of it."""
-    from mechdesign.report._private import COUNTED
-    from mechdesign.report._private import private
+    from mechdesign.report._private import COUNTED, private
 
     names = [name for name, problem, origin in found if COUNTED in private(problem, origin)]
     if not names:

@@ -8,28 +8,17 @@ from pathlib import Path
 
 import click
 
+from mechdesign.base._arrays import Floats
+from mechdesign.base._errors import InputError, TimeLimitError
+from mechdesign.cli._arguments import label_option, layout_options, memory_option, read_weights, show_values_option
+from mechdesign.cli._console import output, progress, say_private_folders, table
 from mechdesign.measures import attack as games
 from mechdesign.measures.attack import Attack
-from mechdesign.cli._console import output
-from mechdesign.cli._console import progress
-from mechdesign.cli._console import table
-from mechdesign.cli._console import say_private_folders
-from mechdesign.cli._arguments import layout_options
-from mechdesign.cli._arguments import memory_option
-from mechdesign.cli._arguments import show_values_option
-from mechdesign.cli._arguments import label_option
-from mechdesign.cli._arguments import read_weights
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import TimeLimitError
-from mechdesign.synthesis._folders import require_design
 from mechdesign.model._problem import Problem
 from mechdesign.model._words import attack_measure
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import ProgressCallback
+from mechdesign.solve._contract import Options, ProgressCallback
+from mechdesign.synthesis._folders import require_design
 from mechdesign.synthesis._result import Design
-from mechdesign.base._arrays import Floats
-
-__all__ = ["attack"]
 
 _ATTACKS = {
     "optimal": ("optimal", "the prior; takes the best guess", "expected error"),

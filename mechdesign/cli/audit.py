@@ -15,46 +15,27 @@ import networkx as nx
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base._arrays import Floats
+from mechdesign.base._errors import InputError
+from mechdesign.base._files import write_output
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._dithering import Dithered
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
-from mechdesign.cli._console import Text
-from mechdesign.cli._console import number
-from mechdesign.cli._console import output
-from mechdesign.cli._console import say_note
-from mechdesign.cli._console import table
-from mechdesign.cli._console import say_private_folders
-from mechdesign.cli._arguments import layout_options
-from mechdesign.cli._arguments import memory_option
-from mechdesign.cli._arguments import show_values_option
-from mechdesign.cli._arguments import label_option
-from mechdesign.cli._arguments import read_weights
+from mechdesign.certify._exact import exact, exact_text
+from mechdesign.cli._arguments import label_option, layout_options, memory_option, read_weights, show_values_option
+from mechdesign.cli._console import Text, number, output, say_note, say_private_folders, table
 from mechdesign.data._bounds import allowed_gib
-from mechdesign.data._matrices import has_labels
-from mechdesign.data._matrices import read_labelled
-from mechdesign.data._layout import cell
-from mechdesign.data._layout import withholding
-from mechdesign.data._matrices import read_matrix
-from mechdesign.data._matrices import read_only_array
 from mechdesign.data._labels import Names
-from mechdesign.base._errors import InputError
-from mechdesign.synthesis._folders import check_no_input
-from mechdesign.synthesis._folders import check_output
-from mechdesign.synthesis._folders import require_design
+from mechdesign.data._layout import cell, withholding
+from mechdesign.data._matrices import has_labels, read_labelled, read_matrix, read_only_array
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
-from mechdesign.base._files import write_output
+from mechdesign.synthesis._folders import check_no_input, check_output, require_design
 from mechdesign.synthesis._result import Design
-from mechdesign.base._arrays import Floats
 
 if TYPE_CHECKING:
     from mechdesign.measures._audit import Audit
-    from mechdesign.model._problem import Origin
-    from mechdesign.model._problem import Problem
-
-__all__ = ["audit"]
+    from mechdesign.model._problem import Origin, Problem
 
 
 _FILE = click.Path(path_type=Path)

@@ -10,19 +10,13 @@ from typing import TYPE_CHECKING
 import click
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.cli._console import Text
-from mechdesign.cli._console import errors
-from mechdesign.cli._console import output
-from mechdesign.cli._console import say_note
-from mechdesign.cli._console import show_next
-from mechdesign.cli._console import table
 from mechdesign.cli._arguments import naming_options
+from mechdesign.cli._console import Text, errors, output, say_note, show_next, table
 
 if TYPE_CHECKING:
-    from mechdesign.runs.bench import Results
     from mechdesign.runs._scores import Score
+    from mechdesign.runs.bench import Results
 
-__all__ = ["bench"]
 
 _OPTIONS = {"suite": "--suite", r"solvers\[\d+\]": "--solvers"}
 
@@ -58,10 +52,8 @@ def bench(
 
     A family of real check-ins takes part where the environment variable MECHDESIGN_DATA names a folder of data.
     """
-    from mechdesign.runs.bench import export_mps
-    from mechdesign.runs.bench import run
     from mechdesign.runs._scores import scores
-    from mechdesign.runs.bench import find_suite
+    from mechdesign.runs.bench import export_mps, find_suite, run
 
     if listed:
         _list()
@@ -133,8 +125,7 @@ def _show(found: Results, scores: Mapping[str, Score]) -> None:
 def _list() -> None:
     from mechdesign.runs._contestants import CONTESTANTS
     from mechdesign.runs._families import FAMILIES
-    from mechdesign.runs.bench import SUITES
-    from mechdesign.runs.bench import problems
+    from mechdesign.runs.bench import SUITES, problems
 
     console = output()
     shown = table("suite", "problems", "seconds each", "GB each", numbers=("problems", "seconds each", "GB each"))

@@ -10,32 +10,27 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from mechdesign.cli._console import errors
-from mechdesign.cli._console import output
-from mechdesign.cli._console import say_note
-from mechdesign.cli._console import table
-from mechdesign.cli._arguments import by_counts
-from mechdesign.cli._arguments import check_figure
-from mechdesign.cli._arguments import loss_of
-from mechdesign.cli._arguments import mixed
-from mechdesign.cli._arguments import silenced
-from mechdesign.cli._arguments import warnings_once
-from mechdesign.cli._arguments import naming_options
-from mechdesign.cli._arguments import layout_options
-from mechdesign.cli._arguments import memory_option
-from mechdesign.cli._arguments import show_values_option
-from mechdesign.data._budgets import write_budgets
-from mechdesign.data._budgets import read_cost_curves
-from mechdesign.data._budgets import read_weights
+from mechdesign.cli._arguments import (
+    by_counts,
+    check_figure,
+    layout_options,
+    loss_of,
+    memory_option,
+    mixed,
+    naming_options,
+    show_values_option,
+    silenced,
+    warnings_once,
+)
+from mechdesign.cli._console import errors, output, say_note, table
+from mechdesign.data._budgets import read_cost_curves, read_weights, write_budgets
 from mechdesign.data._layout import withholding
-from mechdesign.synthesis._folders import check_no_input
-from mechdesign.synthesis._folders import check_output
+from mechdesign.synthesis._folders import check_no_input, check_output
 
 if TYPE_CHECKING:
     from mechdesign.leakage._best_budgets import BestBudgets
     from mechdesign.leakage._loss import LossFunction
 
-__all__ = ["budget"]
 
 _UNCORRELATED = (
     "neither --backward nor --forward is given: the budgets hold for an adversary who knows nothing of how data follow "
@@ -116,8 +111,7 @@ def budget(
             check_no_input(path, {"--backward": backward, "--forward": forward})
             check_output(path)
     # Imported late: wrong usage is refused at once.
-    from mechdesign.leakage._budgets import allocate_budget
-    from mechdesign.leakage._budgets import constant_budget
+    from mechdesign.leakage._budgets import allocate_budget, constant_budget
 
     before, after = loss_of(backward, "backward"), loss_of(forward, "forward")
     with naming_options(_OPTIONS), warnings_once():

@@ -1,60 +1,59 @@
 """``mechdesign design``, also for a schedule."""
+
 from __future__ import annotations
+
 import itertools
 import json
-from collections.abc import Mapping
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING
-from typing import Any
+from typing import TYPE_CHECKING, Any, get_args
+
 import click
+
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.certify._exact import exact_text
-from mechdesign.cli._console import Text
-from mechdesign.cli._console import number
-from mechdesign.cli._console import output
-from mechdesign.cli._console import progress
-from mechdesign.cli._console import say_gap
-from mechdesign.cli._console import say_note
-from mechdesign.cli._console import table
-from mechdesign.cli._console import load_pictures
-from mechdesign.cli._console import say_private
-from mechdesign.synthesis._folders import SCHEDULE
-from mechdesign.synthesis._folders import check_schedule_target
-from mechdesign.synthesis._folders import folder_name
-from mechdesign.synthesis._folders import unused_folders
-from mechdesign.model._problem import Origin
-import time
-from typing import get_args
-from mechdesign.certify._bundle import CERTIFICATE
-from mechdesign.cli._console import STALLED
-from mechdesign.cli._console import STOPPED
-from mechdesign.cli._console import certificate_tables
-from mechdesign.cli._console import show_next
-from mechdesign.cli._arguments import example_option
-from mechdesign.cli._arguments import memory_option
-from mechdesign.cli._arguments import show_values_option
-from mechdesign.cli._arguments import specified
 from mechdesign.base._errors import ReportError
-from mechdesign.synthesis._folders import SET
-from mechdesign.synthesis._folders import check_target
-from mechdesign.model._locate import DEGREES
-from mechdesign.model._locate import PLANE
+from mechdesign.certify._bundle import CERTIFICATE
+from mechdesign.certify._exact import exact_text
+from mechdesign.cli._arguments import example_option, memory_option, show_values_option, specified
+from mechdesign.cli._console import (
+    STALLED,
+    STOPPED,
+    Text,
+    certificate_tables,
+    load_pictures,
+    number,
+    output,
+    progress,
+    say_gap,
+    say_note,
+    say_private,
+    show_next,
+    table,
+)
+from mechdesign.model._locate import DEGREES, PLANE
+from mechdesign.model._problem import Origin
 from mechdesign.solve._contract import Status
 from mechdesign.specification._designs import check_solver
 from mechdesign.specification._read import named
+from mechdesign.synthesis._folders import (
+    SCHEDULE,
+    SET,
+    check_schedule_target,
+    check_target,
+    folder_name,
+    unused_folders,
+)
 from mechdesign.synthesis._settings import Rows
-from typing import TYPE_CHECKING
+
 if TYPE_CHECKING:
     from mechdesign.certify._certificate import Certificate
     from mechdesign.data._budgets import Schedule
     from mechdesign.specification._specification import Specification
-    from mechdesign.synthesis._result import Design
+    from mechdesign.synthesis._result import Design, SolveSummary
     from mechdesign.synthesis._settings import SolveSettings
-    from mechdesign.synthesis._result import SolveSummary
-__all__ = ['design', 'design_schedule']
 
 
 def design_schedule(
@@ -297,14 +296,8 @@ def _stalled(made: Design, settings: SolveSettings) -> bool:
 
 def _estimate(given: Specification, settings: SolveSettings) -> None:
     from mechdesign.base._machine import count_processors
-    from mechdesign.synthesis._plan import RAYS
-    from mechdesign.synthesis._plan import takes_blocks
-    from mechdesign.synthesis._sizes import estimate
-    from mechdesign.synthesis._sizes import gigabytes
-    from mechdesign.synthesis._sizes import largest
-    from mechdesign.synthesis._sizes import remedies
-    from mechdesign.synthesis._sizes import measure_speed
-    from mechdesign.synthesis._sizes import slowness
+    from mechdesign.synthesis._plan import RAYS, takes_blocks
+    from mechdesign.synthesis._sizes import estimate, gigabytes, largest, measure_speed, remedies, slowness
 
     size = given.size
     if size is None:
@@ -329,9 +322,8 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
 
 
 def _show(made: Design, settings: SolveSettings, certified: float, finished: float, directory: str) -> None:
-    from mechdesign.model._words import claim_names
+    from mechdesign.model._words import claim_names, cost_measure
     from mechdesign.report._design_page import bounded_pairs
-    from mechdesign.model._words import cost_measure
 
     problem, certificate = made.problem, made.certificate
     n, m = problem.cost.shape
@@ -340,7 +332,9 @@ def _show(made: Design, settings: SolveSettings, certified: float, finished: flo
     console.print(Text(problem.title or "Privacy mechanism", "bold"))
     console.print(f"{n} secrets, {m} observables\n")
     names = claim_names(problem)
-    for shown in certificate_tables(certificate, names, cost_measure(problem), settings.tolerance, bounded_pairs(problem)):
+    for shown in certificate_tables(
+        certificate, names, cost_measure(problem), settings.tolerance, bounded_pairs(problem)
+    ):
         console.print(shown)
         console.print()
     console.print(f"solved    {summary.plan or summary.solver} ({summary.status})")

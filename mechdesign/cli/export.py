@@ -7,21 +7,13 @@ from pathlib import Path
 
 import click
 
-from mechdesign.cli._console import say_note
-from mechdesign.cli._console import show_next
-from mechdesign.cli._arguments import memory_option
 from mechdesign.base._errors import InputError
-from mechdesign.synthesis._folders import SET
-from mechdesign.synthesis._folders import check_no_input
-from mechdesign.synthesis._folders import check_output
-from mechdesign.synthesis._folders import require_design
-from mechdesign.synthesis.formats._registry import FORMATS
-from mechdesign.synthesis.formats._format import Exported
-from mechdesign.synthesis.formats._format import Format
-from mechdesign.synthesis.formats._registry import format_of
+from mechdesign.cli._arguments import memory_option
+from mechdesign.cli._console import say_note, show_next
+from mechdesign.synthesis._folders import SET, check_no_input, check_output, require_design
 from mechdesign.synthesis._result import Design
-
-__all__ = ["export"]
+from mechdesign.synthesis.formats._format import Exported, Format
+from mechdesign.synthesis.formats._registry import FORMATS, format_of
 
 _PIECE = 4096
 # The formats from which the prior can be read.
@@ -102,10 +94,9 @@ def export(directory: Path, form: Format | None, target: Path | None, all_rows: 
 def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
     """Write a folder like `directory` without what its prior tells."""
     # Imported late: formats need none of it.
-    from mechdesign.synthesis._without_prior import check_public_target
     from mechdesign.model._problem import STANDS_IN
-    from mechdesign.report._private import STEPS
-    from mechdesign.report._private import tells_steps
+    from mechdesign.report._private import STEPS, tells_steps
+    from mechdesign.synthesis._without_prior import check_public_target
 
     if more:
         raise click.UsageError("--without-prior writes a folder, and takes no --format and no --all-rows")

@@ -1,50 +1,41 @@
 """``mechdesign inspect`` and ``mechdesign compare``."""
+
 from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import click
-from mechdesign.cli._console import output
-from mechdesign.cli._console import say_json
-from mechdesign.cli._console import say_note
-from mechdesign.cli._console import show_next
-from mechdesign.cli._console import table
-from mechdesign.cli._console import say_private_folders
-from mechdesign.cli._arguments import memory_option
-from mechdesign.base._errors import InputError
-from mechdesign.synthesis._folders import SET
-from mechdesign.synthesis._folders import check_no_input
-from mechdesign.synthesis._folders import check_output
-from mechdesign.synthesis._folders import require_design
-from mechdesign.base._files import write_output
-from mechdesign.report._compare_page import compared
-from mechdesign.report._compare_page import differences
-from mechdesign.report._compare_page import html
-from mechdesign.report._compare_page import rows
-from mechdesign.synthesis._result import Design
-from typing import TYPE_CHECKING
-from mechdesign.certify._exact import exact_text
-from mechdesign.cli._console import Text
-from typing import Any
 import numpy as np
+
+from mechdesign.base._errors import InputError
+from mechdesign.base._files import write_output
+from mechdesign.certify._exact import exact_text
 from mechdesign.certify._revealed import revealed
-from mechdesign.cli._console import certificate_tables
-from mechdesign.cli._arguments import show_values_option
+from mechdesign.cli._arguments import memory_option, show_values_option
+from mechdesign.cli._console import (
+    Text,
+    certificate_tables,
+    output,
+    say_json,
+    say_note,
+    say_private_folders,
+    show_next,
+    table,
+)
 from mechdesign.data._maps import read_outline
 from mechdesign.model._channel import Channel
 from mechdesign.model._disclosure import listed
-from mechdesign.model._problem import STANDS_IN
-from mechdesign.model._problem import Problem
-from mechdesign.model._words import claimants
-from mechdesign.model._words import requirement_name
-from mechdesign.model._words import percent
-from mechdesign.model._words import short
+from mechdesign.model._problem import STANDS_IN, Problem
+from mechdesign.model._words import claimants, cost_measure, percent, requirement_name, short
+from mechdesign.report._compare_page import compared, differences, html, rows
+from mechdesign.report._design_page import bounded_pairs, left_free
 from mechdesign.report._private import private
-from mechdesign.report._design_page import bounded_pairs
-from mechdesign.report._design_page import left_free
-from mechdesign.model._words import cost_measure
-from typing import TYPE_CHECKING
+from mechdesign.synthesis._folders import SET, check_no_input, check_output, require_design
+from mechdesign.synthesis._result import Design
+
 if TYPE_CHECKING:
     from mechdesign.tables._release import Release
-__all__ = ['ANSWERS', 'compare', 'inspect', 'show_release']
 
 
 @click.command()

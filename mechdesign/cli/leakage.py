@@ -1,44 +1,44 @@
 """``mechdesign leakage`` and ``mechdesign chain``."""
+
 from __future__ import annotations
+
 import json
 import math
 from collections.abc import Mapping
 from contextlib import nullcontext
 from pathlib import Path
 from typing import TYPE_CHECKING
+
 import click
 import numpy as np
-from mechdesign.cli._console import output
-from mechdesign.cli._console import say_note
-from mechdesign.cli._console import show_next
-from mechdesign.cli._console import table
-from mechdesign.cli._arguments import by_counts
-from mechdesign.cli._arguments import check_figure
-from mechdesign.cli._arguments import loss_of
-from mechdesign.cli._arguments import mixed
-from mechdesign.cli._arguments import silenced
-from mechdesign.cli._arguments import warnings_once
-from mechdesign.cli._arguments import naming_options
-from mechdesign.cli._arguments import example_for
-from mechdesign.cli._arguments import example_option
-from mechdesign.cli._arguments import layout_options
-from mechdesign.cli._arguments import memory_option
-from mechdesign.cli._arguments import show_values_option
-from mechdesign.data._budgets import read_budgets
-from mechdesign.base._errors import InputError
-from mechdesign.synthesis._folders import check_no_input
-from mechdesign.synthesis._folders import check_output
-from mechdesign.base._files import write_output
-from mechdesign.specification.examples import on_disk
+
 from mechdesign.base._arrays import Floats
-from mechdesign.cli._arguments import specified
-from mechdesign.cli._arguments import time_options
-from mechdesign.synthesis._folders import check_folder
+from mechdesign.base._errors import InputError
+from mechdesign.base._files import write_output
+from mechdesign.cli._arguments import (
+    by_counts,
+    check_figure,
+    example_for,
+    example_option,
+    layout_options,
+    loss_of,
+    memory_option,
+    mixed,
+    naming_options,
+    show_values_option,
+    silenced,
+    specified,
+    time_options,
+    warnings_once,
+)
+from mechdesign.cli._console import output, say_note, show_next, table
+from mechdesign.data._budgets import read_budgets
 from mechdesign.model._markov import ENDS
-from typing import TYPE_CHECKING
+from mechdesign.specification.examples import on_disk
+from mechdesign.synthesis._folders import check_folder, check_no_input, check_output
+
 if TYPE_CHECKING:
     from mechdesign.leakage._loss import LossFunction
-__all__ = ['chain', 'leakage']
 
 
 # What the example is shown with, unless something else is asked for.
@@ -277,8 +277,7 @@ def chain(
     given = specified(specification, None, "release")
     with warnings_once():
         files, notes = chain_files(given, every, gap, smoothing, ends, border, times=times)
-    from mechdesign.base._atomic import make_folder
-    from mechdesign.base._atomic import write_file
+    from mechdesign.base._atomic import make_folder, write_file
     from mechdesign.base._files import note_readers
 
     # It tells how the people of the data move.

@@ -6,14 +6,9 @@ from pathlib import Path
 
 import click
 
-from mechdesign.cli._console import output
-from mechdesign.cli._console import say_error
-from mechdesign.cli._arguments import naming_options
-from mechdesign.cli._console import show_spending
-from mechdesign.cli._console import wait_option
 from mechdesign.base._errors import InputError
-
-__all__ = ["ledger"]
+from mechdesign.cli._arguments import naming_options
+from mechdesign.cli._console import output, say_error, show_spending, wait_option
 
 _FILE = click.Path(path_type=Path)
 
@@ -32,10 +27,8 @@ def ledger() -> None:
 @wait_option
 def new(path: Path, epsilon: str | None, rho: str | None, again: bool, group: str | None, wait: float) -> None:
     """Begin an empty ledger at PATH, with a budget or without, for its owner only."""
+    from mechdesign.base._locks import file_of, lock_file_of, stands
     from mechdesign.leakage.accounting import begin_ledger
-    from mechdesign.base._locks import file_of
-    from mechdesign.base._locks import lock_file_of
-    from mechdesign.base._locks import stands
 
     stood = stands(lock_file_of(file_of(path)))
     with naming_options({"(epsilon|rho|group|wait)": r"--\1"}):
@@ -70,8 +63,7 @@ def check(path: Path, folders: tuple[Path, ...]) -> None:
     another one: what was spent since is not in it. A folder that names no entry does not keep the others from being
     checked; the exit code is then 2, if no entry is missing.
     """
-    from mechdesign.leakage.accounting import check_folders
-    from mechdesign.leakage.accounting import Ledger
+    from mechdesign.leakage.accounting import Ledger, check_folders
 
     opened = Ledger.existing(path)
     missing = unreadable = False

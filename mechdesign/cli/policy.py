@@ -10,33 +10,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from mechdesign.certify._exact import exact_text
-from mechdesign.cli._console import Text
-from mechdesign.cli._console import output
-from mechdesign.cli._console import progress
-from mechdesign.cli._console import say_note
-from mechdesign.cli._console import show_next
-from mechdesign.cli._console import table
-from mechdesign.cli._arguments import check_figure
-from mechdesign.cli._arguments import example_option
-from mechdesign.cli._arguments import memory_option
-from mechdesign.cli._arguments import show_values_option
-from mechdesign.cli._arguments import specified
 from mechdesign.base._errors import InputError
-from mechdesign.synthesis._folders import check_writable
-from mechdesign.report._graph_figures import EDGES
-from mechdesign.report._graph_figures import FACTS
-from mechdesign.report._graph_figures import PICTURE
+from mechdesign.certify._exact import exact_text
+from mechdesign.cli._arguments import check_figure, example_option, memory_option, show_values_option, specified
+from mechdesign.cli._console import Text, output, progress, say_note, show_next, table
+from mechdesign.report._graph_figures import EDGES, FACTS, PICTURE
 from mechdesign.solve._contract import Progress
+from mechdesign.synthesis._folders import check_writable
 
 if TYPE_CHECKING:
     from mechdesign.graphs._geometry._hull import SensitivityHull
+    from mechdesign.graphs._overview import Geometry, Overview
     from mechdesign.model._domain import Domain
-    from mechdesign.graphs._overview import Geometry
-    from mechdesign.graphs._overview import Overview
     from mechdesign.specification._policy import Policy
 
-__all__ = ["policy"]
 
 _FILE = click.Path(path_type=Path)
 _SIZES = {1: "length", 2: "area"}
@@ -79,11 +66,8 @@ def policy(
     for note in given.notes:
         say_note(note)
     # Imported late: wrong input is refused at once.
-    from mechdesign.report._graph_figures import picture
-    from mechdesign.report._graph_figures import write_overview
-    from mechdesign.report._graph_figures import can_draw
-    from mechdesign.report._private import STEPS
-    from mechdesign.report._private import tells_steps
+    from mechdesign.report._graph_figures import can_draw, picture, write_overview
+    from mechdesign.report._private import STEPS, tells_steps
     from mechdesign.report._style import save_figure
 
     if tells_steps(given.origin):

@@ -13,45 +13,42 @@ from typing import TYPE_CHECKING
 import click
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.certify._exact import exact_text
-from mechdesign.certify._exact import printed
-from mechdesign.certify._exact import text_up
-from mechdesign.cli._console import STOPPED
-from mechdesign.cli._console import Text
-from mechdesign.cli._console import missed_gap
-from mechdesign.cli._console import output
-from mechdesign.cli._console import progress
-from mechdesign.cli._console import say_note
-from mechdesign.cli._console import say_warning
-from mechdesign.cli._console import show_next
-from mechdesign.cli._console import table
-from mechdesign.cli._console import load_pictures
-from mechdesign.cli._arguments import example_for
-from mechdesign.cli._arguments import example_option
-from mechdesign.cli._arguments import layout_options
-from mechdesign.cli._arguments import memory_option
-from mechdesign.cli._arguments import show_values_option
-from mechdesign.cli._arguments import specified
-from mechdesign.cli._arguments import time_options
-from mechdesign.cli._arguments import with_release
-from mechdesign.cli._console import announce
-from mechdesign.cli._console import show_spending
-from mechdesign.cli._console import wait_option
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import ReportError
-from mechdesign.synthesis._folders import ADD_UP
-from mechdesign.synthesis._folders import check_no_input_in
-from mechdesign.synthesis._folders import check_room
-from mechdesign.synthesis._folders import check_writable
+from mechdesign.base._errors import InputError, ReportError
+from mechdesign.certify._exact import exact_text, printed, text_up
+from mechdesign.cli._arguments import (
+    example_for,
+    example_option,
+    layout_options,
+    memory_option,
+    show_values_option,
+    specified,
+    time_options,
+    with_release,
+)
+from mechdesign.cli._console import (
+    STOPPED,
+    Text,
+    announce,
+    load_pictures,
+    missed_gap,
+    output,
+    progress,
+    say_note,
+    say_warning,
+    show_next,
+    show_spending,
+    table,
+    wait_option,
+)
 from mechdesign.solve._contract import Progress
 from mechdesign.specification import examples
+from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_room, check_writable
 
 if TYPE_CHECKING:
+    from mechdesign.base._arrays import Integers
     from mechdesign.leakage.accounting import Ledger
     from mechdesign.traces._released import ReleasedTrace
-    from mechdesign.base._arrays import Integers
 
-__all__ = ["release"]
 
 _FILE = click.Path(path_type=Path)
 _SEEDED = (
@@ -151,12 +148,8 @@ def release(
             raise click.UsageError("give TRACE.csv: the true state of each step")
         # Imported late: wrong usage is refused at once.
         from mechdesign.leakage.accounting import Ledger
-        from mechdesign.traces._released import FILES
-        from mechdesign.traces._released import MANIFEST
-        from mechdesign.traces._released import PRIVATE
-        from mechdesign.traces._released import check_release_target
-        from mechdesign.traces._released import holds_release
         from mechdesign.specification._traces import step_problem
+        from mechdesign.traces._released import FILES, MANIFEST, PRIVATE, check_release_target, holds_release
 
         problem = step_problem(given)
         settings = given.release_settings
@@ -268,8 +261,8 @@ def _apart(directory: Path) -> Path:
 
 
 def _show(found: ReleasedTrace, states: Integers, ledger: Ledger | None, seconds: float) -> None:
-    from mechdesign.traces._adversary import accuracy
     from mechdesign.report._trace_page import revealing
+    from mechdesign.traces._adversary import accuracy
 
     together = found.composition
     console = output()

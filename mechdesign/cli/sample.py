@@ -9,34 +9,27 @@ import click
 import numpy as np
 from click.core import ParameterSource
 
-from mechdesign.certify._texts import csv_text
-from mechdesign.certify._texts import escape
-from mechdesign.cli._console import say
-from mechdesign.cli._console import say_note
-from mechdesign.cli._console import say_warning
-from mechdesign.cli._arguments import Reach
-from mechdesign.cli._arguments import at_option
-from mechdesign.cli._arguments import located
-from mechdesign.cli._arguments import reach_option
-from mechdesign.cli._arguments import layout_options
-from mechdesign.cli._arguments import memory_option
-from mechdesign.cli._arguments import show_values_option
+from mechdesign.base._check import as_generator
+from mechdesign.base._errors import InputError
+from mechdesign.base._files import write_output
+from mechdesign.certify._texts import csv_text, escape
+from mechdesign.cli._arguments import (
+    Reach,
+    at_option,
+    layout_options,
+    located,
+    memory_option,
+    reach_option,
+    show_values_option,
+)
+from mechdesign.cli._console import say, say_note, say_warning
 from mechdesign.data._bounds import allowed_gib
 from mechdesign.data._labels import Names
-from mechdesign.base._errors import InputError
-from mechdesign.synthesis._folders import SET
-from mechdesign.synthesis._folders import check_no_input
-from mechdesign.synthesis._folders import check_output
-from mechdesign.synthesis._folders import require_design
-from mechdesign.model._answers import Answers
-from mechdesign.model._answers import answers
+from mechdesign.model._answers import Answers, answers
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
-from mechdesign.base._files import write_output
+from mechdesign.synthesis._folders import SET, check_no_input, check_output, require_design
 from mechdesign.synthesis._result import Design
-from mechdesign.base._check import as_generator
-
-__all__ = ["sample"]
 
 _SEEDED = (
     "these draws come from a seed: whoever learns or guesses it can often tell the secret. They are a rehearsal; never "

@@ -1,31 +1,23 @@
 """``mechdesign init``, ``examples`` and ``info``."""
+
 from __future__ import annotations
-import click
-from mechdesign.cli._console import output
-from mechdesign.cli._console import table
-from mechdesign.base._errors import InputError
-from mechdesign.specification.examples import EXAMPLES
-from mechdesign.specification.examples import find
-from mechdesign.specification.examples import text_of
+
 import json
 import platform
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version
-from mechdesign.solve import _registry as registry
-from mechdesign.cli._console import say_json
-from mechdesign.base._version import __version__
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
-from mechdesign.cli._console import say
-from mechdesign.cli._console import say_note
-from mechdesign.cli._arguments import layout_options
-from mechdesign.cli._arguments import memory_option
-from mechdesign.cli._arguments import show_values_option
-from mechdesign.cli._arguments import time_options
-from mechdesign.synthesis._folders import check_no_input
-from mechdesign.synthesis._folders import check_output
+
+import click
+
+from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
-__all__ = ['examples', 'info', 'init']
+from mechdesign.base._version import __version__
+from mechdesign.cli._arguments import layout_options, memory_option, show_values_option, time_options
+from mechdesign.cli._console import output, say, say_json, say_note, table
+from mechdesign.solve import _registry as registry
+from mechdesign.specification.examples import EXAMPLES, find, text_of
+from mechdesign.synthesis._folders import check_no_input, check_output
 
 
 @click.command()
@@ -168,12 +160,11 @@ def init(
     nothing, or the comment says that none is. It is chosen by the data, as all that is proposed.
     """
     # Imported late: wrong usage is refused at once.
+    from mechdesign.base._check import renamed
     from mechdesign.data._inspection import look_at
     from mechdesign.data._joining import PlacesAsked
     from mechdesign.data._movement import Written
-    from mechdesign.specification._proposal import propose
-    from mechdesign.specification._proposal import text_of
-    from mechdesign.base._check import renamed
+    from mechdesign.specification._proposal import propose, text_of
 
     if target is not None:
         check_no_input(target, {"DATA": data, "--places": places})

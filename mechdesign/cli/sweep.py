@@ -12,22 +12,13 @@ from typing import TYPE_CHECKING
 import click
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.cli._console import STOPPED
-from mechdesign.cli._console import Text
-from mechdesign.cli._console import errors
-from mechdesign.cli._console import number
-from mechdesign.cli._console import output
-from mechdesign.cli._console import say_note
-from mechdesign.cli._console import show_next
-from mechdesign.cli._console import table
 from mechdesign.cli._arguments import show_values_option
+from mechdesign.cli._console import STOPPED, Text, errors, number, output, say_note, show_next, table
 
 if TYPE_CHECKING:
-    from mechdesign.runs.sweep import Moment
-    from mechdesign.runs.sweep import Result
     from mechdesign.runs._tasks import Sweep
+    from mechdesign.runs.sweep import Moment, Result
 
-__all__ = ["sweep"]
 
 # Where there is no terminal, so many seconds lie between two lines.
 _PAUSE = 10.0
@@ -58,9 +49,9 @@ def sweep(specification: Path, directory: str, jobs: int | None, dask: str | Non
     and on a Dask cluster, whose workers need the same versions of the packages, and the data at the same place.
     """
     # Imported late: `mechdesign --help` waits for nothing.
+    from mechdesign.base._errors import InputError
     from mechdesign.runs import _tasks as tasks
     from mechdesign.runs import sweep
-    from mechdesign.base._errors import InputError
 
     asked = tasks.read(specification)
     started = time.perf_counter()

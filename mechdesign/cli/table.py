@@ -11,33 +11,29 @@ from typing import TYPE_CHECKING
 import click
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.cli._console import Text
-from mechdesign.cli._console import number
-from mechdesign.cli._console import output
-from mechdesign.cli._console import say_note
-from mechdesign.cli._console import say_warning
-from mechdesign.cli._console import show_next
-from mechdesign.cli._console import table
-from mechdesign.cli._console import load_pictures
-from mechdesign.cli._arguments import example_for
-from mechdesign.cli._arguments import example_option
-from mechdesign.cli._arguments import layout_options
-from mechdesign.cli._arguments import memory_option
-from mechdesign.cli._arguments import show_values_option
-from mechdesign.cli._console import announce
-from mechdesign.cli._console import show_spending
-from mechdesign.cli._console import wait_option
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import ReportError
+from mechdesign.base._errors import ExportError, ReportError
+from mechdesign.cli._arguments import example_for, example_option, layout_options, memory_option, show_values_option
+from mechdesign.cli._console import (
+    Text,
+    announce,
+    load_pictures,
+    number,
+    output,
+    say_note,
+    say_warning,
+    show_next,
+    show_spending,
+    table,
+    wait_option,
+)
 from mechdesign.specification import examples
 
 if TYPE_CHECKING:
     from mechdesign.leakage.accounting import Ledger
-    from mechdesign.tables._queries._plans import Plan
-    from mechdesign.tables._files import Publication
     from mechdesign.specification._table_specification import ReleaseSpecification
+    from mechdesign.tables._files import Publication
+    from mechdesign.tables._queries._plans import Plan
 
-__all__ = ["blowfish"]
 
 _FILE = click.Path(path_type=Path)
 _SEEDED = (
@@ -126,12 +122,8 @@ def release(
             raise click.UsageError("give TABLE.csv: the records")
         # Imported late: wrong usage is refused at once.
         from mechdesign.leakage.accounting import Ledger
-        from mechdesign.tables._files import FILES
-        from mechdesign.tables._files import check_target
-        from mechdesign.tables._files import holds_release
-        from mechdesign.synthesis._folders import ADD_UP
-        from mechdesign.synthesis._folders import check_no_input_in
-        from mechdesign.synthesis._folders import check_room
+        from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_room
+        from mechdesign.tables._files import FILES, check_target, holds_release
 
         # Before the ledger is charged.
         check_no_input_in(directory, FILES, {"TABLE.csv": records})
@@ -192,8 +184,7 @@ def plan(specification: Path | None, example: str | None) -> None:
 
 
 def _specified(path: Path | None, example: str | None) -> ReleaseSpecification:
-    from mechdesign.specification._table_specification import parse
-    from mechdesign.specification._table_specification import read
+    from mechdesign.specification._table_specification import parse, read
 
     if path is not None and example is not None:
         raise click.UsageError("give SPEC.toml or --example NAME, not both")

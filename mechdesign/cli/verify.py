@@ -11,29 +11,16 @@ from pathlib import Path
 import click
 import numpy as np
 
-from mechdesign.certify._bundle import Bundle
-from mechdesign.certify._bundle import inspect
+from mechdesign.base._errors import CertificateError, UnverifiedError
+from mechdesign.certify._bundle import Bundle, inspect
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._memory import MEMORY_GIB
 from mechdesign.certify._stated import FORMS
-from mechdesign.certify._verify import Verified
-from mechdesign.certify._verify import prove
-from mechdesign.cli._console import Text
-from mechdesign.cli._console import certificate_tables
-from mechdesign.cli._console import number
-from mechdesign.cli._console import output
-from mechdesign.cli._console import table
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import UnverifiedError
-from mechdesign.synthesis._folders import is_schedule
-from mechdesign.synthesis._folders import read_scheduled
-from mechdesign.synthesis._folders import require_design
-from mechdesign.synthesis._folders import SCHEDULE
+from mechdesign.certify._verify import Verified, prove
+from mechdesign.cli._console import Text, certificate_tables, number, output, table
 from mechdesign.model._requirements._kinds import finding_extensions
-
-__all__ = ["verify"]
-
+from mechdesign.synthesis._folders import SCHEDULE, is_schedule, read_scheduled, require_design
 
 UNPROVED_ALPHA = (
     "Nothing here proves what the releases leak together, the α that their budgets were made for. It rests on a matrix "
@@ -83,8 +70,8 @@ def _verify(directory: Path, as_json: bool, memory: float) -> None:
         certificate = verified.certificate
         said = {**certificate.to_json(), "unproved": list(verified.unproved)}
         if any(checked.radius for checked in certificate.requirements):
-            from mechdesign.synthesis._bundle import stated_of
             from mechdesign.report._design_page import left_free
+            from mechdesign.synthesis._bundle import stated_of
 
             said["left_free"] = list(left_free(stated_of(found)[0]))
         click.echo(json.dumps(said, indent=2))
@@ -208,13 +195,9 @@ def _others(design: Designed, places: Set[int]) -> list[object]:
 
 def _show(found: Bundle, verified: Verified) -> None:
     # Names and units need more than the proof does.
+    from mechdesign.model._words import claim_names, cost_measure
+    from mechdesign.report._design_page import left_free, proved, stated, told
     from mechdesign.synthesis._bundle import stated_of
-    from mechdesign.model._words import claim_names
-    from mechdesign.report._design_page import left_free
-    from mechdesign.report._design_page import proved
-    from mechdesign.report._design_page import stated
-    from mechdesign.report._design_page import told
-    from mechdesign.model._words import cost_measure
 
     console, certificate = output(), verified.certificate
     problem, origin = stated_of(found)

@@ -19,22 +19,8 @@ from contextvars import ContextVar
 from pathlib import Path
 from typing import Any, BinaryIO
 
-from mechdesign.certify._memory import as_bytes
 from mechdesign.base._errors import InputError
-
-__all__ = [
-    "LimitedReader",
-    "allowed_gib",
-    "allowing_memory",
-    "content_of",
-    "require_unpacked",
-    "unpacked_bytes",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.certify._memory import as_bytes
 
 _UNPACKED_BYTES = 2**28
 _GROWTH = 100

@@ -1,30 +1,25 @@
 """Budgets, weights and cost curves from files."""
+
 from __future__ import annotations
+
 import math
 from collections.abc import Sequence
+from dataclasses import dataclass
 from fractions import Fraction
+from itertools import groupby
 from os import PathLike
 from pathlib import Path
+
 import numpy as np
 from numpy.typing import ArrayLike
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import nearest
-from mechdesign.data._layout import cell
-from mechdesign.data._layout import withholding
-from mechdesign.data._layout import mark_of
-from mechdesign.data._text import columns_text
-from mechdesign.data._text import read_rows
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import Shown
-from mechdesign.base._files import write_output
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import as_budgets
-from mechdesign.base._check import as_path
-from itertools import groupby
-from mechdesign.data._text import numbers_in
-from mechdesign.data._text import read_columns
-from dataclasses import dataclass
 
+from mechdesign.base._arrays import Floats, as_budgets
+from mechdesign.base._check import as_path
+from mechdesign.base._errors import InputError, Shown
+from mechdesign.base._files import write_output
+from mechdesign.certify._exact import exact, nearest
+from mechdesign.data._layout import cell, mark_of, withholding
+from mechdesign.data._text import columns_text, numbers_in, read_columns, read_rows
 
 _HEADER = ["step", "epsilon"]
 

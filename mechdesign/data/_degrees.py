@@ -9,17 +9,13 @@ from typing import Literal
 
 import numpy as np
 
+from mechdesign.base._arrays import Flags, Floats
+from mechdesign.base._errors import InputError
 from mechdesign.data import _left_out as reasons
-from mechdesign.data._layout import cell
-from mechdesign.data._layout import say_recognised
-from mechdesign.model._locate import INTERCHANGED
+from mechdesign.data._layout import cell, say_recognised
 from mechdesign.data._left_out import RowError
 from mechdesign.data._text import as_float
-from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-
-__all__ = ["Error", "Longitudes", "longitudes_note", "place_in", "possible_longitudes", "say_beyond"]
+from mechdesign.model._locate import INTERCHANGED
 
 Longitudes = Literal["180", "360"]
 """How far longitudes go: from -180 to 180 degrees, or from 0 to 360."""

@@ -10,29 +10,13 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.data._joining import Joined
-from mechdesign.data._joining import PlacesAsked
-from mechdesign.data._joining import join
-from mechdesign.data._joining import refers_to_places
-from mechdesign.data._layout import composed
-from mechdesign.data._layout import dialect_of
-from mechdesign.data._text import column_text
-from mechdesign.data._text import columns_text
-from mechdesign.data._text import is_number
-from mechdesign.data._text import one_column_remedy
-from mechdesign.data._text import opened
-from mechdesign.data._text import read_rows
-from mechdesign.data._times import TimeColumns
-from mechdesign.data._times import find_times
-from mechdesign.data._times import order_of
-from mechdesign.data._movement import Points
-from mechdesign.data._trajectories import Trajectory
-from mechdesign.data._movement import Written
-from mechdesign.data._movement import read_points
-from mechdesign.data._movement import read_trajectories
 from mechdesign.base._errors import InputError
-
-__all__ = ["Found", "look_at", "unread_times"]
+from mechdesign.data._joining import Joined, PlacesAsked, join, refers_to_places
+from mechdesign.data._layout import composed, dialect_of
+from mechdesign.data._movement import Points, Written, read_points, read_trajectories
+from mechdesign.data._text import column_text, columns_text, is_number, one_column_remedy, opened, read_rows
+from mechdesign.data._times import TimeColumns, find_times, order_of
+from mechdesign.data._trajectories import Trajectory
 
 # How many lines are looked at; more where a column that is called a time is blank in all of them.
 _SAMPLE, _LARGEST_SAMPLE = 200, 200_000

@@ -7,11 +7,9 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from mechdesign.data._text import columns_text
-from mechdesign.data._movement import read_places
 from mechdesign.base._errors import InputError
-
-__all__ = ["Joined", "PlacesAsked", "join", "refers_to_places"]
+from mechdesign.data._movement import read_places
+from mechdesign.data._text import columns_text
 
 # What keys are called, without case and signs, in the table of places and in that of check-ins.
 _PLACES = ("placeid", "poiid", "venueid", "locationid", "place", "poi", "venue", "location")

@@ -1,20 +1,17 @@
 """Rows and members by label, or by position."""
+
 from __future__ import annotations
+
 import re
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from mechdesign.data._layout import cell
-from mechdesign.data._layout import composed
-from mechdesign.base._errors import InputError
 from pathlib import Path
 from typing import NamedTuple
-from mechdesign.certify._texts import escape
-from mechdesign.data._text import check_column
-from mechdesign.data._text import column_text
-from mechdesign.data._text import read_columns
-from mechdesign.data._text import read_rows
 
+from mechdesign.base._errors import InputError
+from mechdesign.certify._texts import escape
+from mechdesign.data._layout import cell, composed
+from mechdesign.data._text import check_column, column_text, read_columns, read_rows
 
 # Numbers with as many digits as coordinates have: two of them in a text may be a place.
 _COORDINATE = re.compile(r"[0-9]{1,4}[.,][0-9]{2,}|[0-9]{5,}")

@@ -1,35 +1,29 @@
 """How a text is written: encoding, separators, decimals; and the form of a cell that errors show.
 
 A table may hold true places, diagnoses or names, and errors end up in logs that others see. Where a cell stands tells
-its owner enough; `mechdesign.base._errors.showing_values`, or ``--show-values``, shows the cell itself.
+its owner enough; `mechdesign.errors.showing_values`, or ``--show-values``, shows the cell itself.
 
 What is not said is recognised where only one reading is possible, and then told by a `RecognisedWarning`; the rest is
 asked for. `reading_as` says it for all files that are read in a block.
 """
+
 from __future__ import annotations
-import math
-import unicodedata
-from collections.abc import Iterator
-from collections.abc import Mapping
-from contextlib import contextmanager
-from mechdesign.base._errors import Form
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import Shown
-from mechdesign.base._errors import Total
-from mechdesign.base._errors import values_are_shown
+
 import codecs
 import csv
+import math
 import re
 import threading
-from collections.abc import Callable
-from collections.abc import Sequence
+import unicodedata
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
-from mechdesign.base._errors import RecognisedWarning
-from mechdesign.base._warnings import warn
 
+from mechdesign.base._errors import Form, InputError, RecognisedWarning, Shown, Total, values_are_shown
+from mechdesign.base._warnings import warn
 
 # Of a text, so many signs are shown.
 _SHOWN = 40

@@ -12,17 +12,10 @@ from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any, NoReturn
 
-from mechdesign.certify._exact import printed
-from mechdesign.base._errors import InputError
-from mechdesign.model._locate import INTERCHANGED
 from mechdesign.base._check import as_number
-
-__all__ = ["INTERCHANGED", "MOST_LEFT_OUT", "LeftOut", "RowError", "as_share", "left_out_text"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import printed
+from mechdesign.model._locate import INTERCHANGED
 
 MOST_LEFT_OUT = 0.05
 """The share of rows that may be left out unless another one is given."""

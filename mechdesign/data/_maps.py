@@ -1,40 +1,34 @@
 """Places and outlines."""
+
 from __future__ import annotations
+
 import json
-from collections.abc import Iterator
+import math
+import os
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
-import numpy as np
-from mechdesign.data._bounds import content_of
-from mechdesign.data._layout import cell
-from mechdesign.data._layout import withholding
-from mechdesign.data._text import unreadable
-from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Floats
-import math
-import os
-from collections.abc import Callable
-from mechdesign.data import _left_out as reasons
-from mechdesign.data._degrees import errors_at
-from mechdesign.data._degrees import place_in
-from mechdesign.data._degrees import refused
-from mechdesign.data._degrees import say_beyond
-from mechdesign.data._degrees import within_180
-from mechdesign.data._layout import names_of
-from mechdesign.data._left_out import MOST_LEFT_OUT
-from mechdesign.data._left_out import LeftOut
-from mechdesign.data._left_out import RowError
-from mechdesign.data._text import as_float
-from mechdesign.data._text import check_column
-from mechdesign.data._text import columns_text
-from mechdesign.data._text import plain_numbers
-from mechdesign.data._text import read_columns
-from mechdesign.data._text import read_rows
-from mechdesign.base._errors import Shown
-from mechdesign.model._locate import DEGREES
-from mechdesign.model._locate import Axes
 
+import numpy as np
+
+from mechdesign.base._arrays import Floats
+from mechdesign.base._errors import InputError, Shown
+from mechdesign.data import _left_out as reasons
+from mechdesign.data._bounds import content_of
+from mechdesign.data._degrees import errors_at, place_in, refused, say_beyond, within_180
+from mechdesign.data._layout import cell, names_of, withholding
+from mechdesign.data._left_out import MOST_LEFT_OUT, LeftOut, RowError
+from mechdesign.data._text import (
+    as_float,
+    check_column,
+    columns_text,
+    plain_numbers,
+    read_columns,
+    read_rows,
+    unreadable,
+)
+from mechdesign.model._locate import DEGREES, Axes
 
 # How deep the positions of the lines of each type are.
 _DEPTHS = {"LineString": 0, "MultiLineString": 1, "Polygon": 1, "MultiPolygon": 2}

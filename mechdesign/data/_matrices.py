@@ -4,43 +4,33 @@
 column and count, for each count above 0, as the rows of ``forward.csv`` are numbered), and ``matrices``, the SHA-256 of
 ``forward.csv`` and ``backward.csv``. It is as private as the data that were counted.
 """
+
 from __future__ import annotations
+
 import hashlib
+import io
 import json
 import math
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-from typing import NamedTuple
-import numpy as np
-from mechdesign.base._errors import InputError
-from mechdesign.model._markov import MarkovChain
-from mechdesign.base._arrays import Floats
-from numpy.typing import NDArray
-from mechdesign.certify._exact import exact
-from mechdesign.data._layout import withholding
-from mechdesign.data._text import read_rows
-import io
 import re
 import struct
 import tokenize
 import zipfile
 import zlib
-from collections.abc import Iterator
-from typing import IO
-import scipy.sparse as sparse
-from mechdesign.data._bounds import content_of
-from mechdesign.data._bounds import require_unpacked
-from mechdesign.data._layout import mark_of
-from mechdesign.data._layout import said
-from mechdesign.data._text import number
-from mechdesign.data._text import read_lines
-from mechdesign.data._text import unreadable
-from mechdesign.base._errors import Shown
-from mechdesign.model._markov import ENDS
-from mechdesign.model._markov import ROW_OF_ZEROS
-from mechdesign.base._arrays import LARGEST_MATRIX
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import IO, Any, NamedTuple
 
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import NDArray
+
+from mechdesign.base._arrays import LARGEST_MATRIX, Floats
+from mechdesign.base._errors import InputError, Shown
+from mechdesign.certify._exact import exact
+from mechdesign.data._bounds import content_of, require_unpacked
+from mechdesign.data._layout import mark_of, said, withholding
+from mechdesign.data._text import number, read_lines, read_rows, unreadable
+from mechdesign.model._markov import ENDS, ROW_OF_ZEROS, MarkovChain
 
 CHAIN_COUNTS = "chain-counts.json"
 

@@ -5,93 +5,41 @@ All coordinates are WGS84 degrees, all times UTC; a time of day without a zone i
 
 from __future__ import annotations
 
-from mechdesign.data._trajectories import Times
-from mechdesign.data._trajectories import Trajectory
-from mechdesign.data._trajectories import Visits
-from mechdesign.data._trajectories import to_grid
-from mechdesign.data._trajectories import _all_outside
 import csv
 from array import array
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
 from os import PathLike
 from pathlib import Path
 from typing import Literal, NamedTuple, get_args
 
 import numpy as np
-from numpy.typing import NDArray
 
-from mechdesign.data import _left_out as reasons
-from mechdesign.data._degrees import Error
-from mechdesign.data._degrees import Longitudes
-from mechdesign.data._degrees import longitudes_note
-from mechdesign.data._degrees import place_in
-from mechdesign.data._degrees import possible_longitudes
-from mechdesign.data._degrees import refused
-from mechdesign.data._degrees import within_180
-from mechdesign.data._layout import cell
-from mechdesign.data._layout import form_of
-from mechdesign.data._layout import Dialect
-from mechdesign.data._layout import Lines
-from mechdesign.data._layout import Mark
-from mechdesign.data._layout import dialect_of
-from mechdesign.data._layout import mark_of
-from mechdesign.data._layout import require_delimiter
-from mechdesign.model._locate import INTERCHANGED
-from mechdesign.data._left_out import MOST_LEFT_OUT
-from mechdesign.data._left_out import LeftOut
-from mechdesign.data._left_out import RowError
-from mechdesign.data._left_out import as_share
-from mechdesign.data._left_out import left_out_text
-from mechdesign.data._text import as_float
-from mechdesign.data._text import check_column
-from mechdesign.data._text import fields_of
-from mechdesign.data._text import has_columns
-from mechdesign.data._text import opened
-from mechdesign.data._text import plain_numbers
-from mechdesign.data._text import read_columns
-from mechdesign.data._times import Clock
-from mechdesign.data._times import Moment
-from mechdesign.data._times import SetClockError
-from mechdesign.data._times import read_with
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import InterchangedWarning
-from mechdesign.base._errors import LeftOutWarning
-from mechdesign.base._errors import MissingTimeWarning
-from mechdesign.base._errors import RecognisedWarning
-from mechdesign.base._errors import Shown
-from mechdesign.base._errors import values_are_shown
-from mechdesign.model._domain import BoundingBox
-from mechdesign.model._domain import Domain
-from mechdesign.model._locate import interval
-from mechdesign.model._locate import turned
 from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._arrays import as_indices
-from mechdesign.base._check import as_list
 from mechdesign.base._check import as_path
-from mechdesign.base._arrays import read_only
-from mechdesign.base._arrays import require
-from mechdesign.base._check import require_kind
+from mechdesign.base._errors import (
+    InputError,
+    InterchangedWarning,
+    LeftOutWarning,
+    MissingTimeWarning,
+    RecognisedWarning,
+)
 from mechdesign.base._warnings import warn
-
-__all__ = [
-    "Points",
-    "Written",
-    "read_checkins",
-    "read_places",
-    "read_plt",
-    "read_points",
-    "read_trajectories",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.data import _left_out as reasons
+from mechdesign.data._degrees import (
+    Error,
+    Longitudes,
+    longitudes_note,
+    place_in,
+    possible_longitudes,
+    refused,
+    within_180,
+)
+from mechdesign.data._layout import Dialect, Lines, Mark, cell, dialect_of, form_of, mark_of, require_delimiter
+from mechdesign.data._left_out import MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
+from mechdesign.data._text import as_float, check_column, fields_of, has_columns, opened, plain_numbers, read_columns
+from mechdesign.data._times import Clock, Moment, SetClockError, read_with
+from mechdesign.data._trajectories import Trajectory
+from mechdesign.model._locate import INTERCHANGED
 
 # The user of a table that names none.
 _EVERYBODY = "everybody"

@@ -11,13 +11,10 @@ import pyarrow.compute as compute
 import pyarrow.csv as csv
 import pyarrow.parquet as parquet
 
+from mechdesign.base._errors import InputError
 from mechdesign.certify._texts import escape
 from mechdesign.data._bounds import require_unpacked
-from mechdesign.data._layout import say_recognised
-from mechdesign.data._layout import shortened
-from mechdesign.base._errors import InputError
-
-__all__ = ["columns_left_out", "csv_of"]
+from mechdesign.data._layout import say_recognised, shortened
 
 _ROWS = 2**16
 _TEXTS = (arrow.types.is_string, arrow.types.is_binary, arrow.types.is_large_string, arrow.types.is_large_binary)

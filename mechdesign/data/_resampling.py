@@ -9,16 +9,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.data._trajectories import Trajectory
-from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Integers
-
-__all__ = ["Resampled", "Sampling", "duration", "median_interval", "resample", "sampled", "seconds_text"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.base._errors import InputError
+from mechdesign.data._trajectories import Trajectory
 
 _SECONDS = {"s": 1, "sec": 1, "second": 1, "min": 60, "minute": 60, "h": 3600, "hour": 3600, "d": 86_400, "day": 86_400}
 _DURATION = re.compile(r"\s*(\d+(?:\.\d+)?)\s*([a-z]+?)s?\s*")

@@ -13,56 +13,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.data import _left_out as reasons
-from mechdesign.data._degrees import Error
-from mechdesign.data._degrees import errors_at
-from mechdesign.data._degrees import place_in
-from mechdesign.data._degrees import say_beyond
-from mechdesign.data._layout import cell
-from mechdesign.data._layout import withholding
-from mechdesign.data._layout import composed
-from mechdesign.data._layout import mark_of
-from mechdesign.data._layout import names_of
-from mechdesign.data._left_out import MOST_LEFT_OUT
-from mechdesign.data._left_out import LeftOut
-from mechdesign.data._left_out import RowError
-from mechdesign.data._left_out import as_share
-from mechdesign.data._left_out import left_out_text
-from mechdesign.data._labels import Names
-from mechdesign.data._resampling import Resampled
-from mechdesign.data._resampling import Sampling
-from mechdesign.data._resampling import sampled
-from mechdesign.data._resampling import seconds_text
-from mechdesign.data._text import as_float
-from mechdesign.data._text import check_column
-from mechdesign.data._text import columns_text
-from mechdesign.data._text import is_parquet
-from mechdesign.data._text import number
-from mechdesign.data._text import read_rows
-from mechdesign.data._times import TimeColumns
-from mechdesign.data._times import find_times
-from mechdesign.data._times import Clock
-from mechdesign.data._times import Moment
-from mechdesign.data._times import SetClockError
-from mechdesign.data._times import is_missing
-from mechdesign.data._times import order_of
-from mechdesign.data._times import read_with
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import Shown
-from mechdesign.model._domain import Domain
-from mechdesign.model._locate import DEGREES
-from mechdesign.model._locate import PLANE
-from mechdesign.model._locate import locate
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import Integers, as_array
 from mechdesign.base._check import as_list
-
-__all__ = ["States", "Steps", "as_states", "as_steps", "read_states"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.base._errors import InputError, Shown
+from mechdesign.data import _left_out as reasons
+from mechdesign.data._degrees import Error, errors_at, place_in, say_beyond
+from mechdesign.data._labels import Names
+from mechdesign.data._layout import cell, composed, mark_of, names_of, withholding
+from mechdesign.data._left_out import MOST_LEFT_OUT, LeftOut, RowError, as_share, left_out_text
+from mechdesign.data._resampling import Resampled, Sampling, sampled, seconds_text
+from mechdesign.data._text import as_float, check_column, columns_text, is_parquet, number, read_rows
+from mechdesign.data._times import (
+    Clock,
+    Moment,
+    SetClockError,
+    TimeColumns,
+    find_times,
+    is_missing,
+    order_of,
+    read_with,
+)
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import DEGREES, PLANE, locate
 
 States = str | os.PathLike[str] | Mapping[str, Sequence[object]] | Sequence[object] | NDArray[Any]
 """The true states of a trace: a file, columns by name, or one state, or place, after the other."""
@@ -142,7 +114,7 @@ def as_steps(
 
     The times of a file are in the column `time`, or else in one with a usual name; `date` names the column with the
     date, where `time` holds the time of day only, and `time_format` and `time_zone` say how times are written, as
-    `mechdesign.data._movement.read_checkins` takes them. Those of a mapping are in ``time``. A step of a trace with times
+    `mechdesign.data.read_checkins` takes them. Those of a mapping are in ``time``. A step of a trace with times
     is left out, and counted by reason in `Steps.notes`, where its time or its state is missing or its latitude is
     beyond 90 degrees, say; at most the share `missing` of all steps. Raises `InputError` beyond it, for times that may
     be two, and for times that descend; the parts of seconds count there.

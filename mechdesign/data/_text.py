@@ -1,41 +1,42 @@
 """Columns and numbers from text files; digests."""
+
 from __future__ import annotations
-import functools
-import hashlib
-from pathlib import Path
-from mechdesign.base._errors import InputError
+
 import csv
+import functools
 import gzip
+import hashlib
 import io
 import re
 import stat
 import zlib
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from difflib import get_close_matches
+from pathlib import Path
 from typing import TextIO
+
 import numpy as np
-from mechdesign.certify._texts import escape
-from mechdesign.certify._texts import from_cell
-from mechdesign.data._bounds import LimitedReader
-from mechdesign.data._layout import cell
-from mechdesign.data._layout import form_of
-from mechdesign.data._layout import withholding
-from mechdesign.data._layout import Dialect
-from mechdesign.data._layout import Lines
-from mechdesign.data._layout import composed
-from mechdesign.data._layout import dialect_of
-from mechdesign.data._layout import encoding_of
-from mechdesign.data._layout import mark_of
-from mechdesign.data._layout import require_delimiter
-from mechdesign.data._layout import said
-from mechdesign.data._layout import shortened
-from mechdesign.data._layout import wide_fields
-from mechdesign.base._errors import MissingDependencyError
-from mechdesign.base._errors import values_are_shown
+
 from mechdesign.base._arrays import Floats
+from mechdesign.base._errors import InputError, MissingDependencyError, values_are_shown
+from mechdesign.certify._texts import escape, from_cell
+from mechdesign.data._bounds import LimitedReader
+from mechdesign.data._layout import (
+    Dialect,
+    Lines,
+    cell,
+    composed,
+    dialect_of,
+    encoding_of,
+    form_of,
+    mark_of,
+    require_delimiter,
+    said,
+    shortened,
+    wide_fields,
+    withholding,
+)
 
 
 def file_digest(path: Path) -> str:

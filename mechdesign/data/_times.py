@@ -5,33 +5,26 @@ All times are UTC; a time without a zone is taken as UTC unless a zone is given.
 its year is a likely one. Of day and month in digits a column tells which stands first, and between points it is the
 day. What was recognised is said; all else is asked for.
 """
+
 from __future__ import annotations
+
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
-from datetime import UTC
-from datetime import datetime
-from datetime import timedelta
-from datetime import timezone
-from datetime import tzinfo
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta, timezone, tzinfo
 from fractions import Fraction
 from types import MappingProxyType
-from typing import NamedTuple
-from zoneinfo import ZoneInfo
-from zoneinfo import ZoneInfoNotFoundError
-from zoneinfo import available_timezones
-from mechdesign.base._errors import InputError
-from collections.abc import Callable
-from collections.abc import Sequence
-from typing import TypeVar
+from typing import NamedTuple, TypeVar
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError, available_timezones
+
 import numpy as np
 from numpy.typing import NDArray
-from mechdesign.data._layout import cell
-from dataclasses import dataclass
-from mechdesign.data._layout import shortened
+
+from mechdesign.base._errors import InputError
+from mechdesign.data._layout import cell, shortened
 from mechdesign.data._left_out import MOST_LEFT_OUT
 from mechdesign.data._text import column_text
-
 
 # Years 1 to 9999, in seconds since 1970: what a date can show.
 _FIRST_SECOND, _LAST_SECOND = -62_135_596_800, 253_402_300_799
@@ -313,9 +306,7 @@ class Clock:
     ) -> None:
         self._form, self._name, self._zone_name = form, name, zone
         years = (_FIRST_YEAR, datetime.now(UTC).year + 2)
-        self._likely = range(
-            *((datetime(year, 1, 1, tzinfo=UTC) - EPOCH) // ONE_SECOND for year in years)
-        )
+        self._likely = range(*((datetime(year, 1, 1, tzinfo=UTC) - EPOCH) // ONE_SECOND for year in years))
         # The first text that may mean another moment, and its forms, for numbers and for the order of day and month;
         # and of which of them another text has told what they mean.
         self._doubts: dict[str, tuple[str, str, tuple[str, ...]]] = {}

@@ -8,24 +8,12 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, as_indices, read_only, require
+from mechdesign.base._check import as_list, require_kind
+from mechdesign.base._errors import InputError, Shown, values_are_shown
 from mechdesign.data._layout import form_of
-from mechdesign.model._locate import INTERCHANGED
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import Shown
-from mechdesign.base._errors import values_are_shown
-from mechdesign.model._domain import BoundingBox
-from mechdesign.model._domain import Domain
-from mechdesign.model._locate import interval
-from mechdesign.model._locate import turned
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._arrays import as_indices
-from mechdesign.base._check import as_list
-from mechdesign.base._arrays import read_only
-from mechdesign.base._arrays import require
-from mechdesign.base._check import require_kind
+from mechdesign.model._domain import BoundingBox, Domain
+from mechdesign.model._locate import INTERCHANGED, interval, turned
 
 Times = NDArray[np.datetime64]
 

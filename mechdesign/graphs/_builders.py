@@ -5,34 +5,28 @@ nothing is required (PGLP, Cao et al. 2020, Definitions 3 to 6 and Lemma 1; DPHM
 Graphs are plain undirected graphs of networkx. Each builder returns one on the nodes 0, …, n−1, in that order, without
 self-loops; a constrained graph keeps a part of the nodes and their numbers.
 """
+
 from __future__ import annotations
-import networkx as nx
-import numpy as np
-from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Integers
+
 import itertools
 import math
 from collections import defaultdict
-from collections.abc import Hashable
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Hashable, Iterable, Sequence
+
+import networkx as nx
+import numpy as np
 from numpy.typing import ArrayLike
 from scipy import sparse
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
-from mechdesign.certify._exact import nearest
-from mechdesign.base._errors import GraphWarning
+
+from mechdesign.base._arrays import Integers, as_array, as_labels
+from mechdesign.base._check import as_integer, renamed, require_unmasked
+from mechdesign.base._errors import GraphWarning, InputError
+from mechdesign.base._warnings import warn
+from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.model import distances
-from mechdesign.model._domain import Domain
-from mechdesign.model._domain import Grid
+from mechdesign.model._domain import Domain, Grid
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._numbers import Number
-from mechdesign.base._arrays import as_array
-from mechdesign.base._check import as_integer
-from mechdesign.base._arrays import as_labels
-from mechdesign.base._check import renamed
-from mechdesign.base._check import require_unmasked
-from mechdesign.base._warnings import warn
 
 
 def check_graph(graph: nx.Graph, size: int | None = None, path: str = "graph") -> None:
@@ -166,7 +160,7 @@ def threshold(
     >>> street = [[0.0], [0.1], [0.2], [0.30000000000000004]]
     >>> threshold(street, 0.1).number_of_edges()
     3
-    >>> from mechdesign.model.distances import euclidean
+    >>> from mechdesign.distances import euclidean
     >>> threshold(distance=euclidean(street), radius=0.1).number_of_edges()
     3
     """

@@ -14,23 +14,14 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify._exact import exact
+from mechdesign.base._arrays import Integers, as_array
+from mechdesign.base._check import as_integer, require_unmasked
 from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact
 from mechdesign.graphs._builders import check_graph
-from mechdesign.model._components import connected
-from mechdesign.model._components import members
-from mechdesign.model._prior import Prior
+from mechdesign.model._components import connected, members
 from mechdesign.model._numbers import Number
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._check import as_integer
-from mechdesign.base._check import require_unmasked
-
-__all__ = ["components", "constrain", "delta_set", "disconnected", "excluded", "hop_distance", "isolated", "membership"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+from mechdesign.model._prior import Prior
 
 
 def constrain(graph: nx.Graph, support: Iterable[int] | ArrayLike) -> nx.Graph:

@@ -11,33 +11,27 @@ ratio of their densities has no bound. So exposure must be tested with the hull 
   same place;
 - a `SensitivityHull`, one for all nodes, such as the cross-polytope of the Laplace mechanism.
 """
+
 from __future__ import annotations
+
 import itertools
 import math
+from collections.abc import Iterator
+from typing import Literal
+
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
-from mechdesign.graphs._geometry._hull import upright
-from mechdesign.graphs._geometry._hull import SensitivityHull
-from mechdesign.graphs._geometry._hull import as_points
-from mechdesign.graphs._geometry._hull import hull_of
-from mechdesign.graphs._builders import check_graph
-from mechdesign.graphs._builders import edge_array
-from mechdesign.graphs._constraints import components
-from mechdesign.graphs._constraints import membership
-from mechdesign.model._domain import Domain
-from mechdesign.model._numbers import Number
-from mechdesign.model._numbers import positive
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import as_indices
-from collections.abc import Iterator
-from typing import Literal
 from scipy.spatial import cKDTree
-from mechdesign.base._errors import InputError
-from mechdesign.graphs._geometry._hull import TOLERANCE
-from mechdesign.graphs._constraints import isolated
-from mechdesign.base._arrays import Integers
+
+from mechdesign.base._arrays import Floats, Integers, as_indices
 from mechdesign.base._check import as_integer
+from mechdesign.base._errors import InputError
+from mechdesign.graphs._builders import check_graph, edge_array
+from mechdesign.graphs._constraints import components, isolated, membership
+from mechdesign.graphs._geometry._hull import TOLERANCE, SensitivityHull, as_points, hull_of, upright
+from mechdesign.model._domain import Domain
+from mechdesign.model._numbers import Number, positive
 
 
 def sensitivity_hull(points: Domain | ArrayLike, graph: nx.Graph) -> SensitivityHull:

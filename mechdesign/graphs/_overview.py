@@ -10,31 +10,13 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.graphs._geometry._hull import SensitivityHull
-from mechdesign.graphs._geometry._hull import as_points
-from mechdesign.graphs._builders import check_graph
-from mechdesign.graphs._builders import edge_array
-from mechdesign.graphs._constraints import components
-from mechdesign.graphs._constraints import constrain
-from mechdesign.graphs._constraints import disconnected
-from mechdesign.graphs._constraints import excluded
-from mechdesign.graphs._constraints import isolated
-from mechdesign.graphs._exposure import degree_of_protection
-from mechdesign.graphs._exposure import exposed
-from mechdesign.graphs._exposure import hull_between
-from mechdesign.graphs._repairs import Method
-from mechdesign.graphs._repairs import Repair
-from mechdesign.graphs._repairs import repair
+from mechdesign.base._arrays import Floats, Integers, as_array
+from mechdesign.graphs._builders import check_graph, edge_array
+from mechdesign.graphs._constraints import components, constrain, disconnected, excluded, isolated
+from mechdesign.graphs._exposure import degree_of_protection, exposed, hull_between
+from mechdesign.graphs._geometry._hull import SensitivityHull, as_points
+from mechdesign.graphs._repairs import Method, Repair, repair
 from mechdesign.model._domain import Domain
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-
-__all__ = ["Geometry", "Overview", "overview"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
 
 
 @dataclass(frozen=True, eq=False)

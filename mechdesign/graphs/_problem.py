@@ -14,29 +14,19 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.base._arrays import Floats, Integers, as_floats
 from mechdesign.base._errors import InputError
-from mechdesign.graphs._builders import union
-from mechdesign.graphs._builders import check_graph
+from mechdesign.graphs._builders import check_graph, union
 from mechdesign.graphs._exposure import protected_pairs
 from mechdesign.graphs._repairs import repair
 from mechdesign.model import distances
-from mechdesign.model._domain import Domain
 from mechdesign.model._components import tied
+from mechdesign.model._domain import Domain
+from mechdesign.model._numbers import Number
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
-from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.model._requirements._graph import GraphPrivacy
-from mechdesign.model._numbers import Number
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_floats
-
-__all__ = ["Isolated", "Within", "problem"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.model._requirements._requirement import Requirement
 
 Within = Literal["component", "map"]
 Isolated = Literal["refuse", "hull", "repair", "release"]
@@ -86,7 +76,7 @@ def problem(
         title: What reports call the problem.
 
     Returns:
-        The problem, to be given to `mechdesign.synthesis._design.design`. Its last requirement is the graph. Its `facts` say `within`,
+        The problem, to be given to `mechdesign.design`. Its last requirement is the graph. Its `facts` say `within`,
         `isolated` and how many `edges_added` that graph has; the certificate of a design repeats them.
 
     Raises:

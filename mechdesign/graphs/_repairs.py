@@ -5,30 +5,25 @@ mechanism grows with the volume of its hull, so the edge to add is one of least 
 is #P-hard in the dimension (DPHMM, Theorem 6.1); the greedy methods depend on the order in which the nodes are visited,
 which is therefore fixed, stated and reported.
 """
+
 from __future__ import annotations
-from dataclasses import dataclass
-from dataclasses import replace
-import networkx as nx
-import numpy as np
-from mechdesign.graphs._geometry._hull import SensitivityHull
-from mechdesign.graphs._constraints import components
-from mechdesign.graphs._constraints import membership
-from mechdesign.graphs._exposure import hull_between
-from mechdesign.graphs._exposure import hulls_between
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
+
 import math
 from collections.abc import Sequence
-from typing import Literal
-from typing import get_args
+from dataclasses import dataclass, replace
+from typing import Literal, get_args
+
+import networkx as nx
+import numpy as np
 from numpy.typing import ArrayLike
+
+from mechdesign.base._arrays import Flags, Floats, Integers, as_indices
 from mechdesign.base._errors import InputError
-from mechdesign.graphs._geometry._hull import TOLERANCE
-from mechdesign.graphs._geometry._hull import as_points
 from mechdesign.graphs._builders import check_graph
+from mechdesign.graphs._constraints import components, membership
+from mechdesign.graphs._exposure import hull_between, hulls_between
+from mechdesign.graphs._geometry._hull import TOLERANCE, SensitivityHull, as_points
 from mechdesign.model._domain import Domain
-from mechdesign.base._arrays import as_indices
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,49 +12,45 @@ from typing import Any, Literal, NamedTuple
 
 import numpy as np
 
-from mechdesign.leakage.accounting import Ledger
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._errors import BudgetWarning
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import LeakageExceededError
-from mechdesign.base._errors import LedgerError
-from mechdesign.base._errors import StateError
-from mechdesign.base._errors import StateWarning
-from mechdesign.leakage._accountant_file import Charged
-from mechdesign.leakage._accountant_file import State
-from mechdesign.leakage._accountant_file import parse_state
-from mechdesign.leakage._accountant_file import read_content
-from mechdesign.leakage._accountant_file import write_state
-from mechdesign.leakage._accountant_file import ledger_of
-from mechdesign.leakage._accountant_file import require_ledger
-from mechdesign.leakage._accountant_file import said_of
-from mechdesign.leakage._accountant_file import checked_losses
-from mechdesign.leakage._correlations import Correlation
-from mechdesign.leakage._correlations import candidate_functions
-from mechdesign.leakage._history import History
-from mechdesign.leakage._transitions import as_not_negative
-from mechdesign.leakage._transitions import as_target
-from mechdesign.leakage._correlations import check_directions
-from mechdesign.base._files import readers_of
-from mechdesign.base._locks import WAIT_S
-from mechdesign.base._locks import ProcessLock
-from mechdesign.base._locks import as_wait
-from mechdesign.base._locks import file_of
-from mechdesign.base._locks import lock_file_of
-from mechdesign.base._locks import locked
-from mechdesign.base._locks import locked_to_begin
-from mechdesign.base._locks import require_one_name
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import as_truth
+from mechdesign.base._errors import (
+    BudgetWarning,
+    ExportError,
+    InputError,
+    LeakageExceededError,
+    LedgerError,
+    StateError,
+    StateWarning,
+)
+from mechdesign.base._files import readers_of
+from mechdesign.base._locks import (
+    WAIT_S,
+    ProcessLock,
+    as_wait,
+    file_of,
+    lock_file_of,
+    locked,
+    locked_to_begin,
+    require_one_name,
+)
 from mechdesign.base._warnings import warn
-
-__all__ = ["Accountant"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.leakage._accountant_file import (
+    Charged,
+    State,
+    checked_losses,
+    ledger_of,
+    parse_state,
+    read_content,
+    require_ledger,
+    said_of,
+    write_state,
+)
+from mechdesign.leakage._correlations import Correlation, candidate_functions, check_directions
+from mechdesign.leakage._history import History
+from mechdesign.leakage._transitions import as_not_negative, as_target
+from mechdesign.leakage.accounting import Ledger
 
 # By how much a state may pass its promise and still open: earlier versions rounded leakages to nearest.
 _ROUNDING = 1e-9

@@ -1,27 +1,24 @@
 """The file of an accountant, its ledger and its pieces."""
+
 from __future__ import annotations
+
 import hashlib
 import json
 import math
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
-from typing import Literal
-from typing import NamedTuple
+from typing import Any, Literal, NamedTuple
+
+import numpy as np
+
 from mechdesign.base._atomic import write_file
 from mechdesign.base._errors import StateError
-from mechdesign.leakage._support import Line
-from mechdesign.leakage._support import are_pieces
-from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._transitions import as_not_negative
-from mechdesign.leakage._transitions import as_target
 from mechdesign.base._files import read_own
+from mechdesign.leakage._correlations import Correlation, candidate_functions, check_directions
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._support import Line, are_pieces
+from mechdesign.leakage._transitions import as_not_negative, as_target
 from mechdesign.leakage.accounting import Ledger
-import numpy as np
-from mechdesign.leakage._correlations import Correlation
-from mechdesign.leakage._correlations import candidate_functions
-from mechdesign.leakage._correlations import check_directions
-
 
 _SCHEMA = "mechdesign.leakage._accountant/2"
 _FIRST_SCHEMA = "mechdesign.leakage._accountant/1"

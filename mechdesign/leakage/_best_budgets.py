@@ -11,38 +11,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._errors import BudgetWarning
-from mechdesign.base._errors import CorrelationWarning
-from mechdesign.base._errors import InputError
-from mechdesign.leakage import _recursion as recursion
-from mechdesign.leakage._budget_program import WIDEST
-from mechdesign.leakage._budget_program import Grid
-from mechdesign.leakage._budget_program import Path
-from mechdesign.leakage._budget_program import Program
-from mechdesign.leakage._budget_program import solve
-from mechdesign.leakage._budgets import allocate_budget
-from mechdesign.leakage._budgets import constant_budget
-from mechdesign.leakage._recursion import windows
-from mechdesign.leakage._correlations import Candidates
-from mechdesign.leakage._correlations import Correlation
-from mechdesign.leakage._correlations import Varying
-from mechdesign.leakage._correlations import step_functions
-from mechdesign.leakage._budget_program import as_curves
-from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._transitions import as_target
-from mechdesign.leakage._correlations import check_directions
-from mechdesign.base._arrays import Floats
-from mechdesign.base._check import as_integer
-from mechdesign.base._check import as_number
-from mechdesign.base._arrays import read_only
+from mechdesign.base._arrays import Floats, read_only
+from mechdesign.base._check import as_integer, as_number
+from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputError
 from mechdesign.base._warnings import silenced
-
-__all__ = ["BestBudgets", "best_budgets"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.leakage import _recursion as recursion
+from mechdesign.leakage._budget_program import WIDEST, Grid, Path, Program, as_curves, solve
+from mechdesign.leakage._budgets import allocate_budget, constant_budget
+from mechdesign.leakage._correlations import Candidates, Correlation, Varying, check_directions, step_functions
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._recursion import windows
+from mechdesign.leakage._transitions import as_target
 
 # Budgets aim this far below α, as those of Algorithm 8 do, so that rounding never carries the leakage above it.
 _MARGIN = 2.0**-47

@@ -15,22 +15,19 @@ a rounded cap.
 A window of two releases leaks b' + f' after the first of them, one of three b + ε + f' about that in the middle; both
 are bounds on f' in the same program. (Cao et al. 2019, Theorem 3, Equations (13) and (15).)
 """
-from __future__ import annotations
-from collections.abc import Iterable
-from collections.abc import Sequence
-from dataclasses import dataclass
-import numpy as np
-from numpy.typing import ArrayLike
-from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_nonnegative
-from mechdesign.base._arrays import require
-from collections.abc import Iterator
-from typing import NamedTuple
-from numpy.typing import NDArray
-from mechdesign.leakage._loss import LossFunction
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base._arrays import Floats, as_array, as_nonnegative, require
+from mechdesign.base._errors import InputError
+from mechdesign.leakage._loss import LossFunction
 
 _POINTS = "a pair of arrays (epsilons, costs), each of shape (k,), k >= 1"
 

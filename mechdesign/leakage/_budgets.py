@@ -8,28 +8,15 @@ from fractions import Fraction
 import numpy as np
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify._exact import printed
-from mechdesign.base._errors import BudgetWarning
-from mechdesign.leakage._correlations import Correlation
-from mechdesign.leakage._correlations import candidate_functions
-from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._transitions import as_target
-from mechdesign.leakage._transitions import rounded_down
-from mechdesign.leakage._correlations import check_directions
-from mechdesign.leakage._upwards import Step
-from mechdesign.leakage._upwards import ceiling
-from mechdesign.leakage._upwards import that_count
-from mechdesign.leakage._upwards import total
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import as_integer
+from mechdesign.base._errors import BudgetWarning
 from mechdesign.base._warnings import warn
-
-__all__ = ["allocate_budget", "constant_budget"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.certify._exact import printed
+from mechdesign.leakage._correlations import Correlation, candidate_functions, check_directions
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._transitions import as_target, rounded_down
+from mechdesign.leakage._upwards import Step, ceiling, that_count, total
 
 # Budgets aim this far below α, so that rounding never carries the leakage above it.
 _MARGIN = 2.0**-47

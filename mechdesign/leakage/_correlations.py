@@ -1,22 +1,20 @@
 """Correlations that an adversary knows."""
+
 from __future__ import annotations
-from collections.abc import Iterable
+
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
-from typing import TypeAlias
-from mechdesign.base._errors import InputError
-from mechdesign.leakage._loss import LossFunction
-from collections.abc import Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple, TypeAlias
+
 import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse import csgraph
-from mechdesign.base._errors import CorrelationWarning
-from mechdesign.leakage._ends import end_states
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._warnings import warn
 
+from mechdesign.base._arrays import Flags, Floats
+from mechdesign.base._errors import CorrelationWarning, InputError
+from mechdesign.base._warnings import warn
+from mechdesign.leakage._ends import end_states
+from mechdesign.leakage._loss import LossFunction
 
 # A matrix (array, MarkovChain, OpenChain, SciPy sparse), LossFunction, Varying, Candidates, or None: no correlation.
 Correlation: TypeAlias = Any

@@ -1,15 +1,16 @@
 """Ends of chains, and bounds that rest on smoothed counts."""
+
 from __future__ import annotations
+
 import numpy as np
 import scipy.sparse as sparse
+
+from mechdesign.base._arrays import Floats, Integers, read_only
+from mechdesign.base._errors import SmoothedChainWarning
+from mechdesign.base._warnings import warn
 from mechdesign.leakage._support import Line
 from mechdesign.leakage._transitions import row_scales
 from mechdesign.model._markov import OpenChain
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import read_only
-from mechdesign.base._errors import SmoothedChainWarning
-from mechdesign.base._warnings import warn
 
 
 def as_open_rows(chain: OpenChain, path: str) -> Floats:

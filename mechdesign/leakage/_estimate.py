@@ -9,30 +9,11 @@ from typing import Any, Literal, Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.base._arrays import Floats, Integers, as_floats, as_indices, read_only
+from mechdesign.base._check import as_integer, as_list, as_smoothing
 from mechdesign.base._errors import InputError
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._markov import chain_of
-from mechdesign.model._markov import reversed_rows
-from mechdesign.model._markov import smooth
-from mechdesign.model._markov import Ends
-from mechdesign.model._markov import OpenChain
-from mechdesign.model._markov import as_ends
+from mechdesign.model._markov import Ends, MarkovChain, OpenChain, as_ends, chain_of, reversed_rows
 from mechdesign.model._prior import Prior
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._arrays import as_indices
-from mechdesign.base._check import as_integer
-from mechdesign.base._check import as_list
-from mechdesign.base._check import as_smoothing
-from mechdesign.base._arrays import read_only
-
-__all__ = ["Border", "Correlations", "correlations_from_traces", "smooth"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
 
 Border = Literal["cut", "state"]
 
@@ -68,7 +49,7 @@ class Correlations:
 
 
 class _Visits(Protocol):
-    """The part of `mechdesign.data._trajectories.Visits` that is needed here."""
+    """The part of `mechdesign.data.Visits` that is needed here."""
 
     @property
     def cells(self) -> tuple[Integers, ...]: ...
@@ -92,7 +73,7 @@ def correlations_from_traces(
     data say: it is for beliefs, and not for bounds. Equation (28)'s smoothing of the result is `smooth(chain, s)`.
 
     Args:
-        traces: What `mechdesign.data._trajectories.to_grid` returns, or any arrays of consecutive states.
+        traces: What `mechdesign.data.to_grid` returns, or any arrays of consecutive states.
         n: The number of states.
         smoothing: What is added to each count.
         initial: The distribution of the state before a step, shape (n,), by which the backward chain follows from the

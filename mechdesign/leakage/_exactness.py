@@ -9,15 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from mechdesign.base._errors import ExactReleaseError
 from mechdesign.leakage._ledger_file import Entry
 from mechdesign.leakage._partition import Partition
-from mechdesign.base._errors import ExactReleaseError
-
-__all__ = ["require_together"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
 
 
 def require_together(entry: Entry, earlier: Iterable[Entry]) -> None:

@@ -10,22 +10,10 @@ from typing import NamedTuple
 
 import numpy as np
 
+from mechdesign.base._arrays import Floats
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._transitions import rounded_down
-from mechdesign.leakage._upwards import Amount
-from mechdesign.leakage._upwards import Step
-from mechdesign.leakage._upwards import advance
-from mechdesign.leakage._upwards import decimal
-from mechdesign.leakage._upwards import first
-from mechdesign.leakage._upwards import that_count
-from mechdesign.leakage._upwards import total
-from mechdesign.base._arrays import Floats
-
-__all__ = ["History", "Worst"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+from mechdesign.leakage._upwards import Amount, Step, advance, decimal, first, that_count, total
 
 
 class Worst(NamedTuple):

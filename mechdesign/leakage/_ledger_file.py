@@ -1,24 +1,23 @@
 """The file of a ledger, and the sums of its entries."""
+
 from __future__ import annotations
+
 import hashlib
 import json
 import re
-from dataclasses import dataclass
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from typing import Any
-from mechdesign.leakage._partition import Partition
+
 from mechdesign.base._atomic import write_file
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import LedgerError
+from mechdesign.base._errors import InputError, LedgerError
 from mechdesign.base._files import read_regular
 from mechdesign.base._locks import SHARE
-from collections import defaultdict
-from collections.abc import Iterable
-from dataclasses import field
-
+from mechdesign.certify._exact import exact, exact_text
+from mechdesign.leakage._partition import Partition
 
 _SCHEMA = "mechdesign.ledger/2"
 _EARLIER = "mechdesign.ledger/1"

@@ -4,48 +4,34 @@ A piece is a line (G, D, rest) of `mechdesign.leakage.lines`, with Q = G + D and
 Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release Under Temporal Correlations
 (2019).
 """
+
 from __future__ import annotations
-import numpy as np
-from numpy.typing import ArrayLike
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import as_array
+
 import bisect
 import math
 from dataclasses import dataclass
-from typing import Any
-from typing import NamedTuple
-from typing import overload
+from typing import Any, NamedTuple, overload
+
+import numpy as np
 import scipy.sparse as sparse
+from numpy.typing import ArrayLike
+
 from mechdesign.base import _cache as caching
 from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, read_only
+from mechdesign.base._display import card, data_frame, line_plot
 from mechdesign.base._values import cached_property
-from mechdesign.base._display import card
-from mechdesign.base._display import data_frame
-from mechdesign.base._display import line_plot
-from mechdesign.leakage._ends import as_open_rows
-from mechdesign.leakage._ends import emptied
-from mechdesign.leakage._ends import end_states
-from mechdesign.leakage._ends import known_rows
-from mechdesign.leakage._ends import line_of_any
-from mechdesign.leakage._support import envelope
-from mechdesign.leakage._support import Line
-from mechdesign.leakage._support import are_pieces
-from mechdesign.leakage._transitions import as_transition
-from mechdesign.leakage._transitions import disjoint_rows
-from mechdesign.leakage._transitions import distinct_rows
-from mechdesign.leakage._transitions import matrix_digest
-from mechdesign.leakage._transitions import as_alphas
-from mechdesign.leakage._transitions import as_not_negative
-from mechdesign.leakage._ends import warn_of_smoothing
-from mechdesign.leakage._support import SparseRows
-from mechdesign.leakage._support import DensePairs
-from mechdesign.leakage._support import Support
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._markov import OpenChain
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._arrays import read_only
-
+from mechdesign.leakage._ends import as_open_rows, emptied, end_states, known_rows, line_of_any, warn_of_smoothing
+from mechdesign.leakage._support import DensePairs, Line, SparseRows, Support, are_pieces, envelope
+from mechdesign.leakage._transitions import (
+    as_alphas,
+    as_not_negative,
+    as_transition,
+    disjoint_rows,
+    distinct_rows,
+    matrix_digest,
+)
+from mechdesign.model._markov import MarkovChain, OpenChain
 
 # Beyond this ratio log1p(r) = log(r) to the last bit, and logarithms cannot overflow where ratios do.
 _HUGE = 1e17

@@ -17,18 +17,9 @@ from functools import lru_cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._values import cached_property
+from mechdesign.base._arrays import Integers, as_whole_numbers, read_only
 from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_whole_numbers
-from mechdesign.base._arrays import read_only
-
-__all__ = ["LARGEST_LISTED", "UNKNOWN", "Partition"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.base._values import cached_property
 
 LARGEST_LISTED = 2**24 + 1
 """Most values whose labels are written out: the values of a domain of 2^24, and absence."""

@@ -1,34 +1,24 @@
 """Backward, forward, total leakage; windows; several users."""
+
 from __future__ import annotations
-import numpy as np
-from numpy.typing import ArrayLike
-from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.leakage._correlations import Correlation
-from mechdesign.leakage._correlations import candidate_functions
-from mechdesign.leakage._correlations import step_functions
-from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._transitions import as_not_negative
-from mechdesign.leakage._correlations import check_directions
-from mechdesign.leakage._upwards import Amount
-from mechdesign.leakage._upwards import advance
-from mechdesign.leakage._upwards import first
-from mechdesign.leakage._upwards import that_count
-from mechdesign.leakage._upwards import total
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import as_budgets
+
 import itertools
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from mechdesign.certify._exact import printed
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._arrays import Floats, Integers, as_budgets, read_only
+from mechdesign.base._check import as_integer, as_list, require_kind
 from mechdesign.base._errors import InputError
-from mechdesign.leakage._transitions import rounded_up
-from mechdesign.base._check import as_integer
-from collections.abc import Sequence
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_list
-from mechdesign.base._arrays import read_only
-from mechdesign.base._check import require_kind
+from mechdesign.certify._exact import printed
+from mechdesign.leakage._correlations import Correlation, candidate_functions, check_directions, step_functions
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._transitions import as_not_negative, rounded_up
+from mechdesign.leakage._upwards import Amount, advance, first, that_count, total
 
 
 @in_own_arithmetic

@@ -8,17 +8,11 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
-from mechdesign.base._errors import InputError
-from mechdesign.solve._fractional import FractionalProgram
-from mechdesign.solve._contract import Options
-from mechdesign.solve._fractional import solve_fractional
-from mechdesign.base._arrays import SUM_TOLERANCE
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import SUM_TOLERANCE, Floats, as_floats, require
 from mechdesign.base._check import as_number
-from mechdesign.base._arrays import require
-
-__all__ = ["LARGEST_ALPHA", "fractional", "row_pair_program"]
+from mechdesign.base._errors import InputError
+from mechdesign.solve._contract import Options
+from mechdesign.solve._fractional import FractionalProgram, solve_fractional
 
 # e^20 is 4.9e8: beyond, bounds and tolerances of LP solvers in double precision cannot be told apart.
 LARGEST_ALPHA = 20.0

@@ -12,18 +12,19 @@ Two known lines cross somewhere. If no line rises above the crossing, no line ri
 where each of them is the highest, because the envelope is convex; otherwise the highest line there splits the interval.
 A pair whose chord between the ends of an interval stays below the crossing is never asked again within it.
 """
+
 from __future__ import annotations
+
 import itertools
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
-import numpy as np
-from mechdesign.base._arrays import Floats
-from collections.abc import Iterator
-from typing import Protocol
-from mechdesign.base._arrays import Integers
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from typing import NamedTuple, Protocol
+
+import numpy as np
 import scipy.sparse as sparse
+
+from mechdesign.base._arrays import Floats, Integers
 
 
 class Line(NamedTuple):

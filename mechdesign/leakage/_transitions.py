@@ -1,29 +1,22 @@
 """Transition matrices, checked."""
+
 from __future__ import annotations
+
 import hashlib
 import math
-from typing import Any
-import numpy as np
-import scipy.sparse as sparse
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import Total
-from mechdesign.model._markov import ROW_OF_ZEROS
-from mechdesign.base._arrays import SUM_TOLERANCE
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import Singles
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._arrays import read_only
-from mechdesign.base._arrays import require
 from decimal import Decimal
 from fractions import Fraction
-from numpy.typing import ArrayLike
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import float_down
-from mechdesign.certify._exact import float_up
-from mechdesign.base._check import as_number
-from mechdesign.base._check import require_unmasked
+from typing import Any
 
+import numpy as np
+import scipy.sparse as sparse
+from numpy.typing import ArrayLike
+
+from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, Singles, as_floats, read_only, require
+from mechdesign.base._check import as_number, require_unmasked
+from mechdesign.base._errors import InputError, Total
+from mechdesign.certify._exact import exact, float_down, float_up
+from mechdesign.model._markov import ROW_OF_ZEROS
 
 _REMEDY = "rows are the state that is known, columns the state before or after it; normalise each row"
 _END_REMEDY = (

@@ -20,13 +20,6 @@ from mechdesign.certify._exact import printed
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._transitions import rounded_up
 
-__all__ = ["Amount", "Step", "advance", "ceiling", "decimal", "first", "that_count", "total"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
 Amount = Fraction | float
 """A leakage in nats: a fraction where it is exact, else a float that it does not pass; 0.0 is exact."""
 

@@ -1,48 +1,65 @@
 """Ledgers of budgets: begun, spent from, and checked against folders."""
+
 from __future__ import annotations
+
+import json
 import os
 import secrets
-from collections.abc import Iterator
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import replace
-from datetime import UTC
-from datetime import datetime
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
 from fractions import Fraction
 from os import PathLike
 from pathlib import Path
 from typing import Any
-from mechdesign.leakage._exactness import require_together
-from mechdesign.leakage._ledger_file import Entry
-from mechdesign.leakage._ledger_file import read_ledger
-from mechdesign.leakage._ledger_file import write_ledger
-from mechdesign.leakage._partition import Partition
-from mechdesign.leakage._ledger_file import APART
-from mechdesign.leakage._ledger_file import PolicyTotals
-from mechdesign.leakage._ledger_file import by_policy
-from mechdesign.leakage._ledger_file import Totals
-from mechdesign.leakage._ledger_file import rho_of
-from mechdesign.leakage._ledger_file import totals
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
+
+from mechdesign.base import _lazy
 from mechdesign.base._display import card
-from mechdesign.base._errors import BudgetExceededError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import LedgerError
-from mechdesign.base._locks import WAIT_S
-from mechdesign.base._locks import ProcessLock
-from mechdesign.base._locks import as_wait
-from mechdesign.base._locks import file_of
-from mechdesign.base._locks import lock_file_of
-from mechdesign.base._locks import locked_to_begin
-from mechdesign.base._locks import require_one_name
-from mechdesign.base._locks import stands
-import json
-from dataclasses import dataclass
-from mechdesign.leakage._ledger_file import NUMBER
+from mechdesign.base._errors import BudgetExceededError, InputError, LedgerError
 from mechdesign.base._files import read_regular
-from mechdesign.base._locks import locked
-__all__ = ['Checked', 'Ledger', 'MANIFEST', 'begin_ledger', 'check_folders']
+from mechdesign.base._locks import (
+    WAIT_S,
+    ProcessLock,
+    as_wait,
+    file_of,
+    lock_file_of,
+    locked,
+    locked_to_begin,
+    require_one_name,
+    stands,
+)
+from mechdesign.certify._exact import exact, exact_text
+from mechdesign.leakage._exactness import require_together
+from mechdesign.leakage._ledger_file import (
+    APART,
+    NUMBER,
+    Entry,
+    PolicyTotals,
+    Totals,
+    by_policy,
+    read_ledger,
+    rho_of,
+    totals,
+    write_ledger,
+)
+from mechdesign.leakage._partition import Partition
+
+__all__ = [
+    "Checked",
+    "Entry",
+    "Ledger",
+    "MANIFEST",
+    "Partition",
+    "PolicyTotals",
+    "Totals",
+    "begin_ledger",
+    "by_policy",
+    "check_folders",
+    "rho_of",
+    "totals",
+]
+__dir__ = _lazy.listing(__all__)
 
 
 Number = float | int | str | Fraction
@@ -86,7 +103,7 @@ class Ledger:
     >>> ledger.spend("another histogram", "one person's value", epsilon=0.6)
     Traceback (most recent call last):
     ...
-    mechdesign.base._errors.BudgetExceededError: another histogram would spend ε = 0.6, but 0.5 of 1 is left; spend less, \
+    mechdesign.errors.BudgetExceededError: another histogram would spend ε = 0.6, but 0.5 of 1 is left; spend less, \
 or give the ledger that the data deserve a larger budget
     """
 

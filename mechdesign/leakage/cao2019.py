@@ -16,16 +16,12 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
-from mechdesign.base._errors import InputError
-from mechdesign.leakage._loss import limit_of
-from mechdesign.leakage._loss import log_ratio
-from mechdesign.leakage._transitions import as_transition
-from mechdesign.leakage._transitions import as_alphas
-from mechdesign.leakage._transitions import as_not_negative
-from mechdesign.leakage._transitions import as_target
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import as_array
+from mechdesign.base import _lazy
+from mechdesign.base._arrays import Floats, as_array
 from mechdesign.base._check import as_integer
+from mechdesign.base._errors import InputError
+from mechdesign.leakage._loss import limit_of, log_ratio
+from mechdesign.leakage._transitions import as_alphas, as_not_negative, as_target, as_transition
 
 __all__ = [
     "Piecewise",
@@ -39,10 +35,7 @@ __all__ = [
     "algorithm7",
     "algorithm8",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = _lazy.listing(__all__)
 
 
 # Bisections end when the interval no longer shrinks, and in any case after this many halvings.

@@ -13,54 +13,28 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.measures import attack
-from mechdesign.measures._tight import Rows
-from mechdesign.measures._tight import exact_rows
-from mechdesign.measures._tight import LARGEST
-from mechdesign.measures._tight import Tight
-from mechdesign.measures._tight import Witness
-from mechdesign.measures._tight import rates
-from mechdesign.measures._tight import tight
-from mechdesign.measures._tight import unequal
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._claims import PairBound
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import float_down
-from mechdesign.certify._exact import float_up
-from mechdesign.certify._revealed import revealed
+from mechdesign.base._arrays import Floats, Integers, as_floats, as_nonnegative, require
+from mechdesign.base._check import as_integer, as_list, as_truth
+from mechdesign.base._errors import InputError, MetricWarning
 from mechdesign.base._values import cached_property
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MetricWarning
-from mechdesign.graphs._builders import check_graph
-from mechdesign.graphs._builders import edge_array
+from mechdesign.base._warnings import silenced
+from mechdesign.certify._claims import ExponentBound, PairBound
+from mechdesign.certify._exact import exact, float_down, float_up
+from mechdesign.certify._revealed import revealed
+from mechdesign.graphs._builders import check_graph, edge_array
+from mechdesign.measures import attack
+from mechdesign.measures._tight import LARGEST, Rows, Tight, Witness, exact_rows, rates, tight, unequal
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior
-from mechdesign.model._problem import OBJECTIVES
-from mechdesign.model._problem import Problem
-from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._problem import OBJECTIVES, Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
-from mechdesign.synthesis._result import Design
+from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.synthesis._design import synthesise
+from mechdesign.synthesis._result import Design
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._check import as_integer
-from mechdesign.base._check import as_list
-from mechdesign.base._arrays import as_nonnegative
-from mechdesign.base._check import as_truth
-from mechdesign.base._arrays import require
-from mechdesign.base._warnings import silenced
-
-__all__ = ["Audit", "PairLoss", "audit"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
 
 # Up to this ε times the largest distance the best constant answer is as good as the optimum, to within this share.
 _NEGLIGIBLE = 1e-9

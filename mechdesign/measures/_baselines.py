@@ -3,29 +3,25 @@
 All of them answer with the same observables. Their probabilities are computed in floating point and rounded to whole
 numbers over 2**62, and what is said of their privacy is decided on these, exactly.
 """
-from __future__ import annotations
-from dataclasses import dataclass
-import numpy as np
-from scipy.sparse.csgraph import csgraph_from_masked
-from scipy.sparse.csgraph import shortest_path
-from mechdesign.certify._claims import PairBound
-from mechdesign.model._problem import Problem
-from mechdesign.base._arrays import Floats
-from collections.abc import Iterable
-from collections.abc import Iterator
-from mechdesign.measures import attack
-from mechdesign.certify import _privacy as privacy
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._dithering import Dithered
-from mechdesign.mechanisms._planar_laplace import planar_laplace
-from mechdesign.model._channel import EXPONENT
-from mechdesign.model._channel import Channel
-from mechdesign.model.distances import euclidean
-from mechdesign.model._words import answers
-from mechdesign.model._words import attack_measure
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Integers
 
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.sparse.csgraph import csgraph_from_masked, shortest_path
+
+from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.certify import _privacy as privacy
+from mechdesign.certify._claims import Floor, PairBound
+from mechdesign.certify._dithering import Dithered
+from mechdesign.measures import attack
+from mechdesign.mechanisms._planar_laplace import planar_laplace
+from mechdesign.model._channel import EXPONENT, Channel
+from mechdesign.model._problem import Problem
+from mechdesign.model._words import answers, attack_measure
+from mechdesign.model.distances import euclidean
 
 NO_INFORMATION = "no information: always the same answer"
 

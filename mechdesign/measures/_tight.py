@@ -5,31 +5,26 @@ of two, is within 8u of the true one, and its logarithm within 16u + 4u·|ln|: p
 the largest are compared as fractions, those of one weight with each other, and by rigorous logarithms where weights
 differ.
 """
+
 from __future__ import annotations
+
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Any
-import numpy as np
-from numpy.typing import ArrayLike
-from numpy.typing import NDArray
-from mechdesign.certify._exact import nearest
-from mechdesign.base._values import cached_property
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import Shown
-from mechdesign.model._channel import Channel
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import read_only
-from mechdesign.base._arrays import require
-from mechdesign.base._check import require_unmasked
-from collections.abc import Iterator
-from typing import NamedTuple
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._exact import float_up
-from mechdesign.certify._exponential import ln_below
-from mechdesign.certify._exponential import ln_upper
+from typing import Any, NamedTuple
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base._arrays import Floats, Integers, read_only, require
+from mechdesign.base._check import require_unmasked
+from mechdesign.base._errors import InputError, Shown
+from mechdesign.base._values import cached_property
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._exact import float_up, nearest
+from mechdesign.certify._exponential import ln_below, ln_upper
+from mechdesign.model._channel import Channel
 
 SUM_TOLERANCE = Fraction(1, 1000)
 """How far the sum of a row of probabilities may be from 1: what people round to three places."""

@@ -7,7 +7,7 @@ Expectations under a channel p(o|s), of shape (n, m), and a prior π, of shape (
 - E_r = Σ_s π_s Σ_o p(o|s) [R(s) ≠ R(o)], R the region, 5 × 5 cells in PGLP;
 - E_poi, the same with categories for regions.
 
-The degree of protection is `mechdesign.graphs._exposure.degree_of_protection`. `distances` and `differs` give the same errors of
+The degree of protection is `mechdesign.graphs.degree_of_protection`. `distances` and `differs` give the same errors of
 released outputs, one by one.
 """
 
@@ -19,29 +19,14 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._errors import InputError
-from mechdesign.graphs._geometry._hull import as_points
-from mechdesign.graphs._builders import as_grid
-from mechdesign.model._channel import Channel
-from mechdesign.model._domain import Domain
-from mechdesign.model._domain import Grid
-from mechdesign.model._prior import Prior
-from mechdesign.base._arrays import SUM_TOLERANCE
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_floats
+from mechdesign.base._arrays import SUM_TOLERANCE, Flags, Floats, Integers, as_array, as_floats, as_labels, require
 from mechdesign.base._check import as_integer
-from mechdesign.base._arrays import as_labels
-from mechdesign.base._arrays import require
-
-__all__ = ["differs", "distances", "euclidean_error", "mismatch_error", "regions", "root_mean_square_error"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.base._errors import InputError
+from mechdesign.graphs._builders import as_grid
+from mechdesign.graphs._geometry._hull import as_points
+from mechdesign.model._channel import Channel
+from mechdesign.model._domain import Domain, Grid
+from mechdesign.model._prior import Prior
 
 Labels = Sequence[Hashable] | Integers
 

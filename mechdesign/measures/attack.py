@@ -21,30 +21,18 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
+from mechdesign.base import _lazy
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
-from mechdesign.base._errors import SolverInterruptedError
-from mechdesign.base._errors import TimeLimitError
+from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_array, as_floats, read_only, require
+from mechdesign.base._errors import InputError, SolverError, SolverInterruptedError, TimeLimitError
 from mechdesign.model._channel import Channel
 from mechdesign.model._prior import Prior
+from mechdesign.solve._contract import Options, Status
 from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
 from mechdesign.solve._solve import solve
-from mechdesign.base._arrays import SUM_TOLERANCE
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._arrays import read_only
-from mechdesign.base._arrays import require
 
 __all__ = ["Attack", "bayes", "minimax", "optimal", "pairwise_minimax", "prior_free"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = _lazy.listing(__all__)
 
 
 Belief = Prior | ArrayLike | None

@@ -17,22 +17,11 @@ from statistics import NormalDist
 import numpy as np
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import nearest
-from mechdesign.base._errors import InputError
-from mechdesign.mechanisms._sampling import exp_minus
-from mechdesign.mechanisms._sampling import draw
-from mechdesign.mechanisms._sampling import prepare
-from mechdesign.mechanisms._sampling import source
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_integer
-
-__all__ = ["LARGEST_VALUE", "DiscreteGaussian", "DiscreteLaplace", "DiscreteNoise", "as_confidence"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact, nearest
+from mechdesign.mechanisms._sampling import draw, exp_minus, prepare, source
 
 LARGEST_VALUE = 2**61
 

@@ -2,40 +2,33 @@
 
 `snapping` and `additive` are rules that people use, as matrices to audit; nothing about them is certified.
 """
+
 from __future__ import annotations
+
 import math
 from abc import abstractmethod
 from collections.abc import Mapping
 from fractions import Fraction
 from typing import Any
+
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import shortest_path
+
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._claims import PairBound
-from mechdesign.certify._exact import exact_text
+from mechdesign.base._arrays import Floats, as_array, as_floats, as_nonnegative, read_only, require
+from mechdesign.base._check import as_generator, as_integer, as_number, require_kind
 from mechdesign.base._errors import InputError
+from mechdesign.certify._claims import ExponentBound, PairBound
+from mechdesign.certify._exact import exact_text
 from mechdesign.graphs._builders import check_graph
 from mechdesign.mechanisms._masses import certified_numerators
-from mechdesign.mechanisms._mechanism import Mechanism
-from mechdesign.mechanisms._mechanism import Within
+from mechdesign.mechanisms._mechanism import Mechanism, Within
+from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
-from mechdesign.model._numbers import Number
-from mechdesign.model._numbers import positive
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._check import as_generator
-from mechdesign.base._check import as_integer
-from mechdesign.base._arrays import as_nonnegative
-from mechdesign.base._check import as_number
-from mechdesign.base._arrays import read_only
-from mechdesign.base._arrays import require
-from mechdesign.base._check import require_kind
-from mechdesign.model import distances
+from mechdesign.model._numbers import Number, positive
 
 
 class FiniteMechanism(Mechanism):

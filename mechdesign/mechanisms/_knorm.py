@@ -1,5 +1,7 @@
 """K-norm noise: Laplace and planar isotropic."""
+
 from __future__ import annotations
+
 import functools
 import math
 from abc import abstractmethod
@@ -8,38 +10,26 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Literal
+
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
+
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify._claims import PairBound
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._check import as_generator, as_integer, require_unmasked
 from mechdesign.base._errors import InputError
-from mechdesign.graphs._geometry._hull import SensitivityHull
-from mechdesign.graphs._geometry._hull import as_points
-from mechdesign.graphs._geometry._hull import check_distinct
-from mechdesign.graphs._builders import check_graph
-from mechdesign.graphs._builders import edge_array
-from mechdesign.graphs._constraints import components
-from mechdesign.graphs._constraints import membership
-from mechdesign.graphs._exposure import degree_of_protection
-from mechdesign.graphs._exposure import hull_level
-from mechdesign.mechanisms._masses import certified_numerators
-from mechdesign.mechanisms._masses import cell_masses
-from mechdesign.mechanisms._mechanism import Mechanism
-from mechdesign.mechanisms._mechanism import Within
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._exact import exact, exact_text
+from mechdesign.graphs._builders import check_graph, edge_array
+from mechdesign.graphs._constraints import components, membership
+from mechdesign.graphs._exposure import component_hulls, degree_of_protection, hull_level, sensitivity_hull
+from mechdesign.graphs._geometry._hull import SensitivityHull, as_points, check_distinct
+from mechdesign.mechanisms._masses import cell_masses, certified_numerators
+from mechdesign.mechanisms._mechanism import Mechanism, Within
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_generator
-from mechdesign.base._check import as_integer
-from mechdesign.base._check import require_unmasked
-from mechdesign.graphs._exposure import component_hulls
-from mechdesign.graphs._exposure import sensitivity_hull
-
 
 HullChoice = Literal["component", "graph"]
 """Whether the noise is fitted to the edges of a node's own component (PGLP) or to those of the whole graph (DPHMM)."""

@@ -4,32 +4,34 @@ The density at z for the place f is rate^k / (k! vol K) exp(-rate ‖z - f‖_K)
 is integrated in closed form over the cells of the sites, which may be unbounded; nothing is truncated, and all terms
 are positive, so that small masses are as accurate as large ones.
 """
+
 from __future__ import annotations
+
 import math
 from collections.abc import Callable
+
 import numpy as np
+
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.base._errors import CertificateError, InputError
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._privacy import check
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
+from mechdesign.graphs._geometry._cells import (
+    PlaneDiagram,
+    Rectangles,
+    all_pairs,
+    clip,
+    integrate,
+    line_diagram,
+    nearest,
+    plane_diagram,
+    quadrants,
+    rectangles,
+)
+from mechdesign.graphs._geometry._hull import SensitivityHull
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._components import connected
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.graphs._geometry._cells import PlaneDiagram
-from mechdesign.graphs._geometry._cells import Rectangles
-from mechdesign.graphs._geometry._cells import all_pairs
-from mechdesign.graphs._geometry._cells import line_diagram
-from mechdesign.graphs._geometry._cells import nearest
-from mechdesign.graphs._geometry._cells import plane_diagram
-from mechdesign.graphs._geometry._cells import rectangles
-from mechdesign.graphs._geometry._hull import SensitivityHull
-from mechdesign.graphs._geometry._cells import clip
-from mechdesign.graphs._geometry._cells import integrate
-from mechdesign.graphs._geometry._cells import quadrants
-
 
 _LEAST_GAP = 2.0**-42
 _TRIES = 5

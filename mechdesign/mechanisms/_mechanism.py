@@ -9,16 +9,9 @@ from typing import Literal
 import networkx as nx
 from numpy.typing import ArrayLike
 
+from mechdesign.base._arrays import Integers
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
-from mechdesign.base._arrays import Integers
-
-__all__ = ["Mechanism", "Within"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
 
 Within = Literal["map", "component"]
 """Whether answers are any observables, or only the nodes of the secret's own connected component."""

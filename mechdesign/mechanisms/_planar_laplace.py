@@ -16,25 +16,14 @@ from numpy.typing import NDArray
 from scipy.spatial import Voronoi
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify._exact import exact_text
+from mechdesign.base._arrays import Floats, Integers, as_floats
+from mechdesign.base._check import as_number, require_kind
 from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact_text
 from mechdesign.mechanisms._finite import falling
-from mechdesign.model.distances import euclidean
 from mechdesign.model._domain import Domain
-from mechdesign.model._numbers import Number
-from mechdesign.model._numbers import positive
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._check import as_number
-from mechdesign.base._check import require_kind
-
-__all__ = ["PlanarLaplace", "planar_laplace"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.model._numbers import Number, positive
+from mechdesign.model.distances import euclidean
 
 # Gauss–Legendre nodes for each half of an edge.
 _NODES = 40

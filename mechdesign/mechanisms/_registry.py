@@ -8,24 +8,13 @@ from dataclasses import dataclass
 import networkx as nx
 from numpy.typing import ArrayLike
 
-from mechdesign.mechanisms._finite import Exponential
-from mechdesign.mechanisms._finite import Geometric
-from mechdesign.mechanisms._knorm import HullChoice
-from mechdesign.mechanisms._knorm import Laplace
-from mechdesign.mechanisms._mechanism import Mechanism
-from mechdesign.mechanisms._knorm import PlanarIsotropic
-from mechdesign.mechanisms._finite import RandomisedResponse
-from mechdesign.model._domain import Domain
-from mechdesign.base._registry import Registry
-from mechdesign.model._numbers import Number
 from mechdesign.base._check import require_kind
-
-__all__ = ["MECHANISMS", "MechanismKind", "available", "find", "register"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.base._registry import Registry
+from mechdesign.mechanisms._finite import Exponential, Geometric, RandomisedResponse
+from mechdesign.mechanisms._knorm import HullChoice, Laplace, PlanarIsotropic
+from mechdesign.mechanisms._mechanism import Mechanism
+from mechdesign.model._domain import Domain
+from mechdesign.model._numbers import Number
 
 Build = Callable[[Number, Domain | ArrayLike, nx.Graph, HullChoice], Mechanism]
 

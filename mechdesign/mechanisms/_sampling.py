@@ -21,23 +21,25 @@ words are below 1 - D·(k - j·2**s)/2**s, with D = g((j + 1)·2**s) - g(j·2**s
 exp(-x) >= 1 - x is a lower bound of t: they need no exponential. As 2**s is at most 1/32 of the scale, about one word
 in two thousand does.
 """
+
 from __future__ import annotations
-from decimal import Decimal
-from fractions import Fraction
-from mechdesign.base._arithmetic import decimals
+
 import secrets
 from bisect import bisect_right
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import Decimal
+from fractions import Fraction
 from functools import lru_cache
 from itertools import pairwise
 from typing import Protocol
+
 import numpy as np
 from numpy.typing import NDArray
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_generator
 
+from mechdesign.base._arithmetic import decimals
+from mechdesign.base._arrays import Flags, Integers
+from mechdesign.base._check import as_generator
 
 # Bits computed beyond those asked for, so that the two bounds are neighbours unless a multiple of 2**-bits is near.
 _GUARD_DIGITS = 16

@@ -1,1 +1,10 @@
-"""The values that a question is made of: secrets, priors, requirements, problems, channels."""
+"""The values that a question is made of: domains, priors, requirements, problems and channels.
+
+A `Problem` has a prior, costs and requirements; each requirement states the bounds that a channel must keep. Distances
+between places are in `distances`, and the words for them in `_words`. Other packages add kinds of requirements by
+`register`. The room imports `certify`, which decides what a stated requirement means, and `base`.
+"""
+
+from mechdesign.base import _lazy
+
+__getattr__, __dir__, __all__ = _lazy.attach(__name__)

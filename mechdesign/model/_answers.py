@@ -1,28 +1,22 @@
 """Answers for coordinates: an anchor drawn exactly, then an answer."""
+
 from __future__ import annotations
-from fractions import Fraction
-import numpy as np
-from mechdesign.base._errors import InputError
-from mechdesign.model._channel import EXPONENT
-from mechdesign.model._channel import uniform_bits
-from mechdesign.model._locate import Between
-from mechdesign.model._locate import Lattice
-from mechdesign.model._locate import Borders
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_integer
+
 from dataclasses import dataclass
+from fractions import Fraction
 from typing import Any
+
+import numpy as np
 from numpy.typing import ArrayLike
-from mechdesign.base._errors import OutsideWarning
-from mechdesign.model._channel import Channel
-from mechdesign.model._domain import Domain
-from mechdesign.model._locate import Outside
-from mechdesign.model._locate import count_outside
-from mechdesign.model._locate import given_places
-from mechdesign.model._problem import Problem
-from mechdesign.base._check import as_generator
+
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._check import as_generator, as_integer
+from mechdesign.base._errors import InputError, OutsideWarning
 from mechdesign.base._warnings import warn
+from mechdesign.model._channel import EXPONENT, Channel, uniform_bits
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import Between, Borders, Lattice, Outside, count_outside, given_places
+from mechdesign.model._problem import Problem
 
 
 def dithered(

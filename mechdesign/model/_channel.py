@@ -13,29 +13,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.certify import _bundle as bundle
+from mechdesign.base._arrays import Floats, Integers, as_array, as_nonnegative, read_only
+from mechdesign.base._check import as_generator, as_integer, as_path
+from mechdesign.base._display import card, data_frame, heat_map
+from mechdesign.base._errors import CertificateError, InputError, Total
 from mechdesign.base._values import cached_property
-from mechdesign.base._display import card
-from mechdesign.base._display import data_frame
-from mechdesign.base._display import heat_map
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import Total
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._check import as_generator
-from mechdesign.base._check import as_integer
-from mechdesign.base._arrays import as_nonnegative
-from mechdesign.base._check import as_path
-from mechdesign.base._arrays import read_only
-
-__all__ = ["EXPONENT", "Channel", "uniform_bits"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.certify import _bundle as bundle
 
 EXPONENT = 62
 """Rows of a channel sum to 2**62, the largest power of two whose partial sums fit int64 with room to add two."""
@@ -184,7 +167,7 @@ class Channel:
     def load(cls, path: str | os.PathLike[str], memory: float | None = None) -> Channel:
         """Read the channel of an exported directory, whose digests are checked, or of a lone ``channel.npz``.
 
-        `mechdesign.certify._verify.verify` proves what the directory claims; this only reads it. Raises CertificateError for a set
+        `mechdesign.verify` proves what the directory claims; this only reads it. Raises CertificateError for a set
         that is incomplete, damaged or malformed, or would take more than `memory` GiB: without it more than 2, or than
         16 times what its files take on the disk; and `InputError` for a file of another kind.
         """

@@ -1,18 +1,17 @@
 """Connected components; forbidden answers."""
+
 from __future__ import annotations
+
+from collections.abc import Sequence
+
 import numpy as np
 import scipy.sparse as sparse
-from numpy.typing import ArrayLike
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy.sparse import csgraph
-from mechdesign.base._arrays import Integers
-from collections.abc import Sequence
-from mechdesign.certify._claims import Claim
-from mechdesign.certify._claims import PairBound
+
+from mechdesign.base._arrays import Flags, Floats, Integers, read_only
 from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import read_only
+from mechdesign.certify._claims import Claim, PairBound
 
 
 def connected(n: int, pairs: ArrayLike, *, strong: bool = False) -> Integers:

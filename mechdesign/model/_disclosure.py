@@ -1,18 +1,18 @@
 """Secrets that answers reveal, or that no bound ties to another."""
+
 from __future__ import annotations
+
 import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+
 import numpy as np
-from mechdesign.certify._claims import Claim
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
+
+from mechdesign.base._arrays import Integers
+from mechdesign.certify._claims import Claim, Floor, PairBound
 from mechdesign.certify._dithering import Dithered
 from mechdesign.model._channel import EXPONENT
-from mechdesign.base._arrays import Integers
-from collections.abc import Iterable
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
-
 
 # The logarithm of a factor from which on a bound between multiples of 2^-62 only says that zero goes with zero, less
 # what the logarithms of claims may be rounded down by.

@@ -9,22 +9,13 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import OutsideWarning
-from mechdesign.model._plane import EARTH_RADIUS_KM
+from mechdesign.base._arrays import Floats, as_floats, require
+from mechdesign.base._check import require_kind
+from mechdesign.base._errors import InputError, OutsideWarning
+from mechdesign.base._warnings import warn
 from mechdesign.model._domain import Domain
 from mechdesign.model._locate import turned
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._arrays import require
-from mechdesign.base._check import require_kind
-from mechdesign.base._warnings import warn
-
-__all__ = ["MEASURES", "anchor_means", "between"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+from mechdesign.model._plane import EARTH_RADIUS_KM
 
 
 def _euclidean(apart: Floats) -> Floats:

@@ -11,46 +11,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify._exact import nearest
-from mechdesign.certify._exact import printed
-from mechdesign.base._display import card
-from mechdesign.base._display import data_frame
-from mechdesign.base._display import points_plot
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import InterchangedWarning
-from mechdesign.model import _expansions as expansions
-from mechdesign.model._locate import Lattice
-from mechdesign.model._locate import DEGREES
-from mechdesign.model._locate import INTERCHANGED
-from mechdesign.model._locate import PLANE
-from mechdesign.model._locate import Area
-from mechdesign.model._locate import Axes
-from mechdesign.model._locate import Borders
-from mechdesign.model._locate import Outside
-from mechdesign.model._locate import given_places
-from mechdesign.model._locate import locate
-from mechdesign.model._locate import may_be_interchanged
-from mechdesign.model._locate import turned
-from mechdesign.model._plane import DEGREE_KM
-from mechdesign.model._plane import EARTH_RADIUS_KM
-from mechdesign.model._plane import Plane
-from mechdesign.base._arrays import LARGEST_GRID
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._arrays import as_indices
-from mechdesign.base._check import as_integer
-from mechdesign.base._check import as_list
-from mechdesign.base._check import as_number
-from mechdesign.base._arrays import read_only
-from mechdesign.base._arrays import require
+from mechdesign.base._arrays import LARGEST_GRID, Floats, Integers, as_floats, as_indices, read_only, require
+from mechdesign.base._check import as_integer, as_list, as_number
+from mechdesign.base._display import card, data_frame, points_plot
+from mechdesign.base._errors import InputError, InterchangedWarning
 from mechdesign.base._warnings import warn
-
-__all__ = ["EARTH_RADIUS_KM", "BoundingBox", "Domain", "Grid", "GridPart"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+from mechdesign.certify._exact import nearest, printed
+from mechdesign.model import _expansions as expansions
+from mechdesign.model._locate import (
+    DEGREES,
+    INTERCHANGED,
+    PLANE,
+    Area,
+    Axes,
+    Borders,
+    Lattice,
+    Outside,
+    given_places,
+    locate,
+    may_be_interchanged,
+    turned,
+)
+from mechdesign.model._plane import DEGREE_KM, Plane
 
 
 @dataclass(frozen=True)

@@ -12,30 +12,6 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-__all__ = [
-    "BudgetsFile",
-    "CategoriesFile",
-    "ChainTable",
-    "Checkins",
-    "CountsFile",
-    "Distance",
-    "EdgesFile",
-    "GraphTable",
-    "MatrixFile",
-    "PlacesByKey",
-    "PlacesFile",
-    "Raw",
-    "Table",
-    "Trajectories",
-    "holds",
-    "refers",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
-
 Raw = dict[str, Any]
 Distance = Literal["euclidean", "manhattan", "chebyshev", "hamming", "haversine"]
 

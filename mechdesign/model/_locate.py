@@ -1,23 +1,20 @@
 """Where a point lies: cell, nearest place, corners of a lattice."""
+
 from __future__ import annotations
+
 import functools
 import math
 from dataclasses import dataclass
-from typing import Literal
-from typing import get_args
-import numpy as np
-from mechdesign.base._errors import InputError
-from mechdesign.model._plane import DEGREE_KM
-from mechdesign.model._plane import EARTH_RADIUS_KM
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._check import as_number
 from fractions import Fraction
-from mechdesign.certify._exact import exact
-from mechdesign.base._check import as_integer
+from typing import Literal, get_args
 
+import numpy as np
+
+from mechdesign.base._arrays import Floats, Integers, as_array, as_floats
+from mechdesign.base._check import as_integer, as_number
+from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact
+from mechdesign.model._plane import DEGREE_KM, EARTH_RADIUS_KM
 
 Axes = tuple[str, str]
 Borders = tuple[Floats, Floats]

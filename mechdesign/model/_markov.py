@@ -1,33 +1,31 @@
 """Markov chains over the secrets, closed or with ends."""
+
 from __future__ import annotations
-from dataclasses import dataclass
-from typing import Literal
-import numpy as np
-from numpy.typing import ArrayLike
-from numpy.typing import DTypeLike
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import Total
-from mechdesign.base._arrays import SUM_TOLERANCE
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._arrays import read_only
-from mechdesign.base._arrays import require
+
 from collections.abc import Iterable
-from dataclasses import field
+from dataclasses import dataclass, field
+from typing import Literal
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._display import card
-from mechdesign.base._display import heat_map
+from mechdesign.base._arrays import (
+    SUM_TOLERANCE,
+    Floats,
+    Integers,
+    as_array,
+    as_floats,
+    as_indices,
+    as_nonnegative,
+    read_only,
+    require,
+)
+from mechdesign.base._check import as_integer, as_list, as_smoothing, renamed
+from mechdesign.base._display import card, heat_map
+from mechdesign.base._errors import InputError, Total
 from mechdesign.model._components import connected
 from mechdesign.model._prior import Prior
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_indices
-from mechdesign.base._check import as_integer
-from mechdesign.base._check import as_list
-from mechdesign.base._arrays import as_nonnegative
-from mechdesign.base._check import as_smoothing
-from mechdesign.base._check import renamed
-
 
 Ends = Literal["stay", "mixture", "any"]
 

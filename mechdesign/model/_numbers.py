@@ -5,12 +5,9 @@ from __future__ import annotations
 from decimal import Decimal
 from fractions import Fraction
 
-from mechdesign.certify._exact import exact
+from mechdesign.base._check import LARGEST_NUMBER, LEAST_NUMBER
 from mechdesign.base._errors import InputError
-from mechdesign.base._check import LARGEST_NUMBER
-from mechdesign.base._check import LEAST_NUMBER
-
-__all__ = ["Number", "not_negative", "positive"]
+from mechdesign.certify._exact import exact
 
 Number = float | int | str | Decimal | Fraction
 """A float means the decimal that its repr prints; the others are exact."""

@@ -7,15 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import read_only
-
-__all__ = ["DEGREE_KM", "EARTH_RADIUS_KM", "Plane"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.base._arrays import Floats, read_only
 
 EARTH_RADIUS_KM = 6371.0088
 """Mean radius of the Earth (IUGG), in km."""

@@ -9,28 +9,10 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
-from mechdesign.base._display import card
-from mechdesign.base._display import data_frame
-from mechdesign.base._display import line_plot
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import Total
-from mechdesign.base._check import LARGEST_COUNT
-from mechdesign.base._arrays import SUM_TOLERANCE
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._check import as_generator
-from mechdesign.base._arrays import as_indices
-from mechdesign.base._check import as_integer
-from mechdesign.base._check import as_smoothing
-from mechdesign.base._arrays import require
-from mechdesign.base._arrays import require_order
-
-__all__ = ["Prior", "per_user"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_floats, as_indices, require, require_order
+from mechdesign.base._check import LARGEST_COUNT, as_generator, as_integer, as_smoothing
+from mechdesign.base._display import card, data_frame, line_plot
+from mechdesign.base._errors import InputError, Total
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -162,7 +144,7 @@ class Prior:
 
 
 class _Visits(Protocol):
-    """The part of `mechdesign.data._trajectories.Visits` that priors need: rooms may only import from rooms below."""
+    """The part of `mechdesign.data.Visits` that priors need: rooms may only import from rooms below."""
 
     @property
     def users(self) -> tuple[str, ...]: ...

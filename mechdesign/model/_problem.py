@@ -1,45 +1,33 @@
 """Problem and its origin."""
+
 from __future__ import annotations
+
 import json
 import tomllib
-from collections.abc import Iterator
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
-from typing import Any
-from mechdesign.base._errors import InputError
-from mechdesign.base._values import ReadOnlyMapping
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
-from mechdesign.certify._claims import Claim
-from mechdesign.certify._claims import Floor
+
+from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, require, require_order
+from mechdesign.base._check import as_list, require_kind
+from mechdesign.base._errors import InfeasibleError, InputError, PriorWarning
+from mechdesign.base._values import ReadOnlyMapping, cached_property
+from mechdesign.base._warnings import warn
+from mechdesign.certify._claims import Claim, Floor
 from mechdesign.certify._costs import distortion
 from mechdesign.certify._exact import nearest
 from mechdesign.certify._stated import Stated
-from mechdesign.base._values import cached_property
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import PriorWarning
 from mechdesign.model import distances
 from mechdesign.model._channel import EXPONENT
-from mechdesign.model._dithering import anchor_means
-from mechdesign.model._dithering import between
+from mechdesign.model._components import sharing, spread
+from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
-from mechdesign.model._components import sharing
-from mechdesign.model._components import spread
 from mechdesign.model._prior import Prior
 from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._check import as_list
-from mechdesign.base._arrays import require
-from mechdesign.base._check import require_kind
-from mechdesign.base._arrays import require_order
-from mechdesign.base._warnings import warn
-
 
 STANDS_IN = "uniform: it stands in place of a private one; nothing is claimed of cost"
 """What the origin of a bundle says of its prior where the true one was left out."""
@@ -283,7 +271,7 @@ class Problem:
             title: What the mechanism is called.
 
         Returns:
-            The problem, to be given to `mechdesign.synthesis._design.design`.
+            The problem, to be given to `mechdesign.design`.
 
         Raises:
             InputError: No requirement has anchors, or an argument has the wrong shape.

@@ -1,24 +1,23 @@
 """Names and units of distances and costs; numbers in words."""
+
 from __future__ import annotations
+
 import math
-from decimal import ROUND_CEILING
-from decimal import ROUND_FLOOR
-from decimal import ROUND_HALF_EVEN
-from decimal import Decimal
-from mechdesign.base._arithmetic import decimals
 import unicodedata
 from collections.abc import Callable
 from dataclasses import dataclass
+from decimal import ROUND_CEILING, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
+
 import numpy as np
+
+from mechdesign.base._arithmetic import decimals
+from mechdesign.base._arrays import Flags, Floats
 from mechdesign.certify._claims import Floor
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.model._requirements._requirement import Words
+from mechdesign.model._requirements._requirement import Requirement, Words
 
 
 def percent(value: float) -> str:

@@ -19,14 +19,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify._exact import is_flushing
-from mechdesign.certify._exact import nearest
-from mechdesign.certify._exact import printed
+from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.certify._exact import is_flushing, nearest, printed
 from mechdesign.model import _expansions as expansions
 from mechdesign.model._domain import Domain
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
 
 # A float is this near to where rounding leads to.
 _NEAR = 4

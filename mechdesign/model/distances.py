@@ -29,35 +29,25 @@ from scipy.sparse import csr_array
 from scipy.sparse.csgraph import dijkstra
 from scipy.spatial import cKDTree
 
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import nearest
-from mechdesign.certify._exact import printed
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MetricWarning
-from mechdesign.base._errors import Shown
-from mechdesign.base._errors import values_are_withheld
-from mechdesign.model import _expansions as expansions
-from mechdesign.model._written import CHEBYSHEV
-from mechdesign.model._written import EUCLIDEAN
-from mechdesign.model._written import MANHATTAN
-from mechdesign.model._written import Norm
-from mechdesign.model._written import places_of
-from mechdesign.model._written import shape_of
-from mechdesign.model._written import steps_of
-from mechdesign.model._written import table_of_steps
-from mechdesign.model._domain import Domain
-from mechdesign.model._plane import DEGREE_KM
-from mechdesign.model._plane import EARTH_RADIUS_KM
-from mechdesign.model._plane import Plane
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._check import as_integer
-from mechdesign.base._check import as_number
-from mechdesign.base._arrays import read_only
-from mechdesign.base._arrays import require
-from mechdesign.base._check import require_kind
+from mechdesign.base import _lazy
+from mechdesign.base._arrays import Floats, Integers, as_floats, read_only, require
+from mechdesign.base._check import as_integer, as_number, require_kind
+from mechdesign.base._errors import InputError, MetricWarning, Shown, values_are_withheld
 from mechdesign.base._warnings import warn
+from mechdesign.certify._exact import exact, nearest, printed
+from mechdesign.model import _expansions as expansions
+from mechdesign.model._domain import Domain
+from mechdesign.model._plane import DEGREE_KM, EARTH_RADIUS_KM, Plane
+from mechdesign.model._written import (
+    CHEBYSHEV,
+    EUCLIDEAN,
+    MANHATTAN,
+    Norm,
+    places_of,
+    shape_of,
+    steps_of,
+    table_of_steps,
+)
 
 __all__ = [
     "chebyshev",
@@ -72,10 +62,7 @@ __all__ = [
     "reach",
     "shortest_path",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = _lazy.listing(__all__)
 
 
 # Within these magnitudes no square overflows and no product of two rounding errors falls below the subnormals.

@@ -8,29 +8,15 @@ import numpy as np
 from matplotlib.collections import LineCollection
 from matplotlib.figure import Figure
 
-from mechdesign.measures._audit import Audit
-from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact
+from mechdesign.measures._audit import Audit
 from mechdesign.model._disclosure import listed
+from mechdesign.model._words import decimal, short
 from mechdesign.report import _maps as maps
-from mechdesign.report._pages import document
-from mechdesign.report._pages import figure
-from mechdesign.report._pages import section
-from mechdesign.report._pages import table
-from mechdesign.report._pages import text
+from mechdesign.report._pages import document, figure, section, table, text
 from mechdesign.report._scales import error_scale
-from mechdesign.model._words import short
-from mechdesign.report._style import drawn
-from mechdesign.report._style import headline
-from mechdesign.report._style import new_figure
-from mechdesign.model._words import decimal
-
-__all__ = ["page", "pairs_picture", "sentences"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.report._style import drawn, headline, new_figure
 
 # The colour of alarm of the other pictures.
 _ALARM = "#D55E00"

@@ -3,63 +3,47 @@
 Figures are plain `matplotlib.figure.Figure` values, apart from pyplot and from the user's settings; save them with
 ``figure.savefig``. Titles say what is found.
 """
+
 from __future__ import annotations
+
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
-from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
-from mechdesign.report._maps import round_ticks
-from mechdesign.measures._baselines import NO_INFORMATION
-from mechdesign.measures._baselines import Reference
-from mechdesign.model._words import percent
-from mechdesign.model._words import power
-from mechdesign.model._words import relative
-from mechdesign.model._words import short
-from mechdesign.report._style import ACCENT
-from mechdesign.report._style import INK
-from mechdesign.report._style import MUTED
-from mechdesign.report._style import RULE
-from mechdesign.report._style import drawn
-from mechdesign.report._style import headline
-from mechdesign.report._style import new_figure
+from dataclasses import dataclass, field
 from html import escape
-from mechdesign.report._explorer import framed
-from mechdesign.model._words import plain
+
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import LogLocator
-from matplotlib.ticker import NullFormatter
+from matplotlib.figure import Figure
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter
 from numpy.typing import ArrayLike
-from mechdesign.model._domain import Domain
-from mechdesign.report import _maps as maps
-from mechdesign.report._scales import Scale
-from mechdesign.report._scales import error_scale
-from mechdesign.report._scales import probability_scale
-from mechdesign.model._words import clip
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.report._scales import levels
-from mechdesign.report._scales import ticks
-from mechdesign.report._explorer import WIDTH
-from dataclasses import field
-from mechdesign.data._maps import Outline
-from mechdesign.model._channel import Channel
-from mechdesign.model._problem import Problem
-from mechdesign.report._explorer import Panel
-from mechdesign.report._explorer import key
-from mechdesign.report._explorer import panel
-from mechdesign.report._explorer import panels
-from mechdesign.report._explorer import Explored
-from mechdesign.report._explorer import data_block
-from mechdesign.report._explorer import explore
-from mechdesign.report._explorer import explorer
-from mechdesign.report._explorer import outline_path
-from mechdesign.report._explorer import View
-from mechdesign.report._explorer import name_of
-from mechdesign.report._explorer import view
-from mechdesign.model._words import answers
 
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.data._maps import Outline
+from mechdesign.measures._baselines import NO_INFORMATION, Reference
+from mechdesign.model._channel import Channel
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import Problem
+from mechdesign.model._words import answers, clip, percent, plain, power, relative, short
+from mechdesign.report import _maps as maps
+from mechdesign.report._explorer import (
+    WIDTH,
+    Explored,
+    Panel,
+    View,
+    data_block,
+    explore,
+    explorer,
+    framed,
+    key,
+    name_of,
+    outline_path,
+    panel,
+    panels,
+    view,
+)
+from mechdesign.report._maps import round_ticks
+from mechdesign.report._scales import Scale, error_scale, levels, probability_scale, ticks
+from mechdesign.report._style import ACCENT, INK, MUTED, RULE, drawn, headline, new_figure
 
 _DOTS_WIDTH = 9.0
 

@@ -9,40 +9,28 @@ from html import escape
 
 import numpy as np
 
-from mechdesign.measures import attack
-from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._certificate import Checked
+from mechdesign.base._arrays import Floats
+from mechdesign.certify._certificate import Certificate, Checked
 from mechdesign.certify._revealed import revealed
+from mechdesign.measures import attack
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
-from mechdesign.report._explorer import Panel
-from mechdesign.report._explorer import framed
-from mechdesign.report._explorer import key
-from mechdesign.report._explorer import panels
-from mechdesign.report._pages import document
-from mechdesign.report._pages import section
-from mechdesign.report._pages import table
-from mechdesign.report._pages import text
-from mechdesign.report._explorer import series_block
-from mechdesign.model._words import claimants
-from mechdesign.model._words import requirement_name
-from mechdesign.model._words import bounded
-from mechdesign.model._words import power
-from mechdesign.model._words import short
+from mechdesign.model._words import (
+    answers,
+    attack_measure,
+    bounded,
+    claimants,
+    cost_measure,
+    plain,
+    power,
+    requirement_name,
+    short,
+)
 from mechdesign.report._channel_figures import most_likely
-from mechdesign.report._scales import error_scale
-from mechdesign.report._scales import probability_scale
-from mechdesign.report._explorer import name_of
-from mechdesign.report._explorer import view
-from mechdesign.model._words import answers
-from mechdesign.model._words import attack_measure
-from mechdesign.model._words import cost_measure
-from mechdesign.model._words import plain
-from mechdesign.base._arrays import Floats
-
-__all__ = ["Compared", "compared", "differences", "html", "rows"]
-
+from mechdesign.report._explorer import Panel, framed, key, name_of, panels, series_block, view
+from mechdesign.report._pages import document, section, table, text
+from mechdesign.report._scales import error_scale, probability_scale
 
 # Characters of a number that was asked for; a longer one is shortened.
 _LONGEST = 9

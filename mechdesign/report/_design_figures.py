@@ -1,9 +1,9 @@
 """Figures of designs, for papers and notebooks: plain Matplotlib figures, apart from pyplot and the user's settings.
 
-Each function takes a `mechdesign.synthesis._result.Design`, or anything with its `problem`, `channel` and `certificate`, and returns a
+Each function takes a `mechdesign.Design`, or anything with its `problem`, `channel` and `certificate`, and returns a
 `matplotlib.figure.Figure`; `save_figure` writes one in the format that the ending of a file name says, the same bytes
 every time. Where secrets have places the figures are maps, else bars. The report of a design shows the same, and its
-maps can be asked (`mechdesign.synthesis._result.Design.save`).
+maps can be asked (`mechdesign.Design.save`).
 
 >>> import mechdesign as md
 >>> distance = md.distances.euclidean(square := md.Domain.grid(2, 2, 2.0, 2.0))
@@ -20,22 +20,10 @@ import networkx as nx
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._arrays import as_array, as_indices
+from mechdesign.base._check import as_integer, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.model._domain import Domain
-from mechdesign.report._leakage_figures import allocation as leakage_allocation
-from mechdesign.report._leakage_figures import correlation_strength as leakage_correlation_strength
-from mechdesign.report._leakage_figures import leakage
-from mechdesign.report._leakage_figures import loss as leakage_loss
-from mechdesign.report._leakage_figures import maximum_over_time as leakage_maximum_over_time
-from mechdesign.report._leakage_figures import runtime as leakage_runtime
-from mechdesign.report._leakage_figures import utility as leakage_utility
-from mechdesign.report._style import save_figure
-from mechdesign.report._table_figures import comparison_picture as compare_counts
-from mechdesign.report._table_figures import release_picture as release
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_indices
-from mechdesign.base._check import as_integer
-from mechdesign.base._check import require_kind
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -43,31 +31,6 @@ if TYPE_CHECKING:
     from mechdesign.certify._certificate import Certificate
     from mechdesign.model._channel import Channel
     from mechdesign.model._problem import Problem
-
-__all__ = [
-    "Designed",
-    "answers",
-    "compare_counts",
-    "costs",
-    "errors",
-    "leakage",
-    "leakage_allocation",
-    "leakage_correlation_strength",
-    "leakage_loss",
-    "leakage_maximum_over_time",
-    "leakage_runtime",
-    "leakage_utility",
-    "policy",
-    "prior",
-    "release",
-    "requirements",
-    "save_figure",
-    "trace",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
 
 
 class Designed(Protocol):
@@ -102,8 +65,8 @@ def answers(design: Designed, count: int = 6) -> Figure:
     """Show how probable each answer is for the `count` most likely secrets."""
     _require_design(design)
     count = as_integer(count, "count", 1)
-    from mechdesign.report._channel_figures import outputs_picture
     from mechdesign.model._words import answers
+    from mechdesign.report._channel_figures import outputs_picture
 
     problem = design.problem
     return outputs_picture(design.channel.matrix, problem.prior, problem.secrets, answers(problem), count)
@@ -114,8 +77,8 @@ def errors(design: Designed) -> Figure:
     """Show the expected error of the best attack for each secret, and against the prior."""
     _require_design(design)
     from mechdesign.measures import attack
-    from mechdesign.report._channel_figures import error_picture
     from mechdesign.model._words import attack_measure
+    from mechdesign.report._channel_figures import error_picture
 
     problem, found = design.problem, attack_measure(design.problem)
     best = attack.optimal(design.channel, problem.prior, found.matrix)
@@ -126,10 +89,9 @@ def errors(design: Designed) -> Figure:
 def costs(design: Designed) -> Figure:
     """Show the certified cost between its lower bound and the costs of other mechanisms."""
     _require_design(design)
-    from mechdesign.measures._baselines import baselines
-    from mechdesign.measures._baselines import reference_costs
-    from mechdesign.report._channel_figures import cost_picture
+    from mechdesign.measures._baselines import baselines, reference_costs
     from mechdesign.model._words import cost_measure
+    from mechdesign.report._channel_figures import cost_picture
 
     problem, proved = design.problem, design.certificate
     return cost_picture(

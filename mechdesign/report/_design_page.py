@@ -1,67 +1,53 @@
 """The page of a design: facts for its template."""
+
 from __future__ import annotations
-import math
-from collections.abc import Iterator
-from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._claims import RatioBound
-from mechdesign.certify._dithering import EUCLIDEAN
-from mechdesign.certify._dithering import Dithered
-from mechdesign.model._problem import Problem
-from mechdesign.report._pages import section
-from mechdesign.report._pages import table
-from mechdesign.report._pages import text
-from mechdesign.model._words import short
-import numpy as np
-from mechdesign.certify._claims import Claim
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
-from mechdesign.certify._dithering import CHEBYSHEV
-from mechdesign.certify._dithering import MANHATTAN
-from mechdesign.model import distances
-from mechdesign.model._disclosure import disclosed
-from mechdesign.model._problem import Origin
-from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.model._words import claim_names
-from mechdesign.model._words import claimants
-from mechdesign.model._words import requirement_name
-from mechdesign.report._private import private
-from mechdesign.model._words import decimal
-from mechdesign.model._words import recognised
-from html import escape
-from mechdesign.model._words import plain
+
 import functools
 import hashlib
+import math
 import shlex
-from collections.abc import Iterable
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from mechdesign.measures import attack
+from html import escape
+
+import numpy as np
+
+from mechdesign.base._errors import InputError
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._claims import Claim, ExponentBound, Floor, PairBound, RatioBound
+from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered
 from mechdesign.certify._revealed import revealed
 from mechdesign.data._maps import Outline
-from mechdesign.base._errors import InputError
+from mechdesign.measures import attack
+from mechdesign.measures._baselines import Baseline, baselines, reference_costs
+from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._components import tied
-from mechdesign.model._problem import STANDS_IN
+from mechdesign.model._disclosure import disclosed
+from mechdesign.model._problem import STANDS_IN, Origin, Problem
+from mechdesign.model._requirements._graph import graph_requirements
+from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._words import (
+    Measure,
+    attack_measure,
+    bounded,
+    claim_names,
+    claimants,
+    cost_measure,
+    decimal,
+    plain,
+    power,
+    recognised,
+    requirement_name,
+    short,
+)
 from mechdesign.report import _channel_figures as bars
 from mechdesign.report import _channel_figures as pictures
 from mechdesign.report import _channel_figures as plot
 from mechdesign.report import _graph_figures as policy
-from mechdesign.report._design_tables import adversaries_section
-from mechdesign.measures._baselines import Baseline
-from mechdesign.measures._baselines import baselines
-from mechdesign.measures._baselines import reference_costs
-from mechdesign.report._pages import document
-from mechdesign.report._pages import figure
-from mechdesign.model._words import bounded
-from mechdesign.model._words import power
-from mechdesign.report._design_tables import met
-from mechdesign.report._design_tables import summary
-from mechdesign.report._design_tables import side_by_side
-from mechdesign.model._words import Measure
-from mechdesign.model._words import attack_measure
-from mechdesign.model._words import cost_measure
-from mechdesign.model._requirements._graph import graph_requirements
+from mechdesign.report._design_tables import adversaries_section, met, side_by_side, summary
+from mechdesign.report._pages import document, figure, section, table, text
+from mechdesign.report._private import private
 
 
 def coordinates_section(problem: Problem, certificate: Certificate) -> Iterator[str]:

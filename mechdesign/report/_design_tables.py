@@ -1,37 +1,33 @@
 """Baselines and adversaries of a page; sentences."""
+
 from __future__ import annotations
-from collections.abc import Iterator
+
+import math
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+
 import numpy as np
+
+from mechdesign.base._arrays import Floats
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._claims import Floor, PairBound, RatioBound
 from mechdesign.measures import attack
-from mechdesign.certify._claims import Floor
+from mechdesign.measures._baselines import Baseline, bounds
 from mechdesign.model._channel import Channel
 from mechdesign.model._problem import Problem
-from mechdesign.report._pages import section
-from mechdesign.report._pages import table
-from mechdesign.report._pages import text
-from mechdesign.model._words import short
-from mechdesign.model._words import recognised
-from mechdesign.base._arrays import Floats
-from fractions import Fraction
-from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._claims import PairBound
+from mechdesign.model._words import (
+    InWords,
+    attack_measure,
+    bounded,
+    claim_names,
+    cost_measure,
+    recognised,
+    relative,
+    short,
+)
 from mechdesign.report._channel_figures import Met
-from mechdesign.model._words import InWords
-from mechdesign.model._words import claim_names
-from mechdesign.model._words import claimants
-from mechdesign.model._words import requirement_name
-from mechdesign.model._words import bounded
-from mechdesign.model._words import relative
-from mechdesign.model._words import cost_measure
-import math
-from collections.abc import Iterable
-from collections.abc import Sequence
-from mechdesign.certify._claims import RatioBound
-from mechdesign.measures._baselines import Baseline
-from mechdesign.measures._baselines import bounds
-from mechdesign.model._words import attack_measure
-
+from mechdesign.report._pages import section, table, text
 
 _SHOWN = 24
 

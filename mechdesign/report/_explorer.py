@@ -3,41 +3,28 @@
 Text is HTML, shapes are SVG; colours are classes of the style sheet (`mechdesign.report.scales.ramps`). The script of
 the page (`report.js`) finds out from `data-` attributes what a picture shows.
 """
+
 from __future__ import annotations
-import math
-from dataclasses import dataclass
-from typing import Any
-import numpy as np
-from mechdesign.model._domain import Domain
-from mechdesign.report import _maps as maps
-from mechdesign.report._maps import LONGEST
-from mechdesign.report._maps import degree_ticks
-from mechdesign.report._maps import extent
-from mechdesign.report._maps import in_unit
-from mechdesign.report._maps import round_ticks
-from mechdesign.report._maps import ruler_length
-from mechdesign.model._words import short
-from mechdesign.model._words import clip
-from mechdesign.model._words import plain
-from mechdesign.base._arrays import Floats
-from collections.abc import Iterable
-from collections.abc import Sequence
-from html import escape
-from mechdesign.report._scales import Scale
-from mechdesign.report._scales import levels
-from mechdesign.report._scales import ticks
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Integers
+
 import base64
 import json
+import math
 import zlib
-from collections.abc import Mapping
-from numpy.typing import ArrayLike
-from mechdesign.report._scales import LEVELS
-from mechdesign.report._scales import probability_scale
-from mechdesign.data._maps import Outline
-from mechdesign.report._maps import plane_of
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from html import escape
+from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.data._maps import Outline
+from mechdesign.model._domain import Domain
+from mechdesign.model._words import clip, plain, short
+from mechdesign.report import _maps as maps
+from mechdesign.report._maps import LONGEST, degree_ticks, extent, in_unit, plane_of, round_ticks, ruler_length
+from mechdesign.report._scales import LEVELS, Scale, levels, probability_scale, ticks
 
 WIDTH = 1000.0
 """Width of every picture, in its own units."""

@@ -1,45 +1,33 @@
 """Policy graphs; the files of an overview."""
+
 from __future__ import annotations
+
+import json
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.collections import LineCollection
-from matplotlib.collections import PatchCollection
+from matplotlib.collections import LineCollection, PatchCollection
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Polygon
-from matplotlib.patches import Rectangle
+from matplotlib.patches import Polygon, Rectangle
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
-from mechdesign.base._errors import InputError
-from mechdesign.model._domain import Domain
-from mechdesign.report import _maps as maps
-from mechdesign.report._maps import borders
-from mechdesign.report._maps import extent
-from mechdesign.report._maps import frame
-from mechdesign.report._maps import in_unit
-from mechdesign.report._maps import round_ticks
-from mechdesign.model._words import short
-from mechdesign.report._style import ACCENT
-from mechdesign.report._style import INK
-from mechdesign.report._style import MUTED
-from mechdesign.report._style import NARROW_WIDTH
-from mechdesign.report._style import RULE
-from mechdesign.report._style import abreast
-from mechdesign.report._style import drawn
-from mechdesign.report._style import headline
-from mechdesign.report._style import new_figure
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-import json
-from pathlib import Path
-from typing import TYPE_CHECKING
+
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._atomic import write_file
+from mechdesign.base._errors import InputError
 from mechdesign.certify._texts import csv_text
 from mechdesign.graphs._builders import edge_array
-from typing import TYPE_CHECKING
+from mechdesign.model._domain import Domain
+from mechdesign.model._words import short
+from mechdesign.report import _maps as maps
+from mechdesign.report._maps import borders, extent, frame, in_unit, round_ticks
+from mechdesign.report._style import ACCENT, INK, MUTED, NARROW_WIDTH, RULE, abreast, drawn, headline, new_figure
+
 if TYPE_CHECKING:
     from mechdesign.graphs._overview import Overview
 

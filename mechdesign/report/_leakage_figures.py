@@ -17,33 +17,15 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
 
-from mechdesign.leakage._budgets import allocate_budget
-from mechdesign.leakage._budgets import constant_budget
-from mechdesign.leakage.cao2019 import algorithm2
+from mechdesign.base._arrays import Floats, as_array, as_budgets
+from mechdesign.leakage._budgets import allocate_budget, constant_budget
 from mechdesign.leakage._correlations import Correlation
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._recursion import backward as backward_leakage
 from mechdesign.leakage._recursion import forward as forward_leakage
 from mechdesign.leakage._recursion import temporal
+from mechdesign.leakage.cao2019 import algorithm2
 from mechdesign.model._markov import smooth
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_budgets
-
-__all__ = [
-    "allocation",
-    "correlation_strength",
-    "leakage",
-    "loss",
-    "maximum_over_time",
-    "runtime",
-    "utility",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
 
 # The palette of Okabe and Ito, told apart by readers with any colour vision.
 _COLOURS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

@@ -1,33 +1,27 @@
 """Numbers on a map: extent, frame, ticks."""
+
 from __future__ import annotations
+
 import math
-import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
-from matplotlib.ticker import MaxNLocator
-from mechdesign.model._domain import Domain
-from mechdesign.model._domain import Grid
-from mechdesign.model._locate import turned
-from mechdesign.model._words import short
-from mechdesign.report._style import INK
-from mechdesign.report._style import RULE
-from mechdesign.model._words import clip
-from mechdesign.base._arrays import Floats
 from typing import Literal
+
+import numpy as np
 from matplotlib.artist import Artist
+from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.collections import PathCollection
-from matplotlib.collections import QuadMesh
+from matplotlib.collections import PathCollection, QuadMesh
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.patches import Patch
-from matplotlib.patches import Rectangle
-from matplotlib.ticker import NullFormatter
-from mechdesign.report._scales import Scale
-from mechdesign.report._style import ACCENT
-from mechdesign.report._style import MUTED
+from matplotlib.patches import Patch, Rectangle
+from matplotlib.ticker import FuncFormatter, MaxNLocator, NullFormatter
 
+from mechdesign.base._arrays import Floats
+from mechdesign.model._domain import Domain, Grid
+from mechdesign.model._locate import turned
+from mechdesign.model._words import clip, short
+from mechdesign.report._scales import Scale
+from mechdesign.report._style import ACCENT, INK, MUTED, RULE
 
 LONGEST = 12.0
 """A map longer than this, in widths, is not drawn to scale: its short side could not be seen."""

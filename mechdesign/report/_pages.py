@@ -13,14 +13,10 @@ from itertools import zip_longest
 
 from matplotlib.figure import Figure
 
-from mechdesign.report._explorer import HATCH
-from mechdesign.report._explorer import framed
-from mechdesign.report._scales import ramps
-from mechdesign.report._style import narrow
-from mechdesign.report._style import inline_svg
 from mechdesign.model._words import plain
-
-__all__ = ["document", "figure", "section", "table", "text"]
+from mechdesign.report._explorer import HATCH, framed
+from mechdesign.report._scales import ramps
+from mechdesign.report._style import inline_svg, narrow
 
 # Columns that a phone has room for.
 _FEW = 3
@@ -123,4 +119,4 @@ def text(given: str) -> str:
 
 @functools.cache
 def _file(name: str) -> str:
-    return resources.files("mechdesign.report").joinpath(name).read_text(encoding="utf-8")
+    return resources.files("mechdesign.report").joinpath("templates", name).read_text(encoding="utf-8")

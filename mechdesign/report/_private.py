@@ -4,10 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.model._problem import Origin
-from mechdesign.model._problem import Problem
-
-__all__ = ["COUNTED", "HAND_ON", "STEPS", "WRITTEN", "holds_counts", "private", "tells_steps"]
+from mechdesign.model._problem import Origin, Problem
 
 HAND_ON = (
     "`mechdesign export DIR --without-prior -o OTHER` writes a folder without it. The channel in it still depends on "

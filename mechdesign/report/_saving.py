@@ -13,29 +13,20 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base._atomic import make_folder
-from mechdesign.base._atomic import write_file
+from mechdesign.base._arrays import Integers, as_array
+from mechdesign.base._atomic import make_folder, write_file
+from mechdesign.base._check import as_path
+from mechdesign.base._errors import InputError
+from mechdesign.base._files import note_readers
+from mechdesign.report import _design_page as design_page
 from mechdesign.report import _table_page as table_page
+from mechdesign.report import _trace_figures as trace_pictures
+from mechdesign.report import _trace_page as trace_page
+from mechdesign.synthesis._folders import check_writable
+from mechdesign.synthesis._result import Design
 from mechdesign.tables._files import Publication
 from mechdesign.tables._release import Release
-from mechdesign.base._errors import InputError
-from mechdesign.synthesis._folders import check_writable
-from mechdesign.base._files import note_readers
-from mechdesign.report import _trace_page as trace_page
-from mechdesign.report import _trace_figures as trace_pictures
 from mechdesign.traces._released import ReleasedTrace
-from mechdesign.report import _design_page as design_page
-from mechdesign.synthesis._result import Design
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._check import as_path
-
-__all__ = ["html", "pages", "save", "save_truth"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
 
 _PAGE = "report.html"
 

@@ -11,26 +11,8 @@ from matplotlib.colors import Colormap, LogNorm, Normalize
 from matplotlib.ticker import MaxNLocator
 from numpy.typing import ArrayLike
 
-from mechdesign.model._words import percent
-from mechdesign.model._words import power
-from mechdesign.model._words import relative
-from mechdesign.model._words import short
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = [
-    "LEVELS",
-    "Scale",
-    "error_scale",
-    "levels",
-    "percent",
-    "power",
-    "probability_scale",
-    "ramps",
-    "relative",
-    "short",
-    "ticks",
-]
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.model._words import percent, short
 
 LEVELS = 32
 """Colours of a map on a page: steps that the eye takes for a continuous scale."""

@@ -1,34 +1,32 @@
 """Colours, type, figures; SVG for pages."""
+
 from __future__ import annotations
+
 import functools
 import io
 import os
+import re
 import textwrap
-from collections.abc import Callable
-from collections.abc import Iterator
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from html import escape
 from pathlib import Path
-from typing import Any
-from typing import ParamSpec
+from typing import Any, ParamSpec
+from xml.etree import ElementTree
+
 import matplotlib
 import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
-from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.base._files import write_output
-from mechdesign.base._process import Keyed
-from mechdesign.base._process import ignore_warnings
-from mechdesign.base._check import as_path
-import re
-from html import escape
-from xml.etree import ElementTree
 from matplotlib.transforms import Bbox
 
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._check import as_path
+from mechdesign.base._errors import ExportError, InputError
+from mechdesign.base._files import write_output
+from mechdesign.base._process import Keyed, ignore_warnings
 
 # Colours of the page. `mechdesign.report._style` replaces them by variables, so that they follow light and dark mode.
 INK, MUTED, RULE, ACCENT = "#1b1f24", "#59636e", "#c9d1d9", "#0b5cad"

@@ -12,36 +12,16 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import NDArray
 
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._check import as_list, require_kind
+from mechdesign.model._words import clip, short
+from mechdesign.report._maps import round_ticks
+from mechdesign.report._style import ACCENT, INK, MUTED, abreast, drawn, headline, new_figure
+from mechdesign.tables._files import NamedQuantile, NamedRange
+from mechdesign.tables._optimal import CountCosts
 from mechdesign.tables._queries._cumulative import CumulativeRelease
 from mechdesign.tables._queries._kmeans import ClusteringRelease
-from mechdesign.tables._optimal import CountCosts
-from mechdesign.tables._files import NamedQuantile
-from mechdesign.tables._files import NamedRange
 from mechdesign.tables._release import Release
-from mechdesign.report._maps import round_ticks
-from mechdesign.model._words import short
-from mechdesign.report._style import ACCENT
-from mechdesign.report._style import INK
-from mechdesign.report._style import MUTED
-from mechdesign.report._style import abreast
-from mechdesign.report._style import drawn
-from mechdesign.report._style import headline
-from mechdesign.report._style import new_figure
-from mechdesign.model._words import clip
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_list
-from mechdesign.base._check import require_kind
-
-__all__ = [
-    "answers_picture",
-    "cdf_picture",
-    "clusters_picture",
-    "comparison_picture",
-    "ranges_picture",
-    "release_picture",
-]
-
 
 _WIDTH = 8.0
 # Told apart from the accent by readers with any colour vision.

@@ -9,21 +9,13 @@ from fractions import Fraction
 
 import numpy as np
 
+from mechdesign.model._words import decimal, short
+from mechdesign.report import _table_figures as pictures
+from mechdesign.report._pages import document, figure, section, table, text
+from mechdesign.tables._files import Published
 from mechdesign.tables._queries._cumulative import CumulativeRelease
 from mechdesign.tables._queries._kmeans import ClusteringRelease
-from mechdesign.tables._files import Published
-from mechdesign.tables._release import Description
-from mechdesign.tables._release import Release
-from mechdesign.report import _table_figures as pictures
-from mechdesign.report._pages import document
-from mechdesign.report._pages import figure
-from mechdesign.report._pages import section
-from mechdesign.report._pages import table
-from mechdesign.report._pages import text
-from mechdesign.model._words import short
-from mechdesign.model._words import decimal
-
-__all__ = ["html"]
+from mechdesign.tables._release import Description, Release
 
 # More rows than this are left to the file of answers.
 _ROWS = 30
@@ -232,7 +224,7 @@ def _files(publication: Published) -> str:
         rows.append(("<code>ranges.csv</code>", "the ranges"))
     if publication.quantiles:
         rows.append(("<code>quantiles.csv</code>", "the quantiles"))
-    code = "import mechdesign as md\n\nrelease = md.blowfish.load(DIR)      # the folder that this page is in"
+    code = "import mechdesign as md\n\nrelease = md.tables.load(DIR)      # the folder that this page is in"
     return section("Files", table((), rows), f"<pre><code>{text(code)}</code></pre>")
 
 

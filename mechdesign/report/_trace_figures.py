@@ -1,43 +1,40 @@
 """Released traces."""
+
 from __future__ import annotations
-from collections.abc import Mapping
-from collections.abc import Sequence
+
+from collections.abc import Mapping, Sequence
+from typing import Protocol
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.colors import to_rgb
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
-from matplotlib.ticker import MaxNLocator
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
+
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
-from mechdesign.model._domain import Domain
-from mechdesign.report import _maps as maps
-from mechdesign.report._maps import borders
-from mechdesign.report._maps import extent
-from mechdesign.report._maps import frame
-from mechdesign.report._maps import in_unit
-from mechdesign.model._words import short
-from mechdesign.report._style import ACCENT
-from mechdesign.report._style import INK
-from mechdesign.report._style import MUTED
-from mechdesign.report._style import RULE
-from mechdesign.report._style import abreast
-from mechdesign.report._style import drawn
-from mechdesign.report._style import headline
-from mechdesign.report._style import new_figure
-from mechdesign.report._style import put_legend
-from mechdesign.model._words import clip
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from typing import Protocol
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._texts import csv_text
-from mechdesign.traces._adversary import Measurable
-from mechdesign.traces._adversary import degrees_of
+from mechdesign.model._domain import Domain
+from mechdesign.model._words import clip, short
+from mechdesign.report import _maps as maps
+from mechdesign.report._maps import borders, extent, frame, in_unit
+from mechdesign.report._style import (
+    ACCENT,
+    INK,
+    MUTED,
+    RULE,
+    abreast,
+    drawn,
+    figure_bytes,
+    headline,
+    new_figure,
+    put_legend,
+)
+from mechdesign.traces._adversary import Measurable, degrees_of
 from mechdesign.traces._composition import Composition
 from mechdesign.traces._stage import Release
-from mechdesign.report._style import figure_bytes
-
 
 _WIDTH = 8.0
 # Told apart from the accent by readers with any colour vision.
@@ -211,7 +208,7 @@ def _over_states(domain: Domain, outputs: Integers, truth: Integers | None) -> F
 
 
 class Drawable(Measurable, Protocol):
-    """What the pictures show of a released trace; see `mechdesign.traces._released.ReleasedTrace`."""
+    """What the pictures show of a released trace; see `mechdesign.traces.ReleasedTrace`."""
 
     @property
     def releases(self) -> tuple[Release, ...]: ...

@@ -6,31 +6,20 @@ import math
 from collections.abc import Iterator
 from typing import Protocol
 
-from mechdesign.certify._exact import exact_text
-from mechdesign.certify._exact import printed
-from mechdesign.certify._exact import text_up
+from mechdesign.certify._exact import exact_text, printed, text_up
+from mechdesign.model._words import plain, short
+from mechdesign.report import _maps as maps
+from mechdesign.report._pages import document, figure, section, table, text
+from mechdesign.report._trace_figures import Drawable, over_time, trace_map
 from mechdesign.traces._adversary import accuracy
 from mechdesign.traces._released import History
-from mechdesign.report._trace_figures import Drawable
-from mechdesign.report._trace_figures import over_time
-from mechdesign.report._trace_figures import trace_map
-from mechdesign.report import _maps as maps
-from mechdesign.report._pages import document
-from mechdesign.report._pages import figure
-from mechdesign.report._pages import section
-from mechdesign.report._pages import table
-from mechdesign.report._pages import text
-from mechdesign.model._words import short
-from mechdesign.model._words import plain
-
-__all__ = ["html", "revealing"]
 
 # So many of the states revealed are named.
 _NAMED = 5
 
 
 class Reported(Drawable, Protocol):
-    """What the report shows of a released trace; see `mechdesign.traces._released.ReleasedTrace`."""
+    """What the report shows of a released trace; see `mechdesign.traces.ReleasedTrace`."""
 
     @property
     def title(self) -> str: ...

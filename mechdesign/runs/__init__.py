@@ -1,19 +1,10 @@
-"""Many runs in one folder: a file for each row, resumed after any interruption, and a table of them all.
+"""Many runs in one folder: benchmarks and sweeps.
 
-A folder holds ``manifest.json`` (what it is for), ``rows/`` (one file for each finished row), ``results.csv`` (all of
-them, in the order asked for; ``results.parquet`` too where pyarrow is installed) and ``environment.json``.
+`bench` compares solvers on families of problems, each run in a process of its own. `sweep` solves a grid of
+specifications. Both write rows that are resumed and read back by `_store`. The room imports `report`, `specification`
+and what is below them.
 """
 
-from mechdesign.runs._identity import environment
-from mechdesign.runs._identity import identity
-from mechdesign.runs._store import Row
-from mechdesign.runs._store import State
-from mechdesign.runs._store import Request
-from mechdesign.runs._store import Store
-from mechdesign.runs._store import tabulate
+from mechdesign.base import _lazy
 
-__all__ = ["Request", "Row", "State", "Store", "environment", "identity", "tabulate"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__getattr__, __dir__, __all__ = _lazy.attach(__name__)

@@ -1,47 +1,27 @@
 """Page and pictures of a benchmark."""
+
 from __future__ import annotations
+
+import functools
 import math
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from pathlib import Path
 from typing import Any
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
-from matplotlib.ticker import FixedLocator
-from matplotlib.ticker import FuncFormatter
-from matplotlib.ticker import NullFormatter
-from mechdesign.runs._scores import contestant
-from mechdesign.runs._scores import performance_profile
-from mechdesign.runs._scores import seconds
-from mechdesign.runs._scores import solved
-from mechdesign.runs._phases import Verdict
-from mechdesign.model._words import short
-from mechdesign.report._style import ACCENT
-from mechdesign.report._style import INK
-from mechdesign.report._style import MUTED
-from mechdesign.report._style import abreast
-from mechdesign.report._style import drawn
-from mechdesign.report._style import headline
-from mechdesign.report._style import new_figure
-from mechdesign.report._style import put_legend
-import functools
-from collections.abc import Iterable
-from pathlib import Path
-from mechdesign.base._atomic import write_file
-from mechdesign.runs._scores import SHIFT
-from mechdesign.runs._scores import scores
-from mechdesign.runs._phases import OPTIMAL_GAP
-from mechdesign.runs._phases import SLACK
-from mechdesign.certify._texts import csv_text
-from mechdesign.runs._identity import environment
-from mechdesign.report._pages import document
-from mechdesign.report._pages import figure
-from mechdesign.report._pages import section
-from mechdesign.report._pages import table
-from mechdesign.report._pages import text
-from mechdesign.model._words import power
+from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 
+from mechdesign.base._atomic import write_file
+from mechdesign.certify._texts import csv_text
+from mechdesign.model._words import power, short
+from mechdesign.report._pages import document, figure, section, table, text
+from mechdesign.report._style import ACCENT, INK, MUTED, abreast, drawn, headline, new_figure, put_legend
+from mechdesign.runs._identity import environment
+from mechdesign.runs._phases import OPTIMAL_GAP, SLACK, Verdict
+from mechdesign.runs._scores import SHIFT, contestant, performance_profile, scores, seconds, solved
 
 Results = Sequence[Mapping[str, Any]]
 
@@ -366,7 +346,7 @@ def _method(about: Mapping[str, Any]) -> str:
         "<p>Solvers of linear programs get the program that <code>mechdesign bench --export-mps</code> writes: a row "
         "for each bound that no others imply. Through CVXPY its own compilation counts. All are asked for a tolerance "
         "of 10⁻⁷ where they can be asked; OR-Tools' GLOP and SCIP run as they come. The block method takes all pairs "
-        "as they are. <em>auto</em> is <code>mechdesign.synthesis._design.design</code>, from the problem to the certificate.</p>",
+        "as they are. <em>auto</em> is <code>mechdesign.design</code>, from the problem to the certificate.</p>",
         "<p>What a solver claims, what its numbers are as returned, and what rounding makes of them are three columns. "
         f"As returned, {power(SLACK)} is forgiven in ε, floors, signs and row sums.</p>",
     )

@@ -1,28 +1,22 @@
 """Solvers that take part."""
+
 from __future__ import annotations
-import importlib.metadata
-from typing import Any
-import numpy as np
-from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._contract import Answer
-from mechdesign.solve._contract import BackEnd
-from mechdesign.solve._contract import Options
-from mechdesign.solve._registry import Solver
-from mechdesign.solve._contract import Status
-from mechdesign.solve._registry import register
+
 import difflib
 import functools
+import importlib.metadata
 import importlib.util
-from collections.abc import Mapping
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
-from typing import Literal
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MissingDependencyError
-from mechdesign.base._process import ignore_warnings
-from mechdesign.solve._registry import find
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Literal
 
+import numpy as np
+
+from mechdesign.base._errors import InputError, MissingDependencyError
+from mechdesign.base._process import ignore_warnings
+from mechdesign.solve._contract import Answer, BackEnd, Options, Status
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._registry import Solver, find, register
 
 NAME = "ortools-pdlp"
 """What the back end is called in `mechdesign.solve._solve`, from when this module is imported."""
@@ -88,7 +82,7 @@ class Contestant:
     Attributes:
         solver: Its name in tables and on the command line.
         settings: What sets it apart from others of the same solver.
-        back_end: Its name in `mechdesign.solve._solve`, or "auto" for all that `mechdesign.synthesis._design.design` does.
+        back_end: Its name in `mechdesign.solve._solve`, or "auto" for all that `mechdesign.design` does.
         route: "design" (the whole road), "blocks" (the raw block program), or "rows" (the raw linear program).
         extra: Options under the solver's own names.
         vertex: Whether an interior-point method is to end in a vertex.

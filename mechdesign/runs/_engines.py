@@ -1,55 +1,50 @@
 """One design solved: serial, joblib, Dask."""
+
 from __future__ import annotations
-import time
-from dataclasses import dataclass
-from pathlib import Path
-from typing import TYPE_CHECKING
-from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify._certificate import Certificate
-from mechdesign.data._text import file_digest
-from mechdesign.base._errors import BracketWarning
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MetricWarning
-from mechdesign.base._errors import RecordsError
-from mechdesign.base._errors import RevealedWarning
-from mechdesign.base._errors import SolverInterruptedError
-from mechdesign.base._errors import TimeLimitError
-from mechdesign.synthesis._bundle import encode
-from mechdesign.runs._store import Row
-from mechdesign.runs._store import State
-from mechdesign.runs._store import Value
-from mechdesign.model._words import cost_measure
-from mechdesign.model._requirements._kinds import KINDS
-from mechdesign.model._requirements._kinds import register
-from mechdesign.solve._blas import blas_threads
-from mechdesign.solve._contract import Status
-from mechdesign.specification._specification import from_tables
-from mechdesign.runs._tasks import Task
-from mechdesign.runs._tasks import numbered
-from mechdesign.runs._tasks import versions_for
-from mechdesign.base._warnings import silenced
+
 import asyncio
 import contextlib
 import itertools
-from collections.abc import Iterable
-from collections.abc import Iterator
-from collections.abc import Mapping
-from concurrent.futures import ThreadPoolExecutor
-from typing import Any
-from mechdesign.base._errors import ClusterError
-from mechdesign.base._errors import MissingDependencyError
-from mechdesign.model._requirements._kind import RequirementKind
-from mechdesign.base._check import require_kind
 import os
 import signal
 import sys
 import threading
-from collections.abc import Generator
-from mechdesign.base._errors import MechdesignError
-from mechdesign.base._errors import SerialWarning
+import time
+from collections.abc import Generator, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._check import require_kind
+from mechdesign.base._errors import (
+    BracketWarning,
+    ClusterError,
+    InputError,
+    MechdesignError,
+    MetricWarning,
+    MissingDependencyError,
+    RecordsError,
+    RevealedWarning,
+    SerialWarning,
+    SolverInterruptedError,
+    TimeLimitError,
+)
 from mechdesign.base._machine import count_processors
-from mechdesign.base._warnings import warn
-from typing import TYPE_CHECKING
+from mechdesign.base._warnings import silenced, warn
+from mechdesign.certify._certificate import Certificate
+from mechdesign.data._text import file_digest
+from mechdesign.model._requirements._kind import RequirementKind
+from mechdesign.model._requirements._kinds import KINDS, register
+from mechdesign.model._words import cost_measure
+from mechdesign.runs._store import Row, State, Value
+from mechdesign.runs._tasks import Task, numbered, versions_for
+from mechdesign.solve._blas import blas_threads
+from mechdesign.solve._contract import Status
+from mechdesign.specification._specification import from_tables
+from mechdesign.synthesis._bundle import encode
+
 if TYPE_CHECKING:
     from mechdesign.synthesis._result import Design
 

@@ -1,30 +1,30 @@
 """Families of problems."""
+
 from __future__ import annotations
-from collections.abc import Callable
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
-import numpy as np
-from mechdesign.model._domain import Domain
-from mechdesign.model._problem import Problem
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.graphs._builders import blocks
-from mechdesign.model import distances
-from mechdesign.model._requirements._graph import GraphPrivacy
+
 import functools
 import hashlib
 import os
-from pathlib import Path
-from mechdesign.data._movement import read_checkins
-from mechdesign.base._errors import MechdesignError
-from mechdesign.model._requirements._metric import MetricPrivacy
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from decimal import Decimal
-from mechdesign.certify._exact import float_down
-from mechdesign.model._problem import largest_distortion
-from mechdesign.model._requirements._distortion import DistortionPrivacy
+from pathlib import Path
+
 import networkx as nx
+import numpy as np
 from scipy.spatial import Delaunay
+
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._errors import MechdesignError
+from mechdesign.certify._exact import float_down
+from mechdesign.data._movement import read_checkins
+from mechdesign.graphs._builders import blocks
+from mechdesign.model import distances
+from mechdesign.model._domain import Domain
+from mechdesign.model._problem import Problem, largest_distortion
+from mechdesign.model._requirements._distortion import DistortionPrivacy
+from mechdesign.model._requirements._graph import GraphPrivacy
+from mechdesign.model._requirements._metric import MetricPrivacy
 
 
 @dataclass(frozen=True, eq=False)
@@ -98,7 +98,9 @@ def make_blocks(n: int, seed: int) -> Problem:
     return Problem(prior_on(domain, seed), distances.euclidean(domain), [requirement], title=f"blocks {n} {seed}")
 
 
-BLOCKS = Family("blocks", "policy graph of blocks of 4 × 4 cells", {"epsilon": _BLOCKS_EPSILON, "side": _SIDE}, make_blocks)
+BLOCKS = Family(
+    "blocks", "policy graph of blocks of 4 × 4 cells", {"epsilon": _BLOCKS_EPSILON, "side": _SIDE}, make_blocks
+)
 
 
 VARIABLE = "MECHDESIGN_DATA"
@@ -128,7 +130,9 @@ def make_checkins(n: int, seed: int) -> Problem:
     domain = Domain.from_coordinates(places[most, 0], places[most, 1])
     distance = distances.haversine(domain)
     prior = counts[most] / counts[most].sum()
-    return Problem(prior, distance, [MetricPrivacy(_CHECKINS_EPSILON, distance)], title=f"check-ins of user {user}, {n} places")
+    return Problem(
+        prior, distance, [MetricPrivacy(_CHECKINS_EPSILON, distance)], title=f"check-ins of user {user}, {n} places"
+    )
 
 
 @functools.cache
@@ -147,7 +151,9 @@ def _data() -> str | None:
     return None if path is None else _digest(path)
 
 
-CHECKINS = Family("checkins", "d-privacy for a real user's check-ins", {"epsilon": _CHECKINS_EPSILON}, make_checkins, _data)
+CHECKINS = Family(
+    "checkins", "d-privacy for a real user's check-ins", {"epsilon": _CHECKINS_EPSILON}, make_checkins, _data
+)
 
 
 _DISTORTION_SHARE = "0.8"
@@ -165,7 +171,9 @@ def make_distortion(n: int, seed: int) -> Problem:
     return Problem(prior, distances.euclidean(domain), [requirement], title=f"distortion {n} {seed}")
 
 
-DISTORTION = Family("distortion", "distortion privacy against the optimal attack", {"share": _DISTORTION_SHARE}, make_distortion)
+DISTORTION = Family(
+    "distortion", "distortion privacy against the optimal attack", {"share": _DISTORTION_SHARE}, make_distortion
+)
 
 
 _GRID_EPSILON = "0.6"
@@ -197,7 +205,9 @@ def make_joint(n: int, seed: int) -> Problem:
     return Problem(prior, distance, requirements, title=f"joint {n} {seed}")
 
 
-JOINT = Family("joint", "d-privacy and distortion privacy at once", {"epsilon": _JOINT_EPSILON, "share": _JOINT_SHARE}, make_joint)
+JOINT = Family(
+    "joint", "d-privacy and distortion privacy at once", {"epsilon": _JOINT_EPSILON, "share": _JOINT_SHARE}, make_joint
+)
 
 
 _ROADS_EPSILON = "1"
@@ -227,10 +237,14 @@ def make_roads(n: int, seed: int) -> Problem:
         graph.add_edge(a, b, length=length)
     distance = distances.shortest_path(graph, weight="length")
     domain = Domain.from_points(points)
-    return Problem(prior_on(domain, seed), distance, [MetricPrivacy(_ROADS_EPSILON, distance)], title=f"roads {n} {seed}")
+    return Problem(
+        prior_on(domain, seed), distance, [MetricPrivacy(_ROADS_EPSILON, distance)], title=f"roads {n} {seed}"
+    )
 
 
-ROADS = Family("roads", "d-privacy on a road-like planar graph", {"epsilon": _ROADS_EPSILON, "degree": _DEGREE}, make_roads)
+ROADS = Family(
+    "roads", "d-privacy on a road-like planar graph", {"epsilon": _ROADS_EPSILON, "degree": _DEGREE}, make_roads
+)
 
 
 _ALPHA = 1.0
@@ -246,7 +260,9 @@ def make_row_pairs(n: int, seed: int) -> RowPairs:
     return RowPairs(matrix, np.stack([first, second], axis=1), _ALPHA)
 
 
-ROW_PAIRS = Family("row-pairs", "linear-fractional programs of temporal leakage", {"alpha": _ALPHA, "pairs": _PAIRS}, make_row_pairs)
+ROW_PAIRS = Family(
+    "row-pairs", "linear-fractional programs of temporal leakage", {"alpha": _ALPHA, "pairs": _PAIRS}, make_row_pairs
+)
 
 
 _WORST_COST_EPSILON = "0.6"
@@ -263,7 +279,9 @@ def make_worst_cost(n: int, seed: int) -> Problem:
     return Problem(weights, cost, [requirement], objective="worst", title=f"worst cost {n} {seed}")
 
 
-WORST_COST = Family("worst-cost", "d-privacy on a grid at the least worst cost", {"epsilon": _WORST_COST_EPSILON}, make_worst_cost)
+WORST_COST = Family(
+    "worst-cost", "d-privacy on a grid at the least worst cost", {"epsilon": _WORST_COST_EPSILON}, make_worst_cost
+)
 
 
 FAMILIES: dict[str, Family] = {

@@ -1,26 +1,27 @@
 """Identity of a row; machine and versions."""
+
 from __future__ import annotations
+
 import contextlib
 import functools
-import os
-import platform
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import version
-from pathlib import Path
-from typing import Any
-import numpy as np
-from threadpoolctl import threadpool_info
-from mechdesign.base._machine import count_processors
-from mechdesign.base._version import __version__
 import hashlib
 import json
-from collections.abc import Mapping
-from collections.abc import Sequence
+import os
+import platform
+from collections.abc import Mapping, Sequence
 from decimal import Decimal
 from fractions import Fraction
-from mechdesign.certify._exact import exact_text
-from mechdesign.base._errors import InputError
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
 
+import numpy as np
+from threadpoolctl import threadpool_info
+
+from mechdesign.base._errors import InputError
+from mechdesign.base._machine import count_processors
+from mechdesign.base._version import __version__
+from mechdesign.certify._exact import exact_text
 
 # Those that a result may depend on, where they are installed.
 _PACKAGES = (

@@ -1,45 +1,35 @@
 """Build, solve, certify, judge."""
+
 from __future__ import annotations
+
 import enum
 import math
-from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import replace
-import numpy as np
-from mechdesign.measures._tight import exact_rows
-from mechdesign.measures._tight import tight
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._claims import Floor
-from mechdesign.model._problem import Problem
-from mechdesign.solve._contract import Status
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
 import time
-from typing import Any
-from typing import cast
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, cast
+
+import numpy as np
+
+from mechdesign.base._arrays import Flags, Floats
+from mechdesign.base._errors import CertificateError, SolverError
+from mechdesign.certify._claims import ExponentBound, Floor
+from mechdesign.leakage._row_pair import row_pair_program
+from mechdesign.measures._tight import exact_rows, tight
+from mechdesign.model._problem import Problem
 from mechdesign.runs._contestants import Contestant
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import SolverError
-from mechdesign.solve._contract import BackEnd
-from mechdesign.solve._solve import block_back_end
+from mechdesign.runs._families import RowPairs
+from mechdesign.solve._contract import Answer, BackEnd, Status, measure
+from mechdesign.solve._fractional import CharnesCooper, charnes_cooper
 from mechdesign.solve._registry import find
-from mechdesign.solve._contract import measure
+from mechdesign.solve._solve import block_back_end
 from mechdesign.synthesis._blocks import BlockReduction
 from mechdesign.synthesis._design import synthesise
-from mechdesign.synthesis._normal import NormalForm
-from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._recovery import recovered
-from mechdesign.synthesis._normal import Candidate
-from mechdesign.synthesis._rows import RowReduction
-from mechdesign.synthesis._rows import all_triples
-from mechdesign.synthesis._settings import SolveSettings
+from mechdesign.synthesis._normal import Candidate, NormalForm, normalise
 from mechdesign.synthesis._pairs import bounded_pairs
-from mechdesign.runs._families import RowPairs
-from mechdesign.leakage._row_pair import row_pair_program
-from mechdesign.solve._fractional import CharnesCooper
-from mechdesign.solve._fractional import charnes_cooper
-from mechdesign.solve._contract import Answer
-
+from mechdesign.synthesis._recovery import recovered
+from mechdesign.synthesis._rows import RowReduction, all_triples
+from mechdesign.synthesis._settings import SolveSettings
 
 OPTIMAL_GAP = 1e-5
 """The relative distance from a proved lower bound up to which a cost counts as optimal."""
@@ -152,7 +142,7 @@ def _met(rows: Floats, problem: Problem) -> Iterator[bool]:
             yield error >= float(claim.minimum) * (1 - SLACK)
 
 
-# What `mechdesign.synthesis._design.design` is asked for: a tenth of what still counts as optimal.
+# What `mechdesign.design` is asked for: a tenth of what still counts as optimal.
 _GAP = OPTIMAL_GAP / 10
 
 Found = dict[str, Any]

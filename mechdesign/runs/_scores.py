@@ -9,20 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.runs._phases import Verdict
 from mechdesign.base._arrays import Floats
-
-__all__ = [
-    "Score",
-    "contestant",
-    "performance_profile",
-    "problem",
-    "scores",
-    "seconds",
-    "shifted_geometric_mean",
-    "solved",
-]
-
+from mechdesign.runs._phases import Verdict
 
 Results = Sequence[Mapping[str, Any]]
 

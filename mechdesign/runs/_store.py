@@ -1,39 +1,31 @@
 """A folder of rows, and one table of them."""
+
 from __future__ import annotations
-import enum
-import math
-from collections.abc import Mapping
-from pathlib import Path
-from typing import Any
-import msgspec
-from mechdesign.base._atomic import write_file
-from mechdesign.base._errors import RecordsError
-from mechdesign.runs._identity import canonical
+
+import contextlib
 import csv
+import enum
+import hashlib
 import importlib.util
 import io
-from collections.abc import Iterable
-from collections.abc import Sequence
-from mechdesign.certify._texts import csv_text
-from mechdesign.certify._texts import from_cell
-import contextlib
-import hashlib
 import json
+import math
 import os
-from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import field
-from filelock import FileLock
-from filelock import Timeout
-from mechdesign.base._values import cached_property
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.base._values import ReadOnlyMapping
-from mechdesign.runs._identity import environment
-from mechdesign.runs._identity import identity
-from mechdesign.base._locks import why_unlocked
-from mechdesign.base._version import __version__
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
 
+import msgspec
+from filelock import FileLock, Timeout
+
+from mechdesign.base._atomic import write_file
+from mechdesign.base._errors import ExportError, InputError, RecordsError
+from mechdesign.base._locks import why_unlocked
+from mechdesign.base._values import ReadOnlyMapping, cached_property
+from mechdesign.base._version import __version__
+from mechdesign.certify._texts import csv_text, from_cell
+from mechdesign.runs._identity import canonical, environment, identity
 
 Value = str | int | float | bool | None
 

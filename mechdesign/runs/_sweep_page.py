@@ -1,45 +1,28 @@
 """Page and picture of a sweep."""
+
 from __future__ import annotations
+
 import itertools
 import math
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from html import escape
+from pathlib import Path
+
 import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import FuncFormatter
-from matplotlib.ticker import LogLocator
-from matplotlib.ticker import NullFormatter
-from matplotlib.ticker import NullLocator
-from mechdesign.runs._store import Row
-from mechdesign.runs._store import State
-from mechdesign.runs._store import Value
-from mechdesign.report._maps import in_unit
-from mechdesign.report._maps import round_ticks
-from mechdesign.model._words import relative
-from mechdesign.model._words import short
-from mechdesign.report._style import ACCENT
-from mechdesign.report._style import MUTED
-from mechdesign.report._style import abreast
-from mechdesign.report._style import drawn
-from mechdesign.report._style import headline
-from mechdesign.report._style import new_figure
-from mechdesign.model._words import clip
-from collections.abc import Iterator
-from html import escape
-from pathlib import Path
+from matplotlib.ticker import FuncFormatter, LogLocator, NullFormatter, NullLocator
+
 from mechdesign.base._atomic import write_file
 from mechdesign.base._errors import ReportError
+from mechdesign.model._words import clip, relative, short
+from mechdesign.report._maps import in_unit, round_ticks
+from mechdesign.report._pages import document, figure, section, table, text
+from mechdesign.report._style import ACCENT, MUTED, abreast, drawn, headline, new_figure
 from mechdesign.runs._identity import environment
-from mechdesign.report._pages import document
-from mechdesign.report._pages import figure
-from mechdesign.report._pages import section
-from mechdesign.report._pages import table
-from mechdesign.report._pages import text
-from mechdesign.runs._tasks import Sweep
-from mechdesign.runs._tasks import cell
-
+from mechdesign.runs._store import Row, State, Value
+from mechdesign.runs._tasks import Sweep, cell
 
 # Told apart by their markers, too: in grey, and by those who see no colours.
 _SERIES = ((ACCENT, "o"), ("#d55e00", "s"), ("#009e73", "^"), ("#cc79a7", "D"), ("#e69f00", "v"), ("#56b4e9", "P"))
@@ -321,7 +304,10 @@ def _rows(sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> Iterator
     heads = (*map(text, sweep.values), *(_HEADS[name] for name in shown))
     yield table(
         heads,
-        [(*_values(sweep, row), *(_shown_cell(row.values.get(name), name) for name in shown)) for row in rows[:_MOST_ROWS]],
+        [
+            (*_values(sweep, row), *(_shown_cell(row.values.get(name), name) for name in shown))
+            for row in rows[:_MOST_ROWS]
+        ],
         "numbers",
     )
     if len(rows) > _MOST_ROWS:

@@ -1,53 +1,37 @@
 """Plan of a sweep; its designs before any is solved."""
+
 from __future__ import annotations
+
+import functools
 import itertools
+import json
 import math
 import os
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
-from pathlib import Path
-from typing import Any
-from typing import Literal
-from typing import get_args
-from mechdesign.model._grammar import Raw
-from mechdesign.base._errors import SpecificationError
-from mechdesign.base._values import ReadOnlyMapping
-from mechdesign.model._problem import counted_keys
-from mechdesign.report._private import COUNTED
-from mechdesign.model._requirements._kinds import KINDS
-from mechdesign.specification._grammar import check_key
-from mechdesign.specification._grammar import with_value
-from mechdesign.specification._specification import read_text
-from mechdesign.specification._specification import tables_of
-import functools
-import json
-from collections.abc import Iterable
 from fractions import Fraction
-from importlib.metadata import PackageNotFoundError
-from importlib.metadata import packages_distributions
-from importlib.metadata import version
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
+from importlib.metadata import PackageNotFoundError, packages_distributions, version
+from pathlib import Path
+from typing import Any, Literal, get_args
+
+from mechdesign.base._errors import InfeasibleError, InputError, MetricWarning, SpecificationError
+from mechdesign.base._values import ReadOnlyMapping
+from mechdesign.base._version import __version__
+from mechdesign.base._warnings import collected, warn
+from mechdesign.certify._exact import exact, exact_text
 from mechdesign.data._text import file_digest
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MetricWarning
-from mechdesign.runs._store import Request
-from mechdesign.runs._identity import identity
-from mechdesign.runs._store import Value
+from mechdesign.model._grammar import Raw
+from mechdesign.model._problem import counted_keys
 from mechdesign.model._requirements._kind import RequirementKind
+from mechdesign.model._requirements._kinds import KINDS
+from mechdesign.report._private import COUNTED
+from mechdesign.runs._identity import identity
+from mechdesign.runs._store import Request, Value
 from mechdesign.solve import _registry as registry
 from mechdesign.specification._designs import check_solver
-from mechdesign.specification._grammar import files
-from mechdesign.specification._specification import Specification
-from mechdesign.specification._specification import from_tables
-from mechdesign.base._version import __version__
-from mechdesign.base._warnings import collected
-from mechdesign.base._warnings import warn
-
+from mechdesign.specification._grammar import check_key, files, with_value
+from mechdesign.specification._specification import Specification, from_tables, read_text, tables_of
 
 Mode = Literal["product", "zip"]
 

@@ -3,9 +3,13 @@
 It reads a task from standard input, and writes what it finds, phase by phase, to standard output, a line of JSON each.
 What solvers print goes elsewhere. It ends when whoever started it is gone.
 """
+
 from __future__ import annotations
+
 import contextlib
+import importlib
 import json
+import math
 import os
 import queue
 import signal
@@ -13,29 +17,21 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
-from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import IO
-from typing import Any
-import psutil
-from mechdesign.base._process import ENDING_S
-from mechdesign.base._process import Child
-from mechdesign.base._process import start
-import importlib
-import math
 import warnings
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
 from pathlib import Path
-from mechdesign.runs._phases import channel_phases as channel_phases
-from mechdesign.runs._contestants import CONTESTANTS
-from mechdesign.runs._contestants import Contestant
-from mechdesign.runs._families import FAMILIES
-from mechdesign.runs._families import Instance
-from mechdesign.runs._families import RowPairs
-from mechdesign.runs._phases import fraction_phases as fraction_phases
-from mechdesign.base._errors import MechdesignError
-from mechdesign.runs._identity import blas
+from typing import IO, Any
 
+import psutil
+
+from mechdesign.base._errors import MechdesignError
+from mechdesign.base._process import ENDING_S, Child, start
+from mechdesign.runs._contestants import CONTESTANTS, Contestant
+from mechdesign.runs._families import FAMILIES, Instance, RowPairs
+from mechdesign.runs._identity import blas
+from mechdesign.runs._phases import channel_phases as channel_phases
+from mechdesign.runs._phases import fraction_phases as fraction_phases
 
 _STARTUP = 300.0
 _LOOK = 0.05

@@ -1,37 +1,42 @@
 """Benchmark: suites and runs."""
+
 from __future__ import annotations
-from collections.abc import Mapping
-from dataclasses import dataclass
-from types import MappingProxyType
-from mechdesign.runs._families import FAMILIES
-from mechdesign.base._errors import InputError
-from mechdesign.base._check import require_kind
+
 import os
-from collections.abc import Callable
-from pathlib import Path
-from mechdesign.base._atomic import write_file
-from mechdesign.runs._families import RowPairs
-from mechdesign.runs._phases import reduced
-from mechdesign.base._errors import ExportError
-from mechdesign.synthesis.formats._plain import mps
-from mechdesign.solve._linear import to_mps
-from mechdesign.base._check import as_path
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
 from typing import Any
-from mechdesign.runs._contestants import Contestant
-from mechdesign.runs._contestants import chosen
-from mechdesign.runs._worker import Outcome
-from mechdesign.runs._worker import run_apart
-from mechdesign.runs._phases import Verdict
-from mechdesign.runs._store import Request
-from mechdesign.runs._store import Row
-from mechdesign.runs._store import State
-from mechdesign.runs._store import Store
-from mechdesign.runs._identity import processor
-from mechdesign.base._check import as_number
+
+from mechdesign.base import _lazy
+from mechdesign.base._atomic import write_file
+from mechdesign.base._check import as_number, as_path, require_kind
+from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._version import __version__
-__all__ = ['COLUMNS', 'Results', 'SUITES', 'Suite', 'export_mps', 'find_suite', 'problems', 'request_of', 'run']
+from mechdesign.runs._contestants import CONTESTANTS, Contestant, chosen
+from mechdesign.runs._families import FAMILIES, Family, RowPairs
+from mechdesign.runs._identity import processor
+from mechdesign.runs._phases import Verdict, reduced
+from mechdesign.runs._store import Request, Row, State, Store
+from mechdesign.runs._worker import Outcome, run_apart
+from mechdesign.solve._linear import to_mps
+from mechdesign.synthesis.formats._plain import mps
+
+__all__ = [
+    "CONTESTANTS",
+    "Contestant",
+    "FAMILIES",
+    "Family",
+    "Results",
+    "SUITES",
+    "Suite",
+    "Verdict",
+    "export_mps",
+    "run",
+]
+__dir__ = _lazy.listing(__all__)
 
 
 _CHANNELS = ("grid", "roads", "blocks", "distortion", "joint", "worst-cost", "checkins")

@@ -9,34 +9,27 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from mechdesign.certify import _bundle as bundle
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MechdesignError
-from mechdesign.synthesis._folders import check_writable
-from mechdesign.runs._store import Row
-from mechdesign.runs._store import State
-from mechdesign.runs._store import Store
-from mechdesign.runs._engines import check_workers
-from mechdesign.runs._engines import connected
-from mechdesign.runs._engines import on_cluster
-from mechdesign.runs._engines import count_processes
-from mechdesign.runs._engines import in_processes
-from mechdesign.runs._engines import in_this_process
-from mechdesign.runs._tasks import Sweep
-from mechdesign.runs._tasks import read
-from mechdesign.runs._sweep_page import write_report
-from mechdesign.runs._tasks import Task
-from mechdesign.runs._tasks import prepare
-from mechdesign.runs._engines import Outcome
-from mechdesign.runs._engines import interrupted
+from mechdesign.base import _lazy
 from mechdesign.base._check import as_integer
+from mechdesign.base._errors import ExportError, InputError, MechdesignError
+from mechdesign.certify import _bundle as bundle
+from mechdesign.runs._engines import (
+    Outcome,
+    check_workers,
+    connected,
+    count_processes,
+    in_processes,
+    in_this_process,
+    interrupted,
+    on_cluster,
+)
+from mechdesign.runs._store import Row, State, Store
+from mechdesign.runs._sweep_page import write_report
+from mechdesign.runs._tasks import Sweep, Task, parse, prepare, read
+from mechdesign.synthesis._folders import check_writable
 
-__all__ = ["Moment", "Result", "run"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__all__ = ["Moment", "Result", "Sweep", "parse", "read", "run"]
+__dir__ = _lazy.listing(__all__)
 
 
 @dataclass(frozen=True)

@@ -5,14 +5,9 @@ large programs go to a new process, through its standard input, and the answer c
 At the time limit the solver has a moment to give its numbers; then the process is ended, and there are none. The
 process ends also when this one does, and the folder for its temporary files is removed with it.
 """
+
 from __future__ import annotations
-import threading
-import time
-from collections.abc import Callable
-from dataclasses import dataclass
-from mechdesign.base import _interrupts as interrupts
-from mechdesign.solve._contract import Progress
-from mechdesign.solve._contract import ProgressCallback
+
 import _thread
 import contextlib
 import dataclasses
@@ -21,22 +16,19 @@ import pickle
 import signal
 import sys
 import tempfile
-from collections.abc import Iterator
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from typing import Any
-from mechdesign.base._process import ENDING_S
-from mechdesign.base._process import GREETING_S
-from mechdesign.base._process import Child
-from mechdesign.base._process import start
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MechdesignError
-from mechdesign.base._errors import SolverError
-from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._contract import Answer
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
-from mechdesign.solve._registry import Solver
-from mechdesign.base._version import __version__
 
+from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._errors import InputError, MechdesignError, SolverError
+from mechdesign.base._process import ENDING_S, GREETING_S, Child, start
+from mechdesign.base._version import __version__
+from mechdesign.solve._contract import Answer, Options, Progress, ProgressCallback, Status
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._registry import Solver
 
 _SECONDS_BETWEEN_REPORTS = 0.5
 _LOOK = 0.1

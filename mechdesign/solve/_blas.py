@@ -10,10 +10,8 @@ from typing import Any
 
 from threadpoolctl import ThreadpoolController
 
-from mechdesign.base._process import Wanted
 from mechdesign.base._machine import count_threads
-
-__all__ = ["blas_threads", "limit_this_thread"]
+from mechdesign.base._process import Wanted
 
 
 @functools.cache

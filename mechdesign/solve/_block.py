@@ -11,8 +11,6 @@ if TYPE_CHECKING:
     from mechdesign.solve._blocks.solution import BlockSolution
     from mechdesign.solve._blocks.symmetry import Symmetry
 
-__all__ = ["BlockBackEnd", "back_end"]
-
 
 class BlockBackEnd(Protocol):
     """A solver of block programs, which sees all their ratio bounds: a function, imported when first used."""

@@ -1,12 +1,15 @@
 """Block programs as values."""
+
 from __future__ import annotations
+
 from dataclasses import dataclass
+
 import numpy as np
-from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
 import scipy.sparse as sparse
 from scipy.sparse import csgraph
+
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._errors import InputError
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,17 +1,16 @@
 """Contract of back ends; measured solutions."""
+
 from __future__ import annotations
+
 import enum
-from collections.abc import Callable
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
 from typing import Protocol
-from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._linear import Residuals
-from mechdesign.base._arrays import Floats
+
 import numpy as np
-from mechdesign.solve._linear import residuals
+
+from mechdesign.base._arrays import Floats
+from mechdesign.solve._linear import LinearProgram, Residuals, residuals
 
 
 class Status(enum.StrEnum):

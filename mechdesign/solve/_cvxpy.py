@@ -12,16 +12,10 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MissingDependencyError
+from mechdesign.base._errors import InputError, MissingDependencyError
 from mechdesign.base._process import ignore_warnings
+from mechdesign.solve._contract import Answer, BackEnd, Options, Status
 from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._contract import Answer
-from mechdesign.solve._contract import BackEnd
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
-
-__all__ = ["back_end"]
 
 _STATUS = {
     "optimal": Status.OPTIMAL,
@@ -87,7 +81,7 @@ def _osqp_names() -> Collection[str]:
 
 
 def _scipy_names() -> Collection[str]:
-    names: Collection[str] = importlib.import_module(".scipy", __package__).OPTIONS
+    names: Collection[str] = importlib.import_module("._scipy", __package__).OPTIONS
     return {"method", *names}
 
 

@@ -1,20 +1,19 @@
 """Linear-fractional programs and their solution."""
+
 from __future__ import annotations
-from dataclasses import dataclass
-from typing import Any
-import numpy as np
-import scipy.sparse as sparse
-from mechdesign.base._errors import InputError
-from mechdesign.solve._linear import LinearProgram
-from mechdesign.base._arrays import Floats
+
 import math
 import time
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import SolverError
-from mechdesign.base._errors import UnboundedError
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Solution
-from mechdesign.solve._contract import Status
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sparse
+
+from mechdesign.base._arrays import Floats
+from mechdesign.base._errors import InfeasibleError, InputError, SolverError, UnboundedError
+from mechdesign.solve._contract import Options, Solution, Status
+from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._solve import solve
 
 

@@ -15,17 +15,10 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
+from mechdesign.base._errors import InputError, SolverError
+from mechdesign.solve._apart import Moment, wait
+from mechdesign.solve._contract import Answer, BackEnd, Options, Status
 from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._contract import Answer
-from mechdesign.solve._contract import BackEnd
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
-from mechdesign.solve._apart import Moment
-from mechdesign.solve._apart import wait
-
-__all__ = ["back_end"]
 
 _STATUS = {
     highspy.HighsModelStatus.kOptimal: Status.OPTIMAL,

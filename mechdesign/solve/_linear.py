@@ -1,18 +1,19 @@
 """Linear programs as values; MPS."""
+
 from __future__ import annotations
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
+
 import numpy as np
 import scipy.sparse as sparse
+from numpy.typing import NDArray
+
+from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import ReadOnlyMapping
-from mechdesign.base._arrays import Floats
-import math
-from collections.abc import Iterator
-from collections.abc import Sequence
-from numpy.typing import NDArray
 
 
 @dataclass(frozen=True, eq=False)

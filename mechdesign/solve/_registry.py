@@ -14,10 +14,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MissingDependencyError
-
-__all__ = ["Solver", "available", "find", "register"]
+from mechdesign.base._errors import InputError, MissingDependencyError
 
 _RESERVED = "auto"
 _CVXPY = "cvxpy-"
@@ -29,7 +26,7 @@ class Solver:
 
     Attributes:
         name: What users call it: lower case, such as "highs-simplex".
-        load: Returns the function that solves, a `mechdesign.solve._contract.BackEnd` or `mechdesign.solve._block.BlockBackEnd`. It
+        load: Returns the function that solves, a `mechdesign.solve.BackEnd` or `mechdesign.solve.BlockBackEnd`. It
             is called when the solver is first used, and so may import what is slow to load.
         package: The package that it needs.
         takes: "rows", a `LinearProgram`; or "blocks", a `BlockProgram`, which holds all pairs and needs no rows.
@@ -65,7 +62,7 @@ def _from(module: str, *method: str) -> Callable[[], Any]:
 
 
 def _load(module: str, *method: str) -> Any:
-    return importlib.import_module(f"mechdesign.solve._solve.{module}").back_end(*method)
+    return importlib.import_module(f"mechdesign.solve._{module}").back_end(*method)
 
 
 # HiGHS looks at the clock between its steps; with so many coefficients, the presolve alone may take seconds.

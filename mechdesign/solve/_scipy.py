@@ -12,13 +12,8 @@ import scipy.optimize
 import scipy.sparse as sparse
 
 from mechdesign.base._errors import InputError
+from mechdesign.solve._contract import Answer, BackEnd, Options, Status
 from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._contract import Answer
-from mechdesign.solve._contract import BackEnd
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
-
-__all__ = ["OPTIONS", "back_end"]
 
 OPTIONS = frozenset(
     {

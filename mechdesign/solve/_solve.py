@@ -6,43 +6,11 @@ import time
 from typing import cast
 
 from mechdesign.base._errors import InputError
-from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._apart import solve_apart
 from mechdesign.solve._block import BlockBackEnd
-from mechdesign.solve._contract import Answer
-from mechdesign.solve._contract import BackEnd
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Progress
-from mechdesign.solve._contract import ProgressCallback
-from mechdesign.solve._contract import Solution
-from mechdesign.solve._contract import Status
-from mechdesign.solve._contract import measure
-from mechdesign.solve._registry import Solver
-from mechdesign.solve._registry import available
+from mechdesign.solve._contract import BackEnd, Options, Solution, measure
+from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._registry import find
-from mechdesign.solve._registry import register
-
-__all__ = [
-    "Answer",
-    "BackEnd",
-    "BlockBackEnd",
-    "Options",
-    "Progress",
-    "ProgressCallback",
-    "Solution",
-    "Solver",
-    "Status",
-    "available",
-    "block_back_end",
-    "find",
-    "measure",
-    "register",
-    "solve",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
 
 
 def solve(

@@ -8,39 +8,24 @@ from pathlib import Path
 import numpy as np
 from scipy import sparse
 
-from mechdesign.data._matrices import counts_of
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._errors import InputError, SmoothedChainWarning, SpecificationError, StepWarning
+from mechdesign.base._warnings import warn
 from mechdesign.data._layout import withholding
-from mechdesign.data._matrices import dense
-from mechdesign.data._matrices import read_chain_matrix
-from mechdesign.data._resampling import Sampling
-from mechdesign.data._resampling import seconds_text
+from mechdesign.data._matrices import counts_of, dense, read_chain_matrix
+from mechdesign.data._resampling import Sampling, seconds_text
 from mechdesign.data._states import Steps
-from mechdesign.model._grammar import ChainTable
-from mechdesign.model._grammar import Raw
 from mechdesign.data._trajectories import Visits
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SmoothedChainWarning
-from mechdesign.base._errors import SpecificationError
-from mechdesign.base._errors import StepWarning
 from mechdesign.graphs import _builders as graphs
 from mechdesign.graphs._builders import edge_array
-from mechdesign.leakage._estimate import Correlations
-from mechdesign.leakage._estimate import correlations_from_traces
+from mechdesign.leakage._estimate import Correlations, correlations_from_traces
 from mechdesign.leakage._transitions import disjoint_rows
 from mechdesign.model._domain import Domain
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._markov import VaryingChain
+from mechdesign.model._grammar import ChainTable, Raw
+from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._words import percent
-from mechdesign.specification._priors import PriorTable
-from mechdesign.specification._priors import Read
-from mechdesign.specification._priors import read_visits
-from mechdesign.specification._read import at
-from mechdesign.specification._read import convert
-from mechdesign.specification._read import in_file
-from mechdesign.specification._read import one_of
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._warnings import warn
+from mechdesign.specification._priors import PriorTable, Read, read_visits
+from mechdesign.specification._read import at, convert, in_file, one_of
 
 _DATA = ("checkins", "plt")
 _COUNTED = ("estimated", *_DATA)

@@ -1,38 +1,34 @@
 """Budgets of least cost, and chain files, from a specification."""
+
 from __future__ import annotations
-from collections.abc import Iterator
-from collections.abc import Mapping
-from mechdesign.certify._texts import csv_text
-from mechdesign.data._matrices import CHAIN_COUNTS
-from mechdesign.data._matrices import counts_file
-from mechdesign.model._grammar import Raw
-from mechdesign.base._errors import SmoothedChainWarning
-from mechdesign.base._errors import SpecificationError
-from mechdesign.leakage._estimate import Correlations
-from mechdesign.model._domain import Domain
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._markov import OpenChain
-from mechdesign.specification._chains import build_correlations
-from mechdesign.specification._specification import Specification
-from mechdesign.base._warnings import warn
+
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
+
 import msgspec
 import numpy as np
 from numpy.typing import ArrayLike
-from mechdesign.certify._exact import exact_text
-from mechdesign.leakage._correlations import Correlation
-from mechdesign.leakage._best_budgets import BestBudgets
-from mechdesign.leakage._best_budgets import best_budgets
-from mechdesign.leakage._transitions import as_target
-from mechdesign.base._values import ReadOnlyMapping
-from mechdesign.specification._designs import design_problem
-from mechdesign.specification._specification import beyond_budgets
+
 from mechdesign.base._arrays import as_nonnegative
+from mechdesign.base._errors import SmoothedChainWarning, SpecificationError
+from mechdesign.base._values import ReadOnlyMapping
+from mechdesign.base._warnings import warn
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._texts import csv_text
+from mechdesign.data._matrices import CHAIN_COUNTS, counts_file
+from mechdesign.leakage._best_budgets import BestBudgets, best_budgets
+from mechdesign.leakage._correlations import Correlation
+from mechdesign.leakage._estimate import Correlations
+from mechdesign.leakage._transitions import as_target
+from mechdesign.model._domain import Domain
+from mechdesign.model._grammar import Raw
+from mechdesign.model._markov import MarkovChain, OpenChain
+from mechdesign.specification._chains import build_correlations
+from mechdesign.specification._designs import design_problem
+from mechdesign.specification._specification import Specification, beyond_budgets
 
 
 def chain_files(
@@ -184,7 +180,7 @@ def price_budgets(
     told: Callable[[str], None] | None = None,
     **changed: Any,
 ) -> PricedBudgets:
-    """Return budgets of least cost for releases that a specification describes; see `mechdesign.leakage._best_budgets.best_budgets`.
+    """Return budgets of least cost for releases that a specification describes; see `mechdesign.leakage.best_budgets`.
 
     Designs are made and certified at a few ε, then at those that the budgets ask for, until every ε that is spent has
     a design and the total is within `tolerance` of what the curve promises.

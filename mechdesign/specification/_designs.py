@@ -1,38 +1,31 @@
 """Designs under [policy]; schedules; sizes."""
+
 from __future__ import annotations
+
 import re
-from collections.abc import Collection
-from collections.abc import Iterator
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
+from pathlib import Path
 from typing import TYPE_CHECKING
+
 import networkx as nx
 import numpy as np
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SpecificationError
-from mechdesign.model._requirements._requirement import Requirement
+
+from mechdesign.base._errors import InfeasibleError, InputError, SpecificationError
+from mechdesign.data._budgets import Schedule, read_exact_budgets
+from mechdesign.model._domain import Domain, Grid
+from mechdesign.model._grammar import BudgetsFile, Raw
 from mechdesign.model._requirements._graph import graph_requirements
-from mechdesign.specification._read import named
-from pathlib import Path
-from mechdesign.data._budgets import read_exact_budgets
-from mechdesign.data._budgets import Schedule
-from mechdesign.model._grammar import BudgetsFile
-from mechdesign.model._grammar import Raw
-from mechdesign.specification._read import convert
-from mechdesign.model._domain import Domain
-from mechdesign.model._domain import Grid
 from mechdesign.model._requirements._kinds import KINDS
+from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.solve._blocks.layout import is_sparse
-from mechdesign.solve._blocks.memory import Sparsity
-from mechdesign.solve._blocks.memory import measure
+from mechdesign.solve._blocks.memory import Sparsity, measure
 from mechdesign.specification._document import Document
-from mechdesign.synthesis._sizes import Size
-from mechdesign.synthesis._sizes import most_symmetries
-from typing import TYPE_CHECKING
+from mechdesign.specification._read import convert, named
+from mechdesign.synthesis._sizes import Size, most_symmetries
+
 if TYPE_CHECKING:
     from mechdesign.model._problem import Problem
     from mechdesign.specification._policy import PolicySettings

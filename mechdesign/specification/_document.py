@@ -6,25 +6,12 @@ from typing import Annotated
 
 import msgspec
 
-from mechdesign.model._grammar import Raw
-from mechdesign.model._grammar import Table
-from mechdesign.model._grammar import holds
-from mechdesign.specification._domains import DomainTable
-from mechdesign.specification._domains import ObservablesTable
+from mechdesign.model._grammar import Raw, Table, holds
+from mechdesign.specification._domains import DomainTable, ObservablesTable
 from mechdesign.specification._measures import CostTable
-from mechdesign.specification._policy import LedgerTable
-from mechdesign.specification._policy import PolicyTable
-from mechdesign.specification._policy import ReleaseTable
+from mechdesign.specification._policy import LedgerTable, PolicyTable, ReleaseTable
 from mechdesign.specification._priors import PriorTable
-from mechdesign.synthesis._settings import TOLERANCE
-from mechdesign.synthesis._settings import Rows
-
-__all__ = ["VERSION", "Document", "SolverTable"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.synthesis._settings import TOLERANCE, Rows
 
 VERSION = 1
 """The version of the grammar; a specification of another one is refused."""
@@ -41,7 +28,7 @@ _LISTS = msgspec.Meta(
 
 
 class SolverTable(Table, frozen=True):
-    """How programs are solved: the arguments of `mechdesign.synthesis._design.design`.
+    """How programs are solved: the arguments of `mechdesign.design`.
 
     Attributes:
         name: "auto", or a solver that `mechdesign info` lists.

@@ -10,27 +10,17 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
+from mechdesign.base._errors import Shown, SpecificationError
 from mechdesign.certify._texts import require_plain
 from mechdesign.data._degrees import say_beyond
-from mechdesign.data._layout import cell
 from mechdesign.data._labels import Names
+from mechdesign.data._layout import cell
 from mechdesign.data._maps import COLUMNS
-from mechdesign.model._grammar import PlacesFile
-from mechdesign.model._grammar import Raw
-from mechdesign.model._grammar import Table
-from mechdesign.model._grammar import holds
-from mechdesign.data._text import column_text
-from mechdesign.data._text import number
-from mechdesign.data._text import plain_numbers
-from mechdesign.data._text import read_columns
-from mechdesign.base._errors import Shown
-from mechdesign.base._errors import SpecificationError
+from mechdesign.data._text import column_text, number, plain_numbers, read_columns
 from mechdesign.model._domain import Domain
+from mechdesign.model._grammar import PlacesFile, Raw, Table, holds
 from mechdesign.model._locate import DEGREES
-from mechdesign.specification._read import at
-from mechdesign.specification._read import convert
-from mechdesign.specification._read import in_file
-from mechdesign.specification._read import one_of
+from mechdesign.specification._read import at, convert, in_file, one_of
 
 LARGEST = 5000
 """Most secrets, or observables, of a specification: a channel between more would not fit into memory."""

@@ -1,29 +1,22 @@
 """JSON schema; dotted paths."""
+
 from __future__ import annotations
+
+import difflib
 import inspect
 import re
-from collections.abc import Iterator
-from fractions import Fraction
-from typing import Any
-from typing import get_args
-from typing import get_type_hints
-import msgspec
-from mechdesign.model._grammar import Table
-from mechdesign.base._docstrings import docstring
-from mechdesign.base._errors import InputError
-from mechdesign.model._requirements._kinds import KINDS
-from mechdesign.specification._document import VERSION
-from mechdesign.specification._document import Document
-import difflib
 import types
-from collections.abc import Mapping
-from typing import Annotated
-from typing import Union
-from typing import get_origin
-from mechdesign.model._grammar import Raw
-from mechdesign.model._grammar import holds
-from mechdesign.base._errors import SpecificationError
+from collections.abc import Iterator, Mapping
+from fractions import Fraction
+from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
 
+import msgspec
+
+from mechdesign.base._docstrings import docstring
+from mechdesign.base._errors import InputError, SpecificationError
+from mechdesign.model._grammar import Raw, Table, holds
+from mechdesign.model._requirements._kinds import KINDS
+from mechdesign.specification._document import VERSION, Document
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
 _ATTRIBUTE = re.compile(r"^    (?P<name>\w+): (?P<text>.*(?:\n     +.*)*)", re.MULTILINE)
@@ -32,7 +25,7 @@ _ATTRIBUTE = re.compile(r"^    (?P<name>\w+): (?P<text>.*(?:\n     +.*)*)", re.M
 def schema(document: type[Table] = Document) -> dict[str, Any]:
     """Return the JSON schema (draft 2020-12) of the specification that TOML stands for.
 
-    `document` is its outermost table: that of a channel, or `mechdesign.specification._table_specification.ReleaseDocument`.
+    `document` is its outermost table: that of a channel, or `mechdesign.specification.ReleaseDocument`.
 
     What depends on data, such as the number of probabilities, is no part of it: `Specification.problem` checks that.
 

@@ -9,25 +9,17 @@ from types import MappingProxyType
 
 import networkx as nx
 
-from mechdesign.base._values import cached_property
-from mechdesign.data._layout import withholding
-from mechdesign.data._labels import read_matched
-from mechdesign.data._labels import Names
-from mechdesign.model._grammar import CategoriesFile
-from mechdesign.model._grammar import EdgesFile
-from mechdesign.model._grammar import GraphTable
-from mechdesign.model._grammar import Raw
-from mechdesign.data._text import read_columns
 from mechdesign.base._errors import SpecificationError
+from mechdesign.base._values import cached_property
+from mechdesign.data._labels import Names, read_matched
+from mechdesign.data._layout import withholding
+from mechdesign.data._text import read_columns
 from mechdesign.graphs import _builders as graphs
 from mechdesign.model._domain import Domain
+from mechdesign.model._grammar import CategoriesFile, EdgesFile, GraphTable, Raw
 from mechdesign.model._requirements._graph import GraphPrivacyTable
-from mechdesign.specification._chains import neighbours
-from mechdesign.specification._chains import possible_steps
-from mechdesign.specification._read import at
-from mechdesign.specification._read import convert
-from mechdesign.specification._read import in_file
-from mechdesign.specification._read import one_of
+from mechdesign.specification._chains import neighbours, possible_steps
+from mechdesign.specification._read import at, convert, in_file, one_of
 
 
 @dataclass(frozen=True)

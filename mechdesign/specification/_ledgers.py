@@ -5,19 +5,11 @@ from __future__ import annotations
 from fractions import Fraction
 from pathlib import Path
 
-from mechdesign.leakage.accounting import Ledger
-from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import SpecificationError
-from mechdesign.base._locks import WAIT_S
-from mechdesign.base._locks import file_of
-from mechdesign.base._locks import stands
+from mechdesign.base._locks import WAIT_S, file_of, stands
+from mechdesign.certify._exact import exact_text
+from mechdesign.leakage.accounting import Ledger
 from mechdesign.specification._read import at
-
-__all__ = ["open_ledger"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
 
 
 def open_ledger(

@@ -13,38 +13,26 @@ from typing import Annotated, ClassVar, Literal, cast
 import networkx as nx
 import numpy as np
 
-from mechdesign.certify._exact import exact_text
+from mechdesign.base._arrays import Floats
+from mechdesign.base._check import LARGEST_NUMBER
+from mechdesign.base._errors import SpecificationError, withholding_values
 from mechdesign.base._values import cached_property
+from mechdesign.certify._exact import exact_text
 from mechdesign.data._layout import withholding
 from mechdesign.data._matrices import read_matrix
-from mechdesign.model._grammar import Distance
-from mechdesign.model._grammar import GraphTable
-from mechdesign.model._grammar import MatrixFile
-from mechdesign.model._grammar import Raw
-from mechdesign.model._grammar import Table
-from mechdesign.model._grammar import holds
-from mechdesign.base._errors import SpecificationError
-from mechdesign.base._errors import withholding_values
 from mechdesign.graphs import _builders as graphs
 from mechdesign.model import distances
-from mechdesign.model._dithering import anchor_means
-from mechdesign.model._dithering import between
+from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
+from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.model._prior import Prior
-from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.model._requirements._graph import GraphPrivacyTable
-from mechdesign.model._requirements._kind import MeasuredTable
-from mechdesign.model._requirements._kind import Reading
+from mechdesign.model._requirements._kind import MeasuredTable, Reading
 from mechdesign.model._requirements._kinds import KINDS
+from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.specification._graphs import Graphs
 from mechdesign.specification._priors import build_prior
-from mechdesign.specification._read import at
-from mechdesign.specification._read import choice
-from mechdesign.specification._read import convert
-from mechdesign.specification._read import in_file
-from mechdesign.specification._read import one_of
-from mechdesign.base._check import LARGEST_NUMBER
-from mechdesign.base._arrays import Floats
+from mechdesign.specification._read import at, choice, convert, in_file, one_of
 
 DISTANCES: Mapping[str, Callable[[Domain, Domain | None], Floats]] = MappingProxyType(
     {

@@ -15,8 +15,6 @@ from mechdesign.model._problem import Origin
 from mechdesign.specification._document import Document
 from mechdesign.specification._grammar import files
 
-__all__ = ["build_origin", "without_comments"]
-
 # Strings, which may hold the sign of a comment; lines of nothing but comments, with empty ones among them; and comments
 # at the end of a line.
 _TOML = re.compile(

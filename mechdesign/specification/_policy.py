@@ -9,47 +9,23 @@ from typing import Annotated, Literal
 
 import networkx as nx
 
+from mechdesign.base._arrays import Floats
+from mechdesign.base._errors import SpecificationError
 from mechdesign.certify._exact import exact_text
 from mechdesign.data._resampling import Sampling
-from mechdesign.model._grammar import ChainTable
-from mechdesign.model._grammar import Raw
-from mechdesign.model._grammar import Table
-from mechdesign.model._grammar import holds
-from mechdesign.base._errors import SpecificationError
 from mechdesign.graphs import _builders as graphs
 from mechdesign.graphs._constraints import delta_set
 from mechdesign.mechanisms import _registry as mechanisms
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._markov import VaryingChain
+from mechdesign.model._grammar import ChainTable, Raw, Table, holds
+from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
-from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.traces._planner import OPTIMAL
-from mechdesign.traces._planner import Repaired
 from mechdesign.model._requirements._graph import graph_requirements
-from mechdesign.specification._chains import Transitions
-from mechdesign.specification._chains import build_chain
+from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.specification._chains import Transitions, build_chain
 from mechdesign.specification._graphs import Graphs
-from mechdesign.specification._priors import PriorTable
-from mechdesign.specification._priors import build_prior
-from mechdesign.specification._read import at
-from mechdesign.specification._read import choice
-from mechdesign.specification._read import convert
-from mechdesign.base._arrays import Floats
-
-__all__ = [
-    "LedgerTable",
-    "Policy",
-    "PolicySettings",
-    "ReleaseSettings",
-    "build_policy",
-    "build_release",
-    "build_settings",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.specification._priors import PriorTable, build_prior
+from mechdesign.specification._read import at, choice, convert
+from mechdesign.traces._planner import OPTIMAL, Repaired
 
 Within = Literal["component", "map"]
 Isolated = Literal["refuse", "repair", "hull", "release"]

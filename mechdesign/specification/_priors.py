@@ -10,37 +10,22 @@ from typing import Annotated, ClassVar, Literal, NamedTuple
 import numpy as np
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.data import _trajectories as trajectories
-from mechdesign.data import _movement as traces
-from mechdesign.data._layout import withholding
-from mechdesign.data._inspection import unread_times
-from mechdesign.data._labels import read_matched
-from mechdesign.data._layout import composed
-from mechdesign.data._resampling import Sampling
-from mechdesign.data._resampling import median_interval
-from mechdesign.data._resampling import resample
-from mechdesign.model._grammar import Checkins
-from mechdesign.model._grammar import CountsFile
-from mechdesign.model._grammar import PlacesByKey
-from mechdesign.model._grammar import Raw
-from mechdesign.model._grammar import Table
-from mechdesign.model._grammar import Trajectories
-from mechdesign.model._grammar import holds
-from mechdesign.data._text import number
-from mechdesign.data._text import plain_numbers
-from mechdesign.data._times import order_of
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import Shown
-from mechdesign.base._errors import SpecificationError
-from mechdesign.model._domain import Domain
-from mechdesign.model._prior import Prior
-from mechdesign.model._words import percent
-from mechdesign.specification._read import at
-from mechdesign.specification._read import convert
-from mechdesign.specification._read import in_file
-from mechdesign.specification._read import one_of
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import renamed
+from mechdesign.base._errors import InputError, Shown, SpecificationError
+from mechdesign.data import _movement as traces
+from mechdesign.data import _trajectories as trajectories
+from mechdesign.data._inspection import unread_times
+from mechdesign.data._labels import read_matched
+from mechdesign.data._layout import composed, withholding
+from mechdesign.data._resampling import Sampling, median_interval, resample
+from mechdesign.data._text import number, plain_numbers
+from mechdesign.data._times import order_of
+from mechdesign.model._domain import Domain
+from mechdesign.model._grammar import Checkins, CountsFile, PlacesByKey, Raw, Table, Trajectories, holds
+from mechdesign.model._prior import Prior
+from mechdesign.model._words import percent
+from mechdesign.specification._read import at, convert, in_file, one_of
 
 _MOST_PEOPLE = 10**12
 

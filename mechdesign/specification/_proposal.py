@@ -1,31 +1,29 @@
 """A specification proposed for data, with an ε that is worth its cost."""
+
 from __future__ import annotations
-from dataclasses import dataclass
-from fractions import Fraction
-import numpy as np
-from mechdesign.model import distances
-from mechdesign.model._domain import Domain
-from mechdesign.model._locate import PLANE
-from mechdesign.model._locate import locate
-from mechdesign.model._prior import Prior
-from mechdesign.base._arrays import Floats
+
 import json
 import math
 import os
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
+
+import numpy as np
+
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.data import _layout as layout
 from mechdesign.data._inspection import Found
 from mechdesign.data._joining import Joined
-from mechdesign.data._resampling import median_interval
-from mechdesign.data._resampling import seconds_text
-from mechdesign.data._trajectories import Visits
-from mechdesign.data._trajectories import to_grid
-from mechdesign.base._errors import InputError
-from mechdesign.model._domain import BoundingBox
+from mechdesign.data._resampling import median_interval, seconds_text
+from mechdesign.data._trajectories import Visits, to_grid
+from mechdesign.model import distances
+from mechdesign.model._domain import BoundingBox, Domain
+from mechdesign.model._locate import PLANE, locate
+from mechdesign.model._prior import Prior
 from mechdesign.model._problem import largest_distortion
-from mechdesign.base._arrays import Integers
-
 
 LEVELS = tuple(Fraction(level) for level in ("0.1", "0.2", "0.5", "1", "2", "5", "10", "20"))
 """The ε that are tried, in nats per km: with the last one, odds change by a factor of e² within 100 m."""

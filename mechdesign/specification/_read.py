@@ -19,17 +19,11 @@ from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
-from mechdesign.certify._exact import nearest
-from mechdesign.data._layout import withheld
-from mechdesign.data._layout import reading_as
+from mechdesign.base._check import LARGEST_NUMBER, LEAST_NUMBER
+from mechdesign.base._errors import InputError, Shown, SpecificationError
+from mechdesign.certify._exact import exact, exact_text, nearest
+from mechdesign.data._layout import reading_as, withheld
 from mechdesign.model._grammar import Table
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import Shown
-from mechdesign.base._errors import SpecificationError
-from mechdesign.base._check import LARGEST_NUMBER
-from mechdesign.base._check import LEAST_NUMBER
 
 # What a specification looks like, for errors about a text that is none.
 TOML = "lines are key = value with texts in quotes, and [names] of tables; `mechdesign examples city` prints one"

@@ -14,32 +14,14 @@ from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
-from mechdesign.tables._domain import Attribute
-from mechdesign.tables._domain import Domain
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
-from mechdesign.certify._exact import nearest
-from mechdesign.data._layout import cell
-from mechdesign.data._layout import composed
-from mechdesign.model._grammar import Raw
-from mechdesign.model._grammar import Table
-from mechdesign.model._grammar import holds
-from mechdesign.data._text import plain_numbers
-from mechdesign.data._text import read_columns
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import Shown
-from mechdesign.base._errors import SpecificationError
-from mechdesign.specification._read import convert
-from mechdesign.specification._read import one_of
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["AttributeTable", "Records", "RecordsTable", "build_records", "value_numbers"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._errors import InputError, Shown, SpecificationError
+from mechdesign.certify._exact import exact, exact_text, nearest
+from mechdesign.data._layout import cell, composed
+from mechdesign.data._text import plain_numbers, read_columns
+from mechdesign.model._grammar import Raw, Table, holds
+from mechdesign.specification._read import convert, one_of
+from mechdesign.tables._domain import Attribute, Domain
 
 _NAMED = re.compile(r"\['(.+?)'\]")
 
@@ -104,7 +86,7 @@ class Records:
         """Return the numbers of the values of the records of a table, int64 of shape (n,).
 
         Args:
-            table: a CSV file with a header, or anything that `mechdesign.tables._domain.Domain.indices` takes.
+            table: a CSV file with a header, or anything that `mechdesign.tables.Domain.indices` takes.
             delimiter: the character between columns of a file; recognised unless given.
 
         Raises:

@@ -2,7 +2,7 @@
 
 A specification has a ``title`` and these tables: ``[domain]``, ``[prior]``, ``[cost]``, ``[[privacy]]`` once for each
 requirement, and, where they are needed, ``[observables]``, ``[policy]``, ``[release]`` and ``[solver]``. File names are
-relative to its folder. `mechdesign.specification._grammar.schema` gives the grammar as a JSON schema, key by key; the tables themselves,
+relative to its folder. `mechdesign.specification.schema` gives the grammar as a JSON schema, key by key; the tables themselves,
 with what reads them, are the other modules of this folder.
 
 ``epsilon``, ``radius``, ``minimum`` and ``delta`` are exact: 0.1 is one tenth; a text such as "1/3" is accepted, too.
@@ -25,83 +25,61 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from mechdesign.leakage.accounting import Ledger
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._texts import require_plain
-from mechdesign.certify._texts import require_plain_texts
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._check import as_path, require_kind
+from mechdesign.base._errors import (
+    InfeasibleError,
+    InputError,
+    MetricWarning,
+    SolverInterruptedError,
+    SpecificationError,
+)
+from mechdesign.base._locks import WAIT_S
 from mechdesign.base._values import cached_property
+from mechdesign.base._warnings import silenced
+from mechdesign.certify._claims import ExponentBound
+from mechdesign.certify._texts import require_plain, require_plain_texts
+from mechdesign.data._budgets import Schedule
 from mechdesign.data._layout import withholding
 from mechdesign.data._left_out import MOST_LEFT_OUT
 from mechdesign.data._resampling import Sampling
-from mechdesign.data._budgets import Schedule
-from mechdesign.data._states import States
-from mechdesign.data._states import Steps
-from mechdesign.data._states import as_steps
-from mechdesign.model._grammar import Raw
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MetricWarning
-from mechdesign.base._errors import SolverInterruptedError
-from mechdesign.base._errors import SpecificationError
+from mechdesign.data._states import States, Steps, as_steps
+from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._disclosure import disclosed
 from mechdesign.model._domain import Domain
-from mechdesign.model._problem import Origin
+from mechdesign.model._grammar import Raw
 from mechdesign.model._prior import Prior
-from mechdesign.model._problem import Problem
-from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._problem import Origin, Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
-from mechdesign.base._locks import WAIT_S
-from mechdesign.solve._contract import ProgressCallback
-from mechdesign.solve._contract import Status
-from mechdesign.specification._designs import check_solver
-from mechdesign.specification._designs import design_problem
-from mechdesign.specification._document import VERSION
-from mechdesign.specification._document import Document
-from mechdesign.specification._document import SolverTable
-from mechdesign.specification._domains import build_domain
-from mechdesign.specification._domains import build_observables
-from mechdesign.specification._domains import doubts_of
+from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.solve._contract import ProgressCallback, Status
+from mechdesign.specification._designs import check_solver, design_problem, read_schedule, scheduled, specified_size
+from mechdesign.specification._document import VERSION, Document, SolverTable
+from mechdesign.specification._domains import build_domain, build_observables, doubts_of
 from mechdesign.specification._ledgers import open_ledger
 from mechdesign.specification._measures import Measures
-from mechdesign.specification._origin import build_origin
-from mechdesign.specification._origin import without_comments
-from mechdesign.specification._policy import LedgerTable
-from mechdesign.specification._policy import Policy
-from mechdesign.specification._policy import PolicySettings
-from mechdesign.specification._policy import PolicyTable
-from mechdesign.specification._policy import ReleaseSettings
-from mechdesign.specification._policy import ReleaseTable
-from mechdesign.specification._policy import build_policy
-from mechdesign.specification._policy import build_release
-from mechdesign.specification._policy import build_settings
+from mechdesign.specification._origin import build_origin, without_comments
+from mechdesign.specification._policy import (
+    LedgerTable,
+    Policy,
+    PolicySettings,
+    PolicyTable,
+    ReleaseSettings,
+    ReleaseTable,
+    build_policy,
+    build_release,
+    build_settings,
+)
 from mechdesign.specification._priors import build_prior
-from mechdesign.specification._designs import read_schedule
-from mechdesign.specification._designs import scheduled
-from mechdesign.specification._designs import specified_size
-from mechdesign.specification._read import TOML
-from mechdesign.specification._read import at
-from mechdesign.specification._read import convert
-from mechdesign.specification._visits import priced
-from mechdesign.specification._visits import read_raw_visits
+from mechdesign.specification._read import TOML, at, convert
+from mechdesign.specification._visits import priced, read_raw_visits
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._sizes import Size
-from mechdesign.synthesis._sizes import check_size
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_path
-from mechdesign.base._check import require_kind
-from mechdesign.base._warnings import silenced
+from mechdesign.synthesis._sizes import Size, check_size
 
 if TYPE_CHECKING:
     from mechdesign.graphs._overview import Overview
-    from mechdesign.traces._released import ReleasedTrace
     from mechdesign.synthesis._result import Design
-
-__all__ = ["Specification", "beyond_budgets", "from_tables", "parse", "read_spec", "read_text", "tables_of"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+    from mechdesign.traces._released import ReleasedTrace
 
 
 # What people read of domains.
@@ -193,7 +171,7 @@ class Specification:
                 ``time_limit``, ``rows``, ``threads``, ``options``, ``progress``.
 
         Returns:
-            The design, as `mechdesign.synthesis._design.design` returns it.
+            The design, as `mechdesign.design` returns it.
 
         Raises:
             SpecificationError: A key is wrong, or the specification has several ε: see `designs`.
@@ -202,7 +180,7 @@ class Specification:
             SolverError: The solver failed.
 
         Warns:
-            RevealedWarning: See `mechdesign.synthesis._design.design`.
+            RevealedWarning: See `mechdesign.design`.
         """
         settings = _changed(self.settings, changed)
         check_solver(settings.solver, "solver" if "solver" in changed else "solver.name")
@@ -266,8 +244,7 @@ class Specification:
         Raises:
             ExportError: The files may not, or cannot, be written; before the first design is made, where possible.
         """
-        from mechdesign.synthesis._folders import check_schedule_target
-        from mechdesign.synthesis._folders import save_designs
+        from mechdesign.synthesis._folders import check_schedule_target, save_designs
         from mechdesign.synthesis._result import Design
 
         schedule, asked = self._scheduled(), Origin(self.kept_text, name=self.name)

@@ -12,24 +12,15 @@ from typing import Annotated, Any, ClassVar, Literal
 import msgspec
 import numpy as np
 
-from mechdesign.tables._policies._known_counts import marginal_constraints
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._policy import Policy
-from mechdesign.model._grammar import EdgesFile
-from mechdesign.model._grammar import Raw
-from mechdesign.model._grammar import Table
-from mechdesign.model._grammar import holds
-from mechdesign.data._text import read_columns
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SpecificationError
-from mechdesign.specification._records import value_numbers
-from mechdesign.specification._read import at
-from mechdesign.specification._read import convert
-from mechdesign.specification._read import in_file
-from mechdesign.specification._read import one_of
 from mechdesign.base._arrays import Flags
-
-__all__ = ["BlocksTable", "ConstraintTable", "RecordPolicyTable", "blocks", "build_policy"]
+from mechdesign.base._errors import InputError, SpecificationError
+from mechdesign.data._text import read_columns
+from mechdesign.model._grammar import EdgesFile, Raw, Table, holds
+from mechdesign.specification._read import at, convert, in_file, one_of
+from mechdesign.specification._records import value_numbers
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policies._known_counts import marginal_constraints
+from mechdesign.tables._policy import Policy
 
 Kind = Literal["full", "attribute", "partition", "threshold", "line", "graph"]
 

@@ -19,87 +19,59 @@
 ``epsilon``, ``rho``, ``theta``, ``confidence`` and ``probabilities`` are exact: 0.1 is one tenth, and texts such as
 "1/3" are accepted. File names are relative to the folder of the specification.
 """
+
 from __future__ import annotations
-from collections.abc import Mapping
-from collections.abc import Sequence
+
+import os
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated
-from typing import Any
-from typing import ClassVar
-from typing import Literal
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._workload import Workload
-from mechdesign.tables._workload import as_workload
-from mechdesign.tables._workload import marginals
-from mechdesign.certify._exact import exact_text
-from mechdesign.data._matrices import read_matrix
-from mechdesign.model._grammar import MatrixFile
-from mechdesign.model._grammar import Raw
-from mechdesign.model._grammar import Table
-from mechdesign.model._grammar import holds
-from mechdesign.base._errors import SpecificationError
-from mechdesign.specification._records import value_numbers
-from mechdesign.specification._table_policies import BlocksTable
-from mechdesign.specification._read import at
-from mechdesign.specification._read import choice
-from mechdesign.specification._read import convert
-from mechdesign.specification._read import in_file
-from mechdesign.specification._read import one_of
-import os
-import tomllib
-from dataclasses import dataclass
-from dataclasses import replace
-from decimal import Decimal
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+
 import numpy as np
-from mechdesign.leakage.accounting import Ledger
-from mechdesign.tables._queries import _cumulative as cumulative
-from mechdesign.tables._queries._kmeans import kmeans
-from mechdesign.tables._queries._linear import release_histogram
-from mechdesign.tables._queries._linear import release_linear
-from mechdesign.tables._queries._linear import release_sum
-from mechdesign.tables._budget import LedgerLike
-from mechdesign.tables._parallel import part_of
-from mechdesign.tables._domain import Attribute
-from mechdesign.tables._queries._linear import step_of
-from mechdesign.tables._queries._linear import weights_of
-from mechdesign.tables._queries._plans import Plan
-from mechdesign.tables._queries._plans import cumulative_theta
-from mechdesign.tables._queries._plans import plan_cumulative
-from mechdesign.tables._queries._plans import plan_histogram
-from mechdesign.tables._queries._plans import plan_kmeans
-from mechdesign.tables._queries._plans import plan_sum
-from mechdesign.tables._queries._plans import plan_workload
-from mechdesign.tables._policy import Policy
-from mechdesign.tables._policy import describe_policy
-from mechdesign.tables._files import Publication
-from mechdesign.tables._files import named_quantiles
-from mechdesign.tables._files import named_ranges
-from mechdesign.certify._texts import require_plain
-from mechdesign.certify._texts import require_plain_texts
-from mechdesign.base._values import cached_property
-from mechdesign.data._text import column_text
-from mechdesign.data._text import has_columns
-from mechdesign.data._text import read_rows
-from mechdesign.base._locks import WAIT_S
-from mechdesign.specification._records import Records
-from mechdesign.specification._records import RecordsTable
-from mechdesign.specification._records import build_records
-from mechdesign.specification._table_policies import RecordPolicyTable
-from mechdesign.specification._table_policies import blocks
-from mechdesign.specification._table_policies import build_policy
-from mechdesign.specification._ledgers import open_ledger
-from mechdesign.specification._read import TOML
-from mechdesign.specification._read import named
+
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_path
-from typing import TYPE_CHECKING
+from mechdesign.base._errors import SpecificationError
+from mechdesign.base._locks import WAIT_S
+from mechdesign.base._values import cached_property
+from mechdesign.certify._exact import exact_text
+from mechdesign.certify._texts import require_plain, require_plain_texts
+from mechdesign.data._matrices import read_matrix
+from mechdesign.data._text import column_text, has_columns, read_rows
+from mechdesign.leakage.accounting import Ledger
+from mechdesign.model._grammar import MatrixFile, Raw, Table, holds
+from mechdesign.specification._ledgers import open_ledger
+from mechdesign.specification._read import TOML, at, choice, convert, in_file, named, one_of
+from mechdesign.specification._records import Records, RecordsTable, build_records, value_numbers
+from mechdesign.specification._table_policies import BlocksTable, RecordPolicyTable, blocks, build_policy
+from mechdesign.tables._budget import LedgerLike
+from mechdesign.tables._domain import Attribute, Domain
+from mechdesign.tables._files import Publication, named_quantiles, named_ranges
+from mechdesign.tables._parallel import part_of
+from mechdesign.tables._policy import Policy, describe_policy
+from mechdesign.tables._queries import _cumulative as cumulative
+from mechdesign.tables._queries._kmeans import kmeans
+from mechdesign.tables._queries._linear import release_histogram, release_linear, release_sum, step_of, weights_of
+from mechdesign.tables._queries._plans import (
+    Plan,
+    cumulative_theta,
+    plan_cumulative,
+    plan_histogram,
+    plan_kmeans,
+    plan_sum,
+    plan_workload,
+)
+from mechdesign.tables._workload import Workload, as_workload, marginals
+
 if TYPE_CHECKING:
     from mechdesign.tables._queries._cumulative import CumulativeRelease
-    from mechdesign.tables._strategies._strategy import Strategy
     from mechdesign.tables._release import Release
+    from mechdesign.tables._strategies._strategy import Strategy
 
 
 Mechanism = Literal["auto", "ordered", "ordered-hierarchical", "hierarchical"]
@@ -347,7 +319,7 @@ def range_numbers(ranges: list[tuple[Any, Any]], path: str, domain: Domain) -> l
 
 
 def queries(table: WorkloadTable, path: str, domain: Domain, folder: Path) -> str | Workload | Any:
-    """Return the workload of the table at `path`, as `mechdesign.tables._strategies._choice.strategy` takes it."""
+    """Return the workload of the table at `path`, as `mechdesign.tables.strategy` takes it."""
     form = one_of(table, path, ("queries", "ranges", "marginals", "matrix"))
     if table.ranges is not None:
         return as_workload(None, domain, positions=range_numbers(table.ranges, f"{path}.ranges", domain))
@@ -493,7 +465,7 @@ class ReleaseSpecification:
         """Release what the specification says of a table.
 
         Args:
-            table: a CSV file with a header and a record a line, or anything that `mechdesign.tables._domain.Domain.indices`
+            table: a CSV file with a header and a record a line, or anything that `mechdesign.tables.Domain.indices`
                 takes.
             ledger: a ledger to be charged instead of that of ``[ledger]``.
             rng: for rehearsals only, a NumPy generator or a seed, which charge no ledger of the specification; without

@@ -4,59 +4,45 @@ Counted are check-ins, trajectories, raw visits and files of counts, and matrice
 Of other matrices, and of numbers in the specification, nobody here knows where they come from. The rows of a table are
 those of the users that ``only`` keeps; they are compared as they stand in the file, before even steps are made of them.
 """
+
 from __future__ import annotations
-from collections.abc import Iterator
-from pathlib import Path
-from typing import NamedTuple
-import numpy as np
-from numpy.typing import NDArray
-from mechdesign.data._matrices import counts_of
-from mechdesign.data._states import Steps
-from mechdesign.model._grammar import ChainTable
-from mechdesign.model._grammar import Raw
-from mechdesign.base._errors import HistoryWarning
-from mechdesign.base._errors import SpecificationError
-from mechdesign.traces._released import History
-from mechdesign.specification._document import Document
-from mechdesign.specification._priors import PriorTable
-from mechdesign.specification._priors import read_traces
-from mechdesign.specification._read import convert
-from mechdesign.specification._read import one_of
-from mechdesign.base._check import as_truth
-from mechdesign.base._warnings import silenced
-from mechdesign.base._warnings import warn
+
 import os
 import time
-from collections.abc import Callable
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
-from typing import Protocol
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.leakage.accounting import Ledger
-from mechdesign.certify._exact import exact_text
-from mechdesign.data._layout import cell
-from mechdesign.data._budgets import Schedule
-from mechdesign.data._states import States
-from mechdesign.base._errors import BudgetExceededError
-from mechdesign.base._errors import InputError
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._markov import VaryingChain
-from mechdesign.model._problem import Problem
-from mechdesign.traces._stage import Release
-from mechdesign.traces._released import ReleasedTrace
-from mechdesign.traces._trace import Trace
-from mechdesign.model._requirements._graph import graph_requirements
+from mechdesign.base._check import as_truth
+from mechdesign.base._errors import BudgetExceededError, HistoryWarning, InputError, SpecificationError
 from mechdesign.base._locks import WAIT_S
-from mechdesign.solve._contract import Progress
-from mechdesign.solve._contract import ProgressCallback
-from mechdesign.solve._contract import Status
-from mechdesign.specification._policy import Policy
-from mechdesign.specification._policy import ReleaseSettings
+from mechdesign.base._warnings import silenced, warn
+from mechdesign.certify._exact import exact_text
+from mechdesign.data._budgets import Schedule
+from mechdesign.data._layout import cell
+from mechdesign.data._matrices import counts_of
+from mechdesign.data._states import States, Steps
+from mechdesign.leakage.accounting import Ledger
+from mechdesign.model._grammar import ChainTable, Raw
+from mechdesign.model._markov import MarkovChain, VaryingChain
+from mechdesign.model._problem import Problem
+from mechdesign.model._requirements._graph import graph_requirements
+from mechdesign.solve._contract import Progress, ProgressCallback, Status
 from mechdesign.specification._designs import scheduled
-from mechdesign.specification._read import named
+from mechdesign.specification._document import Document
+from mechdesign.specification._policy import Policy, ReleaseSettings
+from mechdesign.specification._priors import PriorTable, read_traces
+from mechdesign.specification._read import convert, named, one_of
 from mechdesign.synthesis._result import Design
 from mechdesign.synthesis._settings import SolveSettings
-
+from mechdesign.traces._released import History, ReleasedTrace
+from mechdesign.traces._stage import Release
+from mechdesign.traces._trace import Trace
 
 _TRACES = ("checkins", "plt")
 _COUNTS = ("csv", "visits")
@@ -221,7 +207,7 @@ _STEP_KEYS = {
 
 
 class Asked(Protocol):
-    """What a specification says of a release; see `mechdesign.specification._specification.Specification`."""
+    """What a specification says of a release; see `mechdesign.specification.Specification`."""
 
     @property
     def title(self) -> str: ...

@@ -8,29 +8,18 @@ from pathlib import Path
 
 import numpy as np
 
-from mechdesign.data._left_out import MOST_LEFT_OUT
-from mechdesign.data._left_out import left_out_text
-from mechdesign.data._maps import count_places
-from mechdesign.model._grammar import Raw
+from mechdesign.base._arrays import Flags, Floats
 from mechdesign.base._errors import SpecificationError
-from mechdesign.model._dithering import anchor_means
-from mechdesign.model._dithering import between
+from mechdesign.data._left_out import MOST_LEFT_OUT, left_out_text
+from mechdesign.data._maps import count_places
+from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
+from mechdesign.model._grammar import Raw
 from mechdesign.model._locate import INTERCHANGED
 from mechdesign.model._prior import Prior
-from mechdesign.specification._measures import CostTable
-from mechdesign.specification._measures import scaled_cost
-from mechdesign.specification._priors import PriorTable
-from mechdesign.specification._priors import VisitsFile
-from mechdesign.specification._priors import read_traces
-from mechdesign.specification._read import at
-from mechdesign.specification._read import convert
-from mechdesign.specification._read import in_file
-from mechdesign.specification._read import one_of
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-
-__all__ = ["RawVisits", "priced", "read_raw_visits"]
+from mechdesign.specification._measures import CostTable, scaled_cost
+from mechdesign.specification._priors import PriorTable, VisitsFile, read_traces
+from mechdesign.specification._read import at, convert, in_file, one_of
 
 
 @dataclass(frozen=True, eq=False)

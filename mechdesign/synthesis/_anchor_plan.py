@@ -8,27 +8,15 @@ from dataclasses import dataclass
 
 from numpy.typing import ArrayLike
 
-from mechdesign.certify._exact import nearest
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import OutsideWarning
-from mechdesign.base._errors import SpacingWarning
-from mechdesign.model._domain import Domain
-from mechdesign.model._problem import Problem
-from mechdesign.model._requirements._continuous import ContinuousPrivacy
-from mechdesign.model._requirements._continuous import Distance
-from mechdesign.model._numbers import Number
-from mechdesign.model._numbers import positive
-from mechdesign.synthesis._design import design
-from mechdesign.base._check import as_integer
-from mechdesign.base._check import as_number
+from mechdesign.base._check import as_integer, as_number
+from mechdesign.base._errors import InputError, OutsideWarning, SpacingWarning
 from mechdesign.base._warnings import silenced
-
-__all__ = ["AnchorPlan", "CoarseRun", "plan_anchors"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.certify._exact import nearest
+from mechdesign.model._domain import Domain
+from mechdesign.model._numbers import Number, positive
+from mechdesign.model._problem import Problem
+from mechdesign.model._requirements._continuous import ContinuousPrivacy, Distance
+from mechdesign.synthesis._design import design
 
 # ε times the spacings that are tried: coarse enough to be quick, fine enough for the cost to follow a line.
 _TRIED = (1.0, 0.7)

@@ -8,29 +8,19 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.solve import _solve as solvers
 from mechdesign.base._errors import InputError
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._block_angular import FloorBlock
-from mechdesign.solve._block_angular import WorstBlock
-from mechdesign.solve._contract import Status
+from mechdesign.base._version import __version__
+from mechdesign.solve import _solve as solvers
+from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock
+from mechdesign.solve._blocks.automorphisms import find_symmetry, generated, invariant, symmetry_of
 from mechdesign.solve._blocks.solution import BlockSolution
 from mechdesign.solve._blocks.symmetry import Symmetry
-from mechdesign.solve._blocks.automorphisms import find_symmetry
-from mechdesign.solve._blocks.automorphisms import generated
-from mechdesign.solve._blocks.automorphisms import invariant
-from mechdesign.solve._blocks.automorphisms import symmetry_of
-from mechdesign.synthesis._normal import VACUOUS
-from mechdesign.synthesis._normal import NormalForm
-from mechdesign.synthesis._plan import Plan
-from mechdesign.synthesis._normal import Candidate
-from mechdesign.synthesis._normal import FormMultipliers
-from mechdesign.synthesis._settings import SolveSettings
+from mechdesign.solve._contract import Status
+from mechdesign.synthesis._normal import VACUOUS, Candidate, FormMultipliers, NormalForm
 from mechdesign.synthesis._pairs import few_pairs
+from mechdesign.synthesis._plan import Plan
 from mechdesign.synthesis._result import SolveSummary
-from mechdesign.base._version import __version__
-
-__all__ = ["BlockInverse", "BlockReduction", "asked_symmetry", "solve_blocks"]
+from mechdesign.synthesis._settings import SolveSettings
 
 # Where ε·d is extreme, multipliers may be too large to be folded by symmetry: up to so many ratio rows we try without.
 _SMALL = 1_000_000

@@ -12,41 +12,33 @@ library's; and under ``origin``, where it is known, where the problem comes from
 secrets, and each entry is the probability N / 2⁶² written out in full. The decimals are exact, so each row sums to
 exactly 1, and N is the decimal times 2⁶².
 """
+
 from __future__ import annotations
-from collections.abc import Mapping
-from collections.abc import Sequence
+
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
-from mechdesign.certify._bundle import Bundle
-from mechdesign.certify._texts import require_plain
-from mechdesign.certify._texts import require_plain_texts
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
-from mechdesign.model._channel import Channel
-from mechdesign.model._domain import BoundingBox
-from mechdesign.model._domain import Domain
-from mechdesign.model._domain import Grid
-from mechdesign.model._domain import GridPart
-from mechdesign.model._locate import Lattice
-from mechdesign.model._plane import Plane
-from mechdesign.model._problem import Problem
-from mechdesign.certify._table import exact_lines
-from mechdesign.certify._table import lines
-from mechdesign.certify._texts import to_cell
-from mechdesign.model._channel import EXPONENT
-from pathlib import Path
+
+from mechdesign.base._errors import CertificateError, InputError
 from mechdesign.certify import _bundle as bundle
-from mechdesign.certify._bundle import TABLE
+from mechdesign.certify._bundle import TABLE, Bundle
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._evidence import Evidence
 from mechdesign.certify._stated import Stated
-from mechdesign.synthesis._folders import NO_FILES
-from mechdesign.model._problem import STANDS_IN
-from mechdesign.model._problem import Origin
-from mechdesign.model._words import measure
+from mechdesign.certify._table import exact_lines, lines
+from mechdesign.certify._texts import require_plain, require_plain_texts, to_cell
+from mechdesign.model._channel import EXPONENT, Channel
+from mechdesign.model._domain import BoundingBox, Domain, Grid, GridPart
+from mechdesign.model._locate import Lattice
+from mechdesign.model._plane import Plane
+from mechdesign.model._problem import STANDS_IN, Origin, Problem
 from mechdesign.model._requirements._kinds import load_requirements
+from mechdesign.model._words import measure
+from mechdesign.synthesis._folders import NO_FILES
 
 
 def described(problem: Problem, channel: Channel) -> tuple[dict[str, NDArray[Any]], dict[str, Any]]:

@@ -1,61 +1,36 @@
 """Design: parts, attempts, best certified channel."""
+
 from __future__ import annotations
+
+import math
 import time
-from collections.abc import Callable
-from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import replace
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
 import numpy as np
+
 from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._errors import InputError, SolverError
+from mechdesign.certify._exact import exact
+from mechdesign.model._problem import Problem
 from mechdesign.solve import _registry as registry
-from mechdesign.solve._contract import Status
+from mechdesign.solve._contract import ProgressCallback, Status
 from mechdesign.synthesis._blocks import solve_blocks
-from mechdesign.synthesis._normal import NormalForm
-from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._plan import LARGE
-from mechdesign.synthesis._plan import LAZY
-from mechdesign.synthesis._plan import RAYS
-from mechdesign.synthesis._plan import Plan
-from mechdesign.synthesis._plan import plan
-from mechdesign.synthesis._plan import takes_blocks
+from mechdesign.synthesis._bundle import require_plain_names
+from mechdesign.synthesis._coupled.dantzig_wolfe import couple, decomposes
+from mechdesign.synthesis._isolation import Isolated, check_isolated, warn_revealed
+from mechdesign.synthesis._normal import Candidate, FormMultipliers, NormalForm, normalise
+from mechdesign.synthesis._parts import Part, assemble, has_floors, split
+from mechdesign.synthesis._plan import LARGE, LAZY, RAYS, Plan, check_choice, plan, takes_blocks
 from mechdesign.synthesis._rays.generation import solve_rays
-from mechdesign.synthesis._normal import Candidate
-from mechdesign.synthesis._normal import FormMultipliers
+from mechdesign.synthesis._recovery import recovered, usable
+from mechdesign.synthesis._result import Design, SolveSummary, certified, warn_if_stalled
 from mechdesign.synthesis._rounding import tight
 from mechdesign.synthesis._rows import solve_rows
-from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._result import SolveSummary
-import math
-from collections.abc import Mapping
-from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify._exact import exact
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
-from mechdesign.synthesis._bundle import require_plain_names
-from mechdesign.model._problem import Problem
-from mechdesign.solve._contract import ProgressCallback
-from mechdesign.synthesis._parts import assemble
-from mechdesign.synthesis._result import warn_if_stalled
-from mechdesign.synthesis._result import Design
-from mechdesign.synthesis._result import certified
-from mechdesign.synthesis._coupled.dantzig_wolfe import couple
-from mechdesign.synthesis._coupled.dantzig_wolfe import decomposes
+from mechdesign.synthesis._settings import TOLERANCE, Rows, SolveSettings, renamed_progress
+from mechdesign.synthesis._sizes import check_size, size_of
 from mechdesign.synthesis._slater_point import interior
-from mechdesign.synthesis._isolation import Isolated
-from mechdesign.synthesis._isolation import check_isolated
-from mechdesign.synthesis._isolation import warn_revealed
-from mechdesign.synthesis._parts import Part
-from mechdesign.synthesis._parts import has_floors
-from mechdesign.synthesis._parts import split
-from mechdesign.synthesis._plan import check_choice
-from mechdesign.synthesis._recovery import recovered
-from mechdesign.synthesis._recovery import usable
-from mechdesign.synthesis._settings import TOLERANCE
-from mechdesign.synthesis._settings import Rows
-from mechdesign.synthesis._settings import renamed_progress
-from mechdesign.synthesis._sizes import check_size
-from mechdesign.synthesis._sizes import size_of
-
 
 # Pairs times observables up to which lazy rows take HiGHS seconds (about 100 secrets, 50 with floors), and minutes;
 # floors alone, with estimates for one end of the pairs, are as quick as bounds alone.
@@ -71,7 +46,7 @@ _STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)
 Strategy = Callable[[NormalForm, Plan, SolveSettings, object], Candidate]
 
 _STRATEGIES: dict[str, Strategy] = {"rows": solve_rows, "blocks": solve_blocks, RAYS: solve_rays}
-"""How to solve a normal form: by rays, or by what the solver takes (`mechdesign.solve._registry.Solver.takes`)."""
+"""How to solve a normal form: by rays, or by what the solver takes (`mechdesign.solve.Solver.takes`)."""
 
 
 @dataclass(frozen=True, eq=False)

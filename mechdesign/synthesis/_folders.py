@@ -4,43 +4,33 @@
 release that is left out has the ε 0 and no folder. The file is written last, as a whole, and an older one is removed
 first: where it stands, all folders that it names are complete and of one run.
 """
+
 from __future__ import annotations
+
 import contextlib
+import csv
+import difflib
 import errno
 import json
 import os
 import re
 import shutil
 import tempfile
-from collections.abc import Callable
-from collections.abc import Collection
-from collections.abc import Iterable
-from collections.abc import Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
 from typing import TypeVar
-from mechdesign.certify._bundle import CERTIFICATE
-from mechdesign.certify._bundle import CHANNEL
-from mechdesign.certify._bundle import DUAL
-from mechdesign.certify._bundle import FILE_NAME
-from mechdesign.certify._bundle import TABLE
-from mechdesign.data._matrices import CHAIN_COUNTS
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.model._problem import Origin
-from mechdesign.base._files import find_output
-from collections.abc import Iterator
-from fractions import Fraction
-from mechdesign.base._atomic import write_file
-from mechdesign.certify._exact import exact_text
-from mechdesign.data._budgets import Schedule
-import csv
-import difflib
-from mechdesign.certify._exact import exact
-from mechdesign.data._layout import cell
-from mechdesign.data._layout import withheld
-from mechdesign.data._layout import withholding
 
+from mechdesign.base._atomic import write_file
+from mechdesign.base._errors import ExportError, InputError
+from mechdesign.base._files import find_output
+from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, FILE_NAME, TABLE
+from mechdesign.certify._exact import exact, exact_text
+from mechdesign.data._budgets import Schedule
+from mechdesign.data._layout import cell, withheld, withholding
+from mechdesign.data._matrices import CHAIN_COUNTS
+from mechdesign.model._problem import Origin
 
 _Value = TypeVar("_Value")
 
@@ -314,7 +304,7 @@ def save_designs(
     Args:
         directory: A folder; an older schedule in it goes when the first design of the new one is written.
         schedule: Which release uses which ε.
-        designs: The distinct ε in their order, with their designs; such as `mechdesign.specification._specification.Specification.designs`.
+        designs: The distinct ε in their order, with their designs; such as `mechdesign.specification.Specification.designs`.
         save: Writes a design into a folder, with its page or without.
         force: Write into a folder that holds other files, beside them.
 

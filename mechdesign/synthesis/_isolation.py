@@ -6,18 +6,11 @@ from typing import Literal
 
 import numpy as np
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import RevealedWarning
-from mechdesign.base._errors import Shown
-from mechdesign.model._disclosure import disclosed
-from mechdesign.model._disclosure import listed
-from mechdesign.model._problem import Problem
-from mechdesign.model._disclosure import bounds_pairs
-from mechdesign.model._disclosure import untied
-from mechdesign.synthesis._result import Design
+from mechdesign.base._errors import InputError, RevealedWarning, Shown
 from mechdesign.base._warnings import warn
-
-__all__ = ["Isolated", "check_isolated", "warn_revealed"]
+from mechdesign.model._disclosure import bounds_pairs, disclosed, listed, untied
+from mechdesign.model._problem import Problem
+from mechdesign.synthesis._result import Design
 
 Isolated = Literal["refuse", "release"]
 

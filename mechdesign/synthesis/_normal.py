@@ -16,29 +16,27 @@ The road from a problem to a certificate is a chain of them, undone in reverse o
 
     Problem ─ restriction to a part ─ normal form ─ program of rows or of blocks ─ solver
 """
+
 from __future__ import annotations
+
 import math
-from mechdesign.model._channel import EXPONENT
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Protocol, TypeVar
+
 import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse import csgraph
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
+
+from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._values import cached_property
+from mechdesign.certify._claims import Floor, PairBound
+from mechdesign.model._channel import EXPONENT
 from mechdesign.model._components import connected
 from mechdesign.model._problem import Problem
 from mechdesign.solve._block_angular import implied_exponents
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from collections.abc import Callable
-from dataclasses import replace
-from typing import Protocol
-from typing import TypeVar
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._result import SolveSummary
-
 
 VACUOUS = EXPONENT * math.log(2)
 """The exponent from which on a bound only says that zero goes with zero."""

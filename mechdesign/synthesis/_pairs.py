@@ -15,17 +15,11 @@ import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
 from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.solve._blocks.layout import is_sparse
 from mechdesign.solve._blocks.parallel import LateError
-from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT
-from mechdesign.synthesis._normal import NormalForm
+from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT, NormalForm
 from mechdesign.synthesis._settings import Rows
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["bounded_pairs", "dilation", "few_pairs", "irreducible"]
-
 
 _ROUNDING = 1e-12
 _SOURCES = 64

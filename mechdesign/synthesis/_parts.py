@@ -1,30 +1,24 @@
 """Independent parts: split, solve once, assemble."""
+
 from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from typing import Generic, TypeVar
+
 import numpy as np
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._evidence import FloorMultipliers
-from mechdesign.certify._evidence import Multipliers
-from mechdesign.certify._evidence import PairMultipliers
-from mechdesign.model._problem import Problem
-from mechdesign.synthesis._recovery import nothing
-from mechdesign.synthesis._result import SolveSummary
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from collections.abc import Callable
-from typing import Generic
-from typing import TypeVar
-from mechdesign.certify._claims import PairBound
+
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._dithering import Dithered
-from mechdesign.model._components import sharing
-from mechdesign.model._components import tied
-from collections.abc import Iterator
-from mechdesign.synthesis._result import Design
-from mechdesign.synthesis._normal import VACUOUS
-from collections.abc import Iterable
-from collections.abc import Sequence
+from mechdesign.certify._evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.model._channel import EXPONENT
+from mechdesign.model._components import sharing, tied
+from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
+from mechdesign.synthesis._normal import VACUOUS
+from mechdesign.synthesis._recovery import nothing
+from mechdesign.synthesis._result import Design, SolveSummary
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,15 +8,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.solve import _registry as registry
 from mechdesign.base._errors import InputError
+from mechdesign.solve import _registry as registry
 from mechdesign.solve._blocks.parallel import LateError
-from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT
-from mechdesign.synthesis._normal import NormalForm
-from mechdesign.synthesis._settings import Rows
+from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT, NormalForm
 from mechdesign.synthesis._pairs import bounded_pairs
-
-__all__ = ["EXACT", "LARGE", "LAZY", "RAYS", "SMALL", "Plan", "check_choice", "plan", "takes_blocks"]
+from mechdesign.synthesis._settings import Rows
 
 # What "auto" means, each with the features that the plans below rely on (`mechdesign.solve._registry`).
 EXACT = "highs-simplex"

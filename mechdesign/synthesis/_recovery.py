@@ -9,37 +9,28 @@ rounding of numbers as large as g = e^{ε·d}; the whole row then loses what one
 an entry that lacks v at (t,o) gets it from a multiplier into t that is smaller by v/g, at the cost of v/g at (s,o).
 What is then lacking there is mended in the same way, and after a few steps there is nothing left to mend.
 """
+
 from __future__ import annotations
-from collections.abc import Sequence
-import numpy as np
-from mechdesign.certify._claims import Claim
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._evidence import FloorMultipliers
-from mechdesign.certify._evidence import Multipliers
-from mechdesign.certify._evidence import PairMultipliers
-from mechdesign.synthesis._normal import NormalForm
-from mechdesign.synthesis._normal import FormMultipliers
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from dataclasses import replace
+
 import time
+from collections.abc import Sequence
+from dataclasses import replace
 from fractions import Fraction
-from mechdesign.certify._claims import PairBound
+
+import numpy as np
+
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._errors import SolverError
+from mechdesign.certify._claims import Claim, Floor, PairBound
 from mechdesign.certify._costs import distortion
+from mechdesign.certify._evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._exact import exact
 from mechdesign.certify._privacy import check
-from mechdesign.base._errors import SolverError
 from mechdesign.model._channel import EXPONENT
-from mechdesign.solve._contract import Status
-from mechdesign.solve._contract import GROSS
-from mechdesign.synthesis._result import Design
-from mechdesign.synthesis._result import certified
-from mechdesign.synthesis._normal import Candidate
-from mechdesign.synthesis._rounding import Rounded
-from mechdesign.synthesis._rounding import channel_cost
-from mechdesign.synthesis._rounding import cheapest_constant
-from mechdesign.synthesis._rounding import round_channel
-
+from mechdesign.solve._contract import GROSS, Status
+from mechdesign.synthesis._normal import Candidate, FormMultipliers, NormalForm
+from mechdesign.synthesis._result import Design, certified
+from mechdesign.synthesis._rounding import Rounded, channel_cost, cheapest_constant, round_channel
 
 _Columns = tuple[Integers, Integers, Integers, Floats]
 

@@ -1,49 +1,36 @@
 """Design and SolveSummary."""
+
 from __future__ import annotations
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import fields
-from typing import Any
-from mechdesign.solve._contract import Status
+
 import os
-from dataclasses import replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
+
 from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_path, as_truth
+from mechdesign.base._display import card, heat_map
+from mechdesign.base._errors import BracketWarning, InputError, ReportError
+from mechdesign.base._version import __version__
+from mechdesign.base._warnings import warn
 from mechdesign.certify import _bundle as bundle
-from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._certificate import certify
-from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._evidence import Multipliers
+from mechdesign.certify._certificate import Certificate, certify
+from mechdesign.certify._evidence import Evidence, Multipliers
 from mechdesign.certify._exact import exact
 from mechdesign.data._bounds import allowed_gib
-from mechdesign.base._display import card
-from mechdesign.base._display import heat_map
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import ReportError
-from mechdesign.synthesis import _bundle as sets
-from mechdesign.synthesis._folders import NO_FILES
-from mechdesign.synthesis._folders import SET_OF_DESIGN
-from mechdesign.synthesis._folders import Files
-from mechdesign.synthesis._folders import check_target
-from mechdesign.synthesis._folders import further_files
-from mechdesign.synthesis._without_prior import check_public_target
-from mechdesign.synthesis._without_prior import without_prior
-from mechdesign.model._answers import Answers
-from mechdesign.model._answers import sample_at
-from mechdesign.model._channel import EXPONENT
-from mechdesign.model._channel import Channel
-from mechdesign.model._problem import Origin
+from mechdesign.model._answers import Answers, sample_at
+from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._locate import Outside
-from mechdesign.model._problem import Problem
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_path
-from mechdesign.base._check import as_truth
-from mechdesign.base._version import __version__
-from mechdesign.base._errors import BracketWarning
+from mechdesign.model._problem import Origin, Problem
+from mechdesign.solve._contract import Status
+from mechdesign.synthesis import _bundle as sets
+from mechdesign.synthesis._folders import NO_FILES, SET_OF_DESIGN, Files, check_target, further_files
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.base._warnings import warn
-
+from mechdesign.synthesis._without_prior import check_public_target, without_prior
 
 # What provenance calls by another name: bundles have had these keys from the first version on.
 _KEYS = {"dilation": "stretch", "seconds": "solve_seconds"}
@@ -220,7 +207,7 @@ class Design:
     ) -> Answers:
         """Draw answers for places, exactly as certified for the secrets they belong to.
 
-        See `mechdesign.model._answers.sample_at`, which takes the same arguments: latitude and longitude, or x and y on
+        See `mechdesign.model.sample_at`, which takes the same arguments: latitude and longitude, or x and y on
         the plane.
         """
         given = (self.problem, self.channel, latitude, longitude, size, rng)
@@ -238,7 +225,7 @@ class Design:
     ) -> None:
         """Write ``channel.npz``, ``channel.csv``, ``dual.npz``, the further `files` and, last, ``certificate.json``.
 
-        `mechdesign.certify._verify.verify` never accepts a mixture of an older set and this one. The files hold the prior: one that was
+        `mechdesign.verify` never accepts a mixture of an older set and this one. The files hold the prior: one that was
         counted in data can be read from them, count by count. A page goes with them by `md.report.save`.
 
         Args:
@@ -288,7 +275,7 @@ class Design:
     def load(cls, folder: str | os.PathLike[str]) -> Design:
         """Return the design that stands in a folder, as `save` wrote it.
 
-        The digests of the files are checked, and nothing else: `mechdesign.certify._verify.verify` proves what the certificate claims.
+        The digests of the files are checked, and nothing else: `mechdesign.verify` proves what the certificate claims.
         The summary holds what the provenance of the certificate tells, which nobody proves.
 
         Raises:

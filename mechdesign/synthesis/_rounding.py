@@ -8,16 +8,10 @@ from fractions import Fraction
 
 import numpy as np
 
+from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.model._channel import EXPONENT
 from mechdesign.solve._blocks.layout import is_sparse
-from mechdesign.synthesis._normal import VACUOUS
-from mechdesign.synthesis._normal import NormalForm
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["Rounded", "channel_cost", "cheapest_constant", "round_channel", "tight"]
-
+from mechdesign.synthesis._normal import VACUOUS, NormalForm
 
 _UNIT = 2.0**-EXPONENT
 # Eight roundings to nearest: what mixing and normalising in double precision can add to an entry, with room.

@@ -3,35 +3,28 @@
 The last is row generation, the method of cutting planes (Kelley 1960): every round is a relaxation, whose value and
 multipliers are lower bounds; it ends when no row that was left out is violated.
 """
+
 from __future__ import annotations
+
 import math
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+
 import numpy as np
 import scipy.sparse as sparse
-from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._contract import Solution
-from mechdesign.solve._blocks.parallel import LateError
-from mechdesign.synthesis._normal import NormalForm
-from mechdesign.synthesis._normal import Candidate
-from mechdesign.synthesis._normal import FormMultipliers
-from mechdesign.synthesis._result import SolveSummary
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from dataclasses import replace
-from mechdesign.solve import _solve as solvers
-from mechdesign.base._errors import InputError
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Progress
-from mechdesign.solve._contract import Status
-from mechdesign.synthesis._plan import Plan
-from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._pairs import bounded_pairs
-from mechdesign.synthesis._pairs import dilation
-from mechdesign.synthesis._pairs import irreducible
 
+from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.base._errors import InputError
+from mechdesign.solve import _solve as solvers
+from mechdesign.solve._blocks.parallel import LateError
+from mechdesign.solve._contract import Options, Progress, Solution, Status
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.synthesis._normal import Candidate, FormMultipliers, NormalForm
+from mechdesign.synthesis._pairs import bounded_pairs, dilation, irreducible
+from mechdesign.synthesis._plan import Plan
+from mechdesign.synthesis._result import SolveSummary
+from mechdesign.synthesis._settings import SolveSettings
 
 _LEAST_MAGNITUDE = 1e-8
 # Rows that are listed before the clock is looked at.

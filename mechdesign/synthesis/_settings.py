@@ -12,19 +12,10 @@ from typing import Literal, get_args
 
 import numpy as np
 
-from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import ReadOnlyMapping
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Progress
-from mechdesign.solve._contract import ProgressCallback
-
-__all__ = ["TOLERANCE", "Rows", "SolveSettings", "renamed_progress"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.certify._exact import exact
+from mechdesign.solve._contract import Options, Progress, ProgressCallback
 
 Rows = Literal["auto", "all", "reduced", "near", "lazy", "rays"]
 
@@ -47,7 +38,7 @@ _LEAST_BLOCK_GAP = 1e-9
 
 @dataclass(frozen=True)
 class SolveSettings:
-    """How a problem is to be solved: the arguments of `mechdesign.synthesis._design.design`.
+    """How a problem is to be solved: the arguments of `mechdesign.design`.
 
     Args:
         solver: "auto" (chosen by size), or a name that `mechdesign info` lists.

@@ -4,45 +4,41 @@ Figures of memory are those that the block method refuses by, or measured with H
 of one core of a reference machine, times how slow this machine is (`mechdesign.synthesis.speed`). They are meant to be
 within a factor of two; `benchmarks/estimates.py` compares them with what twenty programs take.
 """
+
 from __future__ import annotations
+
 import math
-from collections.abc import Callable
-from collections.abc import Iterator
-from dataclasses import dataclass
-from dataclasses import replace
+import time
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
 from typing import Any
+
 import numpy as np
+import scipy.sparse
+import scipy.sparse.linalg
+
 from mechdesign.base import _warnings as warned
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
-from mechdesign.base._errors import SizeWarning
-from mechdesign.base._errors import TooLargeError
+from mechdesign.base._errors import SizeWarning, TooLargeError
+from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.solve._blocks.layout import is_sparse
-from mechdesign.solve._blocks.memory import FEW
-from mechdesign.solve._blocks.memory import Sparsity
-from mechdesign.solve._blocks.memory import allowed_memory
-from mechdesign.solve._blocks.memory import block_memory
-from mechdesign.solve._blocks.memory import few_may_do
-from mechdesign.solve._blocks.memory import measure
-from mechdesign.solve._blocks.memory import merging_memory
-from mechdesign.solve._blocks.memory import sparse_memory
-from mechdesign.synthesis._parts import Part
-from mechdesign.synthesis._plan import EXACT
-from mechdesign.synthesis._plan import LARGE
-from mechdesign.synthesis._plan import LAZY
-from mechdesign.synthesis._plan import RAYS
-from mechdesign.synthesis._plan import SMALL
-from mechdesign.synthesis._plan import takes_blocks
-from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._pairs import few_pairs
-import time
-from concurrent.futures import ThreadPoolExecutor
-import scipy.sparse
-import scipy.sparse.linalg
+from mechdesign.solve._blocks.memory import (
+    FEW,
+    Sparsity,
+    allowed_memory,
+    block_memory,
+    few_may_do,
+    measure,
+    merging_memory,
+    sparse_memory,
+)
 from mechdesign.solve._blocks.parallel import single_threaded
-
+from mechdesign.synthesis._pairs import few_pairs
+from mechdesign.synthesis._parts import Part
+from mechdesign.synthesis._plan import EXACT, LARGE, LAZY, RAYS, SMALL, takes_blocks
+from mechdesign.synthesis._settings import SolveSettings
 
 # Seconds of one core for each of the B·n² ratio rows of the block method, with all its iterations: the expected cost
 # takes some 90 of them at 300 secrets, floors twice as much, and the worst cost three times.

@@ -11,25 +11,15 @@ from dataclasses import replace
 import numpy as np
 import scipy.sparse as sparse
 
-from mechdesign.solve import _solve as solvers
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import SolverError
-from mechdesign.base._errors import TimeLimitError
-from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
-from mechdesign.synthesis._normal import NormalForm
-from mechdesign.synthesis._plan import EXACT
-from mechdesign.synthesis._plan import LAZY
-from mechdesign.synthesis._plan import SMALL
-from mechdesign.synthesis._rows import RowInverse
-from mechdesign.synthesis._rows import RowReduction
-from mechdesign.synthesis._rows import permitted_triples
-from mechdesign.synthesis._pairs import bounded_pairs
 from mechdesign.base._arrays import Floats
-
-__all__ = ["interior"]
-
+from mechdesign.base._errors import InfeasibleError, SolverError, TimeLimitError
+from mechdesign.solve import _solve as solvers
+from mechdesign.solve._contract import Options, Status
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.synthesis._normal import NormalForm
+from mechdesign.synthesis._pairs import bounded_pairs
+from mechdesign.synthesis._plan import EXACT, LAZY, SMALL
+from mechdesign.synthesis._rows import RowInverse, RowReduction, permitted_triples
 
 _FLOOR_SHARE = 1 / 64
 # Solvers meet rows up to about this much: less room than its negative is no room.

@@ -11,23 +11,16 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._certificate import certify
+from mechdesign.base._errors import InputError
+from mechdesign.base._version import __version__
+from mechdesign.certify._certificate import Certificate, certify
 from mechdesign.certify._claims import Floor
 from mechdesign.certify._evidence import Evidence
-from mechdesign.base._errors import InputError
-from mechdesign.synthesis._folders import check_folder
-from mechdesign.synthesis._folders import check_writable
-from mechdesign.synthesis._bundle import stands_in
-from mechdesign.model._channel import EXPONENT
-from mechdesign.model._channel import Channel
-from mechdesign.model._problem import STANDS_IN
-from mechdesign.model._problem import Origin
+from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._prior import Prior
-from mechdesign.model._problem import Problem
-from mechdesign.base._version import __version__
-
-__all__ = ["Public", "check_public_target", "without_prior"]
+from mechdesign.model._problem import STANDS_IN, Origin, Problem
+from mechdesign.synthesis._bundle import stands_in
+from mechdesign.synthesis._folders import check_folder, check_writable
 
 _REMEDY = "hand on the folder with its prior, or design again without it"
 

@@ -9,12 +9,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.tables._policy import Policy
+from mechdesign.base._arrays import Integers
 from mechdesign.base._errors import InputError
 from mechdesign.mechanisms._discrete import LARGEST_VALUE
-from mechdesign.base._arrays import Integers
-
-__all__ = ["check_table", "true_answers"]
+from mechdesign.tables._policy import Policy
 
 
 def check_table(policy: Policy, counts: Integers, largest: int = 1, path: str = "data") -> None:

@@ -1,22 +1,20 @@
 """Budgets of a release, in ε or ρ, and their noise."""
+
 from __future__ import annotations
+
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING
-from typing import Any
-from typing import Protocol
-from mechdesign.tables._sensitivity._sensitivity import sensitivity
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
-from mechdesign.base._errors import InputError
-from mechdesign.mechanisms._discrete import DiscreteGaussian
-from mechdesign.mechanisms._discrete import DiscreteLaplace
-from mechdesign.mechanisms._discrete import DiscreteNoise
+from typing import TYPE_CHECKING, Any, Protocol
+
 import numpy as np
 from numpy.typing import ArrayLike
-from mechdesign.certify._exact import nearest
+
 from mechdesign.base._arrays import Floats
-from typing import TYPE_CHECKING
+from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact, exact_text, nearest
+from mechdesign.mechanisms._discrete import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
+
 if TYPE_CHECKING:
     from mechdesign.tables._policy import Policy
 
@@ -38,7 +36,7 @@ class LedgerLike(Protocol):
         epsilon: Any = None,
         rho: Any = None,
     ) -> object:
-        """Record what is spent, or raise `mechdesign.base._errors.BudgetExceededError` and record nothing."""
+        """Record what is spent, or raise `mechdesign.errors.BudgetExceededError` and record nothing."""
         ...
 
 

@@ -14,39 +14,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.leakage._partition import LARGEST_LISTED
-from mechdesign.leakage._partition import UNKNOWN
-from mechdesign.leakage._partition import Partition
-from mechdesign.tables._budget import Budget
-from mechdesign.tables._budget import LedgerLike
-from mechdesign.tables._policies._cliques import AttributeGraph
-from mechdesign.tables._policies._cliques import CompleteGraph
-from mechdesign.tables._domain import Attribute
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._policy import Policy
-from mechdesign.tables._policy import name_policy
-from mechdesign.tables._policies._graphs import SecretGraph
-from mechdesign.tables._policies._graphs import UnionGraph
-from mechdesign.tables._workload import MatrixQueries
-from mechdesign.tables._workload import RangeQueries
-from mechdesign.tables._workload import Workload
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
-from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_truth
-
-__all__ = [
-    "charge",
-    "classes_of_attribute",
-    "classes_of_blocks",
-    "classes_of_rows",
-    "classes_of_values",
-    "classes_of_workload",
-    "components",
-    "digest_of_domain",
-    "number_of_records",
-]
+from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact, exact_text
+from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
+from mechdesign.tables._budget import Budget, LedgerLike
+from mechdesign.tables._domain import Attribute, Domain
+from mechdesign.tables._policies._cliques import AttributeGraph, CompleteGraph
+from mechdesign.tables._policies._graphs import SecretGraph, UnionGraph
+from mechdesign.tables._policy import Policy, name_policy
+from mechdesign.tables._workload import MatrixQueries, RangeQueries, Workload
 
 # A partition in more runs than this would make a file of more than some megabytes.
 _MOST_RUNS = 2**20

@@ -7,19 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import Shown
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_indices
+from mechdesign.base._arrays import Integers, as_array, as_indices
 from mechdesign.base._check import require_unmasked
-
-__all__ = ["find_columns", "read_positions"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.base._errors import InputError, Shown
 
 _TABLE = "a table with named columns, an array with a column per attribute, a list of tuples, or one attribute's values"
 

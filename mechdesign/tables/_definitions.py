@@ -6,8 +6,6 @@ import math
 import re
 from collections.abc import Sequence
 
-__all__ = ["ALONE", "EARLIER", "KNOWN_COUNTS", "definition_of_version_1"]
-
 ALONE = "Neighbours are those of Definition 4.1 of Blowfish (He et al. 2014): one record changes along an edge."
 """The definition where no count is publicly known."""
 

@@ -13,26 +13,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.tables._columns import find_columns
-from mechdesign.tables._columns import read_positions
-from mechdesign.certify._exact import exact
-from mechdesign.certify._texts import require_plain
-from mechdesign.certify._texts import require_plain_texts
-from mechdesign.base._values import cached_property
+from mechdesign.base._arrays import Floats, Integers, as_floats, read_only
+from mechdesign.base._check import as_integer, require_unmasked
 from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._check import as_integer
-from mechdesign.base._arrays import read_only
-from mechdesign.base._check import require_unmasked
-
-__all__ = ["Attribute", "Domain"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.base._values import cached_property
+from mechdesign.certify._exact import exact
+from mechdesign.certify._texts import require_plain, require_plain_texts
+from mechdesign.tables._columns import find_columns, read_positions
 
 # Exact distances are sums of positions; up to here they cannot overflow an int64.
 _LARGEST_POSITION = 2**60

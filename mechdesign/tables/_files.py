@@ -1,49 +1,34 @@
 """A release as files, and back."""
+
 from __future__ import annotations
+
 import csv
 import hashlib
 import io
+import json
 import os
 from collections.abc import Sequence
-from pathlib import Path
-from typing import TypeVar
-import msgspec
-import numpy as np
-from mechdesign.tables._queries._cumulative import CumulativeRelease
-from mechdesign.tables._definitions import definition_of_version_1
-from mechdesign.tables._queries._kmeans import ClusteringRelease
-from mechdesign.tables._release import ANSWERS
-from mechdesign.tables._release import HEADER
-from mechdesign.tables._release import VERSION
-from mechdesign.tables._release import Column
-from mechdesign.tables._release import Description
-from mechdesign.tables._release import Header
-from mechdesign.tables._release import Release
-from mechdesign.certify._exact import exact
-from mechdesign.certify._texts import from_cell
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import UnsoundWarning
-from mechdesign.base._arrays import Floats
-from mechdesign.base._check import as_path
-from mechdesign.base._warnings import warn
 from dataclasses import dataclass
 from fractions import Fraction
-from mechdesign.tables._queries._cumulative import Estimate
-import json
-from typing import TYPE_CHECKING
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar
+
+import msgspec
+import numpy as np
+
+from mechdesign.base._arrays import Floats
 from mechdesign.base._atomic import write_file
-from mechdesign.tables._queries._cumulative import quantile_numbers
-from mechdesign.tables._queries._cumulative import range_query
-from mechdesign.certify._exact import exact_text
-from mechdesign.certify._texts import csv_text
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import ReportError
-from mechdesign.synthesis._folders import NO_FILES
-from mechdesign.synthesis._folders import Files
-from mechdesign.synthesis._folders import check_folder
-from mechdesign.synthesis._folders import further_files
-from mechdesign.synthesis._folders import refusal_of_second
-from typing import TYPE_CHECKING
+from mechdesign.base._check import as_path
+from mechdesign.base._errors import ExportError, InputError, ReportError, UnsoundWarning
+from mechdesign.base._warnings import warn
+from mechdesign.certify._exact import exact, exact_text
+from mechdesign.certify._texts import csv_text, from_cell
+from mechdesign.synthesis._folders import NO_FILES, Files, check_folder, further_files, refusal_of_second
+from mechdesign.tables._definitions import definition_of_version_1
+from mechdesign.tables._queries._cumulative import CumulativeRelease, Estimate, quantile_numbers, range_query
+from mechdesign.tables._queries._kmeans import ClusteringRelease
+from mechdesign.tables._release import ANSWERS, HEADER, VERSION, Column, Description, Header, Release
+
 if TYPE_CHECKING:
     from mechdesign.tables._domain import Domain
 

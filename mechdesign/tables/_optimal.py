@@ -1,7 +1,7 @@
 """Least-cost channels under a policy: the optimal answer to one count, and to one attribute of one record.
 
 What is answered to one count or one value is a channel, and the policy's guarantee a set of linear inequalities on it:
-`mechdesign.synthesis._design.design` finds the channel of least expected cost and proves both. For counts on a line, and costs that never
+`mechdesign.design` finds the channel of least expected cost and proves both. For counts on a line, and costs that never
 fall with the error, the geometric mechanism followed by the Bayes-optimal remap of its answers is optimal, too (Ghosh,
 Roughgarden and Sundararajan 2009).
 """
@@ -16,27 +16,17 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.tables._policy import Policy
-from mechdesign.certify._exact import exact
+from mechdesign.base._arrays import Floats, as_array, as_floats
+from mechdesign.base._check import as_integer, require_kind
 from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact
 from mechdesign.mechanisms._finite import Geometric
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
-from mechdesign.synthesis._result import Design
 from mechdesign.synthesis._design import design
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._check import as_integer
-from mechdesign.base._check import require_kind
-
-__all__ = ["CountCosts", "compare_counts", "optimal_attribute", "optimal_count", "remapped_cost"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.synthesis._result import Design
+from mechdesign.tables._policy import Policy
 
 _COSTS = ("absolute", "squared", "hamming")
 _LARGEST = 2000
@@ -88,7 +78,7 @@ def optimal_count(
         cost: "absolute", "squared" or "hamming", or a matrix c(count, answer) of shape (records + 1, answers).
         prior: how likely each count is; all equally unless given.
         sensitivity: how far the counts of neighbouring databases are apart.
-        solving: arguments of `mechdesign.synthesis._design.design`, such as `tolerance`.
+        solving: arguments of `mechdesign.design`, such as `tolerance`.
 
     Returns:
         The certified design.
@@ -125,7 +115,7 @@ def optimal_attribute(
         prior: how likely each value is, shape (|T|,); all equally unless given.
         cost: "absolute" (the sum of differences of the numeric attributes), "squared" (of their squares) or "hamming",
             or a matrix c(value, answer) of shape (|T|, answers).
-        solving: arguments of `mechdesign.synthesis._design.design`, such as `isolated`.
+        solving: arguments of `mechdesign.design`, such as `isolated`.
 
     >>> from mechdesign.tables import Domain
     >>> policy = Policy.line(Domain({"floor": range(5)}))
@@ -178,7 +168,7 @@ def compare_counts(
         epsilons: ε in nats, shape (k,).
         cost: "absolute", "squared" or "hamming".
         prior: how likely each count is; all equally unless given.
-        solving: arguments of `mechdesign.synthesis._design.design`.
+        solving: arguments of `mechdesign.design`.
     """
     size = as_integer(records, "records", 1) + 1
     matrix = _cost(cost, size, np.arange(size, dtype=np.float64)[:, None])

@@ -1,20 +1,20 @@
 """Parallel composition, and parts of a ledger."""
+
 from __future__ import annotations
+
 from dataclasses import dataclass
+from typing import Any
+
 import numpy as np
 from numpy.typing import ArrayLike
-from mechdesign.tables._policies._cliques import block_numbers
-from mechdesign.tables._policies._known_counts import kinds_of
-from mechdesign.tables._policy import Policy
-from mechdesign.tables._policy import as_policy
-from mechdesign.tables._policies._graphs import Edge
-from typing import TYPE_CHECKING
-from typing import Any
-from mechdesign.leakage._ledger_file import Entry
-from mechdesign.leakage.accounting import Ledger
-from mechdesign.leakage._ledger_file import PolicyTotals
-from mechdesign.tables._policy import name_policy
+
 from mechdesign.base._errors import InputError
+from mechdesign.leakage._ledger_file import Entry, PolicyTotals
+from mechdesign.leakage.accounting import Ledger
+from mechdesign.tables._policies._cliques import block_numbers
+from mechdesign.tables._policies._graphs import Edge
+from mechdesign.tables._policies._known_counts import kinds_of
+from mechdesign.tables._policy import Policy, as_policy, name_policy
 
 
 @dataclass(frozen=True)
@@ -142,10 +142,10 @@ def part_of(ledger: Ledger, policy: Policy, division: str, part: str, parts: Arr
 
     >>> import mechdesign as md
     >>> ledger = md.Ledger(epsilon=1)
-    >>> policy = md.blowfish.Policy.full(md.blowfish.Domain({"age": range(100)}))
+    >>> policy = md.tables.Policy.full(md.tables.Domain({"age": range(100)}))
     >>> for clinic in ("north", "south"):
     ...     part = part_of(ledger, policy, "clinics", clinic)
-    ...     release = md.blowfish.release_histogram([30, 41], policy, epsilon=1, ledger=part, rng=1)
+    ...     release = md.tables.release_histogram([30, 41], policy, epsilon=1, ledger=part, rng=1)
     >>> ledger.spent.epsilon
     Fraction(1, 1)
 

@@ -1,47 +1,30 @@
 """Policies: a graph, known counts, and neighbouring tables."""
+
 from __future__ import annotations
+
+import hashlib
 import math
-from collections.abc import Hashable
-from collections.abc import Iterable
-from collections.abc import Sequence
-from dataclasses import dataclass
-from dataclasses import field
+from collections.abc import Hashable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, fields
 from fractions import Fraction
 from typing import Any
+
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
-from mechdesign.tables._policies._cliques import AttributeGraph
-from mechdesign.tables._policies._cliques import CompleteGraph
-from mechdesign.tables._policies._cliques import PartitionGraph
-from mechdesign.tables._policies._cliques import block_numbers
-from mechdesign.tables._policies._known_counts import Constraint
-from mechdesign.tables._policies._known_counts import as_constraints
-from mechdesign.tables._definitions import ALONE
-from mechdesign.tables._definitions import KNOWN_COUNTS
-from mechdesign.tables._domain import Attribute
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._policies._thresholds import OrderedGraph
-from mechdesign.tables._policies._thresholds import ThresholdGraph
-from mechdesign.tables._sensitivity._sensitivity import sensitivity
-from mechdesign.tables._policies._graphs import ExplicitGraph
-from mechdesign.tables._policies._graphs import NullGraph
-from mechdesign.tables._policies._graphs import SecretGraph
-from mechdesign.tables._policies._graphs import UnionGraph
-from mechdesign.tables._policies._graphs import require_room
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
-from mechdesign.base._errors import InputError
-from mechdesign.model.distances import margin
-from mechdesign.model.distances import reach
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._check import as_truth
-from mechdesign.base._arrays import read_only
-import hashlib
-from collections.abc import Iterator
-from dataclasses import fields
 
+from mechdesign.base._arrays import Integers, as_array, read_only
+from mechdesign.base._check import as_truth
+from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact, exact_text
+from mechdesign.model.distances import margin, reach
+from mechdesign.tables._definitions import ALONE, KNOWN_COUNTS
+from mechdesign.tables._domain import Attribute, Domain
+from mechdesign.tables._policies._cliques import AttributeGraph, CompleteGraph, PartitionGraph, block_numbers
+from mechdesign.tables._policies._graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph, require_room
+from mechdesign.tables._policies._known_counts import Constraint, as_constraints
+from mechdesign.tables._policies._thresholds import OrderedGraph, ThresholdGraph
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 ConstraintsLike = Iterable[object]
 
@@ -248,7 +231,7 @@ which changes from one value of age to the next or the previous one.
                 )
 
     def sensitivity(self, query: Any, norm: int = 1, **options: Any) -> Any:
-        """Return the policy-specific global sensitivity of a query: see `mechdesign.tables._sensitivity._sensitivity.sensitivity`.
+        """Return the policy-specific global sensitivity of a query: see `mechdesign.tables.sensitivity`.
 
         >>> domain = Domain({"age": range(100)})
         >>> Policy.line(domain).sensitivity("cumulative"), Policy.threshold(domain, 5).sensitivity("cumulative")

@@ -14,22 +14,13 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from mechdesign.base._arrays import Floats, read_only
 from mechdesign.base._atomic import write_file
-from mechdesign.tables._definitions import EARLIER
+from mechdesign.base._check import require_kind
+from mechdesign.base._errors import ExportError, InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._texts import to_cell
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import read_only
-from mechdesign.base._check import require_kind
-
-__all__ = ["ANSWERS", "HEADER", "VERSION", "Description", "Header", "Release"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.tables._definitions import EARLIER
 
 Column = NDArray[Any]
 

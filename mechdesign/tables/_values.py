@@ -10,24 +10,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.tables._domain import Domain
-from mechdesign.certify._exact import exact
 from mechdesign.base._errors import InputError
-
-__all__ = [
-    "as_labels",
-    "checked_positions",
-    "find_label",
-    "range_positions",
-    "read_label",
-    "read_ranges",
-    "value_labels",
-    "value_names",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+from mechdesign.certify._exact import exact
+from mechdesign.tables._domain import Domain
 
 
 def value_labels(domain: Domain) -> dict[str, NDArray[Any]]:

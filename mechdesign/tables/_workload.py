@@ -13,33 +13,12 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._check import require_kind, require_unmasked
 from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import require_kind
-from mechdesign.base._check import require_unmasked
-
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policies._graphs import require_room
-from mechdesign.tables._values import checked_positions
-from mechdesign.tables._values import range_positions
-from mechdesign.tables._values import value_names
-
-__all__ = [
-    "MatrixQueries",
-    "RangeQueries",
-    "Workload",
-    "all_ranges",
-    "as_workload",
-    "identity",
-    "marginals",
-    "prefixes",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.tables._values import checked_positions, range_positions, value_names
 
 _EXACT = 2.0**53
 # Squares of coefficients up to this size, and of their reciprocals, neither overflow nor underflow.

@@ -10,42 +10,33 @@ with p_i > 0, Pr(i | z) ≤ e^ε p_i (constrained adversarial privacy, DPHMM, Xi
 such ε depends on the belief. It is at most the ε for which all states that the adversary holds for possible are
 indistinguishable, and comes as close to it as one likes where nearly all belief is in one state.
 """
+
 from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
+from fractions import Fraction
+from typing import Protocol
+
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
+
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._errors import InputError
-from mechdesign.graphs._exposure import degree_of_protection
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._markov import VaryingChain
-from mechdesign.model._prior import Prior
-from mechdesign.graphs._exposure import hull_level
-from mechdesign.traces._composition import stages_of
-from mechdesign.traces._hmm import Transition
-from mechdesign.traces._hmm import as_chain
-from mechdesign.traces._hmm import as_initial
-from mechdesign.traces._hmm import forward
-from mechdesign.traces._stage import Release
-from mechdesign.traces._hmm import backward
-from mechdesign.traces._stage import Stage
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._arrays import as_indices
-from mechdesign.base._arrays import read_only
-from mechdesign.base._arrays import require
+from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, as_indices, read_only, require
 from mechdesign.base._check import require_kind
-from typing import Protocol
-from mechdesign.model._domain import Domain
-from fractions import Fraction
+from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import float_up
 from mechdesign.certify._exponential import ln_upper
+from mechdesign.graphs._exposure import degree_of_protection, hull_level
 from mechdesign.mechanisms._knorm import KNormMechanism
 from mechdesign.model._channel import Channel
+from mechdesign.model._domain import Domain
+from mechdesign.model._markov import MarkovChain, VaryingChain
+from mechdesign.model._prior import Prior
+from mechdesign.traces._composition import stages_of
+from mechdesign.traces._hmm import Transition, as_chain, as_initial, backward, forward
+from mechdesign.traces._stage import Release, Stage
 
 
 @dataclass(frozen=True, eq=False)
@@ -200,7 +191,7 @@ def _states(truth: ArrayLike, count: int, n: int) -> Integers:
 
 
 class Measurable(Protocol):
-    """What is measured of a released trace; see `mechdesign.traces._released.ReleasedTrace`."""
+    """What is measured of a released trace; see `mechdesign.traces.ReleasedTrace`."""
 
     @property
     def domain(self) -> Domain: ...

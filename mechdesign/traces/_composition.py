@@ -19,27 +19,13 @@ from fractions import Fraction
 
 import networkx as nx
 
-from mechdesign.certify._exact import exact_text
-from mechdesign.certify._exact import float_up
-from mechdesign.certify._exact import printed
-from mechdesign.certify._exact import text_up
+from mechdesign.base._check import as_list, require_kind
 from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact_text, float_up, printed, text_up
 from mechdesign.graphs._builders import check_graph
-from mechdesign.graphs._exposure import hull_level
-from mechdesign.mechanisms._mechanism import Mechanism
-from mechdesign.mechanisms._mechanism import graph_level
-from mechdesign.traces._stage import Release
-from mechdesign.traces._stage import Stage
-from mechdesign.model._numbers import Number
-from mechdesign.model._numbers import positive
-from mechdesign.base._check import as_list
-from mechdesign.base._check import require_kind
-
-__all__ = ["Composition", "compose", "compose_graphs", "hull_level", "stage_level", "stages_of"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+from mechdesign.mechanisms._mechanism import Mechanism, graph_level
+from mechdesign.model._numbers import Number, positive
+from mechdesign.traces._stage import Release, Stage
 
 
 @dataclass(frozen=True, eq=False)

@@ -9,24 +9,22 @@ however small it is, and is impossible only where the model says so. The constra
 
 (the forward–backward algorithm, to which DPHMM, section 3.3, refers).
 """
+
 from __future__ import annotations
+
 from collections.abc import Sequence
 from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import logsumexp
-from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._errors import InputError
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._markov import VaryingChain
-from mechdesign.model._prior import Prior
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._arrays import read_only
-from mechdesign.base._check import renamed
-from mechdesign.base._arrays import require
 
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._arrays import Floats, as_array, as_floats, read_only, require
+from mechdesign.base._check import renamed
+from mechdesign.base._errors import InputError
+from mechdesign.model._markov import MarkovChain, VaryingChain
+from mechdesign.model._prior import Prior
 
 # Sums above this lost nothing that counts when terms below the least float64, 2e-308, were dropped.
 _SAFE_SUM = 1e-250

@@ -17,47 +17,32 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.base._arrays import Floats, Integers, as_floats, read_only, require
+from mechdesign.base._check import as_number
+from mechdesign.base._errors import InputError
+from mechdesign.base._locks import ProcessLock
+from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact
 from mechdesign.certify._texts import require_plain_texts
-from mechdesign.base._values import cached_property
-from mechdesign.base._errors import InputError
+from mechdesign.graphs._builders import check_graph
+from mechdesign.graphs._constraints import constrain, delta_set, disconnected, isolated
+from mechdesign.graphs._exposure import protected_pairs, sensitivity_hull
 from mechdesign.graphs._geometry._cells import nearest
 from mechdesign.graphs._geometry._hull import as_points
-from mechdesign.graphs._builders import check_graph
-from mechdesign.graphs._constraints import constrain
-from mechdesign.graphs._constraints import delta_set
-from mechdesign.graphs._constraints import disconnected
-from mechdesign.graphs._constraints import isolated
-from mechdesign.graphs._exposure import protected_pairs
-from mechdesign.graphs._exposure import sensitivity_hull
+from mechdesign.graphs._problem import Within
+from mechdesign.graphs._problem import problem as policy_problem
 from mechdesign.graphs._repairs import Method as RepairMethod
-from mechdesign.graphs._repairs import Repair
-from mechdesign.graphs._repairs import repair
+from mechdesign.graphs._repairs import Repair, repair
 from mechdesign.mechanisms._knorm import HullChoice
 from mechdesign.mechanisms._mechanism import Mechanism
-from mechdesign.mechanisms._registry import MECHANISMS
-from mechdesign.mechanisms._registry import find
+from mechdesign.mechanisms._registry import MECHANISMS, find
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
-from mechdesign.graphs._problem import Within
-from mechdesign.graphs._problem import problem as policy_problem
-from mechdesign.traces._stage import merged
-from mechdesign.traces._stage import Fitted
-from mechdesign.traces._stage import Stage
 from mechdesign.model._numbers import Number
-from mechdesign.base._locks import ProcessLock
 from mechdesign.synthesis._design import synthesise
-from mechdesign.synthesis._settings import TOLERANCE
-from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._check import as_number
-from mechdesign.base._arrays import read_only
-from mechdesign.base._arrays import require
-
-__all__ = ["OPTIMAL", "Planner", "RepairMethod", "Repaired", "check_mechanism"]
+from mechdesign.synthesis._settings import TOLERANCE, SolveSettings
+from mechdesign.traces._stage import Fitted, Stage, merged
 
 OPTIMAL = "lp"
 """The name of the channel of least expected cost; all other names are those of `mechdesign.mechanisms`."""
@@ -83,7 +68,7 @@ _EDGE_BYTES = 300
 class Planner:
     """Makes a `Stage` of a time and a belief; what it has fitted to a constrained domain it keeps for the next time.
 
-    Arguments are those of `mechdesign.traces._trace.Trace`. A planner may serve many traces.
+    Arguments are those of `mechdesign.traces.Trace`. A planner may serve many traces.
     """
 
     def __init__(

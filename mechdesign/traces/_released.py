@@ -9,53 +9,42 @@ outputs; else the manifest says under ``depends_on`` what they depend on. ``rele
 ``step`` (from 0), ``state`` and ``label`` where outputs are states, and where they lie: ``x``, ``y``, … in the unit of
 the domain, ``latitude`` and ``longitude`` of states that have them. ``steps.json`` says for each step what was kept,
 and holds the proof: ε, what was possible, the edges of the policy graph, degrees of protection, and the certificate of
-the channel. With the channels themselves there is an exported set for each step, for `mechdesign.certify._verify.verify`.
+the channel. With the channels themselves there is an exported set for each step, for `mechdesign.verify`.
 ``release.json``, the manifest, says what all steps guarantee together and holds the SHA-256 of the other files. It is
 removed first and written last: where it stands, the files that it names are whole and of one run.
 """
+
 from __future__ import annotations
-from dataclasses import dataclass
-from typing import Any
+
 import hashlib
 import json
 import math
-from collections.abc import Mapping
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from fractions import Fraction
 from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._atomic import write_file
+from mechdesign.base._check import as_path
+from mechdesign.base._errors import ExportError, ReportError
+from mechdesign.base._values import cached_property
+from mechdesign.base._version import __version__
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._texts import csv_text
-from mechdesign.base._errors import ExportError
-from mechdesign.synthesis._folders import SET
-from mechdesign.synthesis._folders import check_folder
-from mechdesign.synthesis._folders import refusal_of_second
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
-from mechdesign.traces._adversary import Beliefs
-from mechdesign.traces._adversary import expected_error
-from mechdesign.traces._composition import Composition
-from mechdesign.traces._composition import stage_level
-from mechdesign.traces._stage import Release
-from mechdesign.synthesis._result import Design
-from mechdesign.base._version import __version__
-from fractions import Fraction
-from typing import TYPE_CHECKING
-import numpy as np
-from mechdesign.base._values import cached_property
-from mechdesign.base._errors import ReportError
-from mechdesign.synthesis._folders import NO_FILES
-from mechdesign.synthesis._folders import Files
-from mechdesign.synthesis._folders import further_files
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._markov import VaryingChain
+from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
-from mechdesign.traces._adversary import Adversary
-from mechdesign.traces._composition import compose
-from mechdesign.traces._stage import without_prior
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_path
-from typing import TYPE_CHECKING
+from mechdesign.synthesis._folders import NO_FILES, SET, Files, check_folder, further_files, refusal_of_second
+from mechdesign.synthesis._result import Design
+from mechdesign.traces._adversary import Adversary, Beliefs, expected_error
+from mechdesign.traces._composition import Composition, compose, stage_level
+from mechdesign.traces._stage import Release, without_prior
+
 if TYPE_CHECKING:
     import os
 
@@ -435,7 +424,7 @@ class ReleasedTrace:
             folder: A folder.
             files: Further files that may be published, by name, or a function that returns them for this trace. It is
                 called when the outputs and the proofs are written, and the manifest holds the digests of all.
-            channels: Write the channel of each step, too, for `mechdesign.certify._verify.verify`. Unless `history` lets them tell the
+            channels: Write the channel of each step, too, for `mechdesign.verify`. Unless `history` lets them tell the
                 prior, a uniform one stands in its place, and nothing is claimed of costs.
             force: Write into a folder that holds other files, beside them.
             overwrite: Replace a release that stands there; a rehearsal is always replaced.

@@ -10,44 +10,39 @@ cannot be the true one, has the likelihood 0, and is refused.
 whichever copy of the stage. Its channel, its mechanism and its design are the same law for other uses: what is drawn
 from these no ledger hears of.
 """
+
 from __future__ import annotations
+
+from dataclasses import dataclass
 from fractions import Fraction
+
 import networkx as nx
 import numpy as np
-from mechdesign.certify._certificate import certify
-from mechdesign.certify._evidence import Evidence
-from mechdesign.model._channel import EXPONENT
-from mechdesign.model._domain import Domain
-from mechdesign.model._problem import STANDS_IN
-from mechdesign.model._problem import Origin
-from mechdesign.model._prior import Prior
-from mechdesign.model._problem import Problem
-from mechdesign.model._requirements._graph import GraphPrivacy
-from mechdesign.solve._contract import Status
-from mechdesign.synthesis._result import Design
-from mechdesign.synthesis._result import SolveSummary
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from dataclasses import dataclass
 from numpy.typing import ArrayLike
+
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.leakage._ledger_file import Entry
-from mechdesign.leakage.accounting import Ledger
-from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._claims import PairBound
-from mechdesign.certify._privacy import realised
-from mechdesign.base._values import cached_property
+from mechdesign.base._arrays import Floats, Integers, read_only
+from mechdesign.base._check import as_generator, as_integer
 from mechdesign.base._errors import InputError
+from mechdesign.base._values import cached_property
+from mechdesign.certify._certificate import Certificate, certify
+from mechdesign.certify._claims import PairBound
+from mechdesign.certify._evidence import Evidence
+from mechdesign.certify._privacy import realised
 from mechdesign.graphs._geometry._hull import SensitivityHull
 from mechdesign.graphs._repairs import Repair
-from mechdesign.mechanisms._knorm import HullChoice
-from mechdesign.mechanisms._knorm import KNormMechanism
+from mechdesign.leakage._ledger_file import Entry
+from mechdesign.leakage.accounting import Ledger
+from mechdesign.mechanisms._knorm import HullChoice, KNormMechanism
 from mechdesign.mechanisms._mechanism import Mechanism
-from mechdesign.model._channel import Channel
+from mechdesign.model._channel import EXPONENT, Channel
+from mechdesign.model._domain import Domain
+from mechdesign.model._prior import Prior
+from mechdesign.model._problem import STANDS_IN, Origin, Problem
+from mechdesign.model._requirements._graph import GraphPrivacy
+from mechdesign.solve._contract import Status
+from mechdesign.synthesis._result import Design, SolveSummary
 from mechdesign.traces._hmm import logarithm
-from mechdesign.base._check import as_generator
-from mechdesign.base._check import as_integer
-from mechdesign.base._arrays import read_only
 
 
 def merged(prior: Floats, cost: Floats, members: Integers, surrogates: Integers) -> tuple[Floats, Floats]:

@@ -12,44 +12,23 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.leakage.accounting import Ledger
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import TraceError
+from mechdesign.base._arrays import Floats, as_floats, read_only, require
+from mechdesign.base._check import as_generator, as_integer
+from mechdesign.base._errors import InputError, TraceError
+from mechdesign.base._locks import ProcessLock
+from mechdesign.graphs._problem import Within
+from mechdesign.graphs._repairs import Method
+from mechdesign.leakage.accounting import Ledger
 from mechdesign.mechanisms._knorm import HullChoice
 from mechdesign.model._domain import Domain
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._markov import VaryingChain
+from mechdesign.model._markov import MarkovChain, VaryingChain
+from mechdesign.model._numbers import Number, positive
 from mechdesign.model._prior import Prior
-from mechdesign.graphs._problem import Within
-from mechdesign.traces._hmm import Transition
-from mechdesign.traces._hmm import as_chain
-from mechdesign.traces._hmm import as_initial
-from mechdesign.traces._hmm import logarithm
-from mechdesign.traces._hmm import predict
-from mechdesign.traces._hmm import update
-from mechdesign.traces._stage import Release
-from mechdesign.traces._planner import Planner
-from mechdesign.traces._planner import Repaired
-from mechdesign.graphs._repairs import Method
-from mechdesign.traces._stage import Stage
-from mechdesign.model._numbers import Number
-from mechdesign.model._numbers import positive
-from mechdesign.base._locks import ProcessLock
 from mechdesign.synthesis._settings import TOLERANCE
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._check import as_generator
-from mechdesign.base._check import as_integer
-from mechdesign.base._arrays import read_only
-from mechdesign.base._arrays import require
-
-__all__ = ["Trace"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.traces._hmm import Transition, as_chain, as_initial, logarithm, predict, update
+from mechdesign.traces._planner import Planner, Repaired
+from mechdesign.traces._stage import Release, Stage
 
 # Where a copy goes on with what another object has begun: in no process.
 _NOWHERE = 0
@@ -63,17 +42,17 @@ class Trace:
         graph: the policy graph; its nodes are 0, …, n−1.
         epsilon: ε in nats per edge, for each release.
         transition: the Markov chain that the adversary knows, (n, n), or one for each step: a
-            `mechdesign.model._markov.VaryingChain`, or an array (steps − 1, n, n). Channels and costs, which are public,
+            `mechdesign.model.VaryingChain`, or an array (steps − 1, n, n). Channels and costs, which are public,
             depend on it: where it was counted in the data of a person, they tell of these data.
         initial: the distribution of the state at the first time, before anything is released, (n,); likewise.
         mechanism: "planar-isotropic" or "laplace", the mechanisms of PGLP, or another name that
-            `mechdesign.mechanisms._registry.available` lists; or "lp", the channel of least expected cost, designed anew for the
+            `mechdesign.mechanisms.available` lists; or "lp", the channel of least expected cost, designed anew for the
             belief of each time.
         delta: the constrained domain is the set of all states of positive probability, or, with a δ in [0, 1), the
             δ-location set: the fewest states of probability at least 1 − δ. A true state outside the latter is released
             as the nearest state in it (see `mechdesign.traces._stage`); outside the former it is an error.
         repair: how states that the constrained domain disconnects and exposes are protected, see
-            `mechdesign.graphs._repairs.repair`; None leaves them exposed.
+            `mechdesign.graphs.repair`; None leaves them exposed.
         repaired: whom a repair protects. "disconnected": states with edges in the policy, all to states that are not
             possible (PGLP, Definition 11). A state without an edge in the policy needs no protection (Lemma 1): with
             the hull of its component, and by "lp", it is released as it is, unless a repair joins another state to it;
@@ -87,7 +66,7 @@ class Trace:
         cost: what "lp" minimises, (n, n), cost of releasing o when s is true; Euclidean distances unless given.
         tolerance: the relative gap asked of "lp"; the certificate says what was reached.
         solving: how "lp" is solved at each step: solver, time_limit, rows, options or threads of
-            `mechdesign.synthesis._design.design`.
+            `mechdesign.design`.
         rng: a NumPy generator or a seed, for reproducible outputs; without it the bits of the operating system.
         ledger: records ε of each release before it is drawn, and refuses the one that would pass its budget. Stages
             carry it: each of their draws is charged, too. Of what is drawn from `Stage.channel` or `Stage.design` it
@@ -212,7 +191,7 @@ class Trace:
     def step(self, true_state: int | str, *, epsilon: Number | None = None, same_time: bool = False) -> Release:
         """Release the state of the next time: its index, or its label.
 
-        `epsilon` is the budget of this release alone, such as one of `mechdesign.leakage._budgets.allocate_budget`. With
+        `epsilon` is the budget of this release alone, such as one of `mechdesign.leakage.allocate_budget`. With
         `same_time` the state is that of the last release once more: nothing moves, and the budgets add up (DPHMM,
         Theorem 7.1); see `compose`.
 

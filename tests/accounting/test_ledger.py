@@ -14,10 +14,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.base import _atomic as atomic
-from mechdesign.base._errors import BudgetExceededError
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import LedgerError
+from mechdesign.errors import BudgetExceededError, ExportError, InputError, LedgerError
 
 WHOM = "one person's record"
 

@@ -10,13 +10,10 @@ import zlib
 import numpy as np
 import pytest
 
-from mechdesign.leakage.accounting import Ledger
-from mechdesign.leakage._partition import Partition
+from mechdesign.errors import InputError, LedgerError
 from mechdesign.leakage._ledger_file import read_ledger
-from mechdesign.leakage._partition import LARGEST_LISTED
-from mechdesign.leakage._partition import UNKNOWN
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import LedgerError
+from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
+from mechdesign.leakage.accounting import Ledger
 
 
 def numbered(labels):

@@ -11,13 +11,11 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign.errors import InputError, LedgerError
 from mechdesign.leakage._ledger_file import APART
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._policy import Policy
-from mechdesign.tables._policy import name_policy
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import LedgerError
 from mechdesign.specification._table_specification import parse
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy, name_policy
 
 AGES, INCOMES = Domain({"age": range(5)}), Domain({"income": range(5)})
 
@@ -36,7 +34,7 @@ def test_policies_of_the_same_words_are_kept_apart():
     assert len({policy.neighbours for policy in policies}) == 3
     for policy in policies:
         for _ in range(2):
-            md.blowfish.release_histogram([1, 3], policy, "0.5", ledger=ledger)
+            md.tables.release_histogram([1, 3], policy, "0.5", ledger=ledger)
     lines = ledger.by_policy
     assert [line.policy for line in lines] == [name_policy(policy) for policy in policies]
     assert [line.spent.epsilon for line in lines] == [1] * 6
@@ -48,31 +46,31 @@ def test_policies_of_the_same_words_are_kept_apart():
 def test_every_release_function_names_its_policy():
     policy, ledger = Policy.line(AGES), md.Ledger()
     data = {"data": [1, 2, 3], "policy": policy, "epsilon": 1, "ledger": ledger}
-    md.blowfish.release_histogram(**data)
-    md.blowfish.release_linear(**data, queries=np.arange(5))
-    md.blowfish.release_sum(**data)
-    md.blowfish.kmeans([1, 2], 1, policy, 1, 1, ledger=ledger)
-    md.blowfish.strategy("identity", policy, "laplace").release([1, 2], epsilon=1, ledger=ledger)
-    md.blowfish.release_sum([1], policy, epsilon=1, ledger=md.blowfish.part_of(ledger, policy, "clinics", "north"))
+    md.tables.release_histogram(**data)
+    md.tables.release_linear(**data, queries=np.arange(5))
+    md.tables.release_sum(**data)
+    md.tables.kmeans([1, 2], 1, policy, 1, 1, ledger=ledger)
+    md.tables.strategy("identity", policy, "laplace").release([1, 2], epsilon=1, ledger=ledger)
+    md.tables.release_sum([1], policy, epsilon=1, ledger=md.tables.part_of(ledger, policy, "clinics", "north"))
     head = 'domain.attributes.age = { range = [0, 4] }\npolicy.kind = "line"\n'
     given = parse(head + 'release = { kind = "cdf", epsilon = 1 }\n')
     given.release({"age": [1, 2]}, ledger=ledger)
     assert [line.policy for line in ledger.by_policy] == [name_policy(policy)]
     assert ledger.by_policy[0].spent.epsilon == 7
-    md.blowfish.ordered([1, 2, 3, 0, 0], 1, 1, ledger=ledger)
+    md.tables.ordered([1, 2, 3, 0, 0], 1, 1, ledger=ledger)
     assert len(ledger.by_policy) == 2
 
 
 def test_a_group_composes_in_parallel_under_its_own_policy_alone():
     free, ledger = Policy.full(AGES), md.Ledger()
-    north = md.blowfish.part_of(ledger, free, "clinics", "north")
+    north = md.tables.part_of(ledger, free, "clinics", "north")
     for other in (Policy.full(AGES, constraints=[[1, 0, 0, 0, 0]]), Policy.line(AGES), Policy.full(INCOMES)):
         with pytest.raises(InputError, match="ledger: is that of a group under another policy"):
-            md.blowfish.release_histogram([1], other, 1, ledger=north)
+            md.tables.release_histogram([1], other, 1, ledger=north)
     with pytest.raises(InputError, match="under another policy"):
-        md.blowfish.ordered([1, 2, 3, 0, 0], 1, 1, ledger=north)
+        md.tables.ordered([1, 2, 3, 0, 0], 1, 1, ledger=north)
     assert ledger.entries == ()
-    md.blowfish.release_histogram([1], Policy.full(Domain({"age": range(5)})), 1, ledger=north)
+    md.tables.release_histogram([1], Policy.full(Domain({"age": range(5)})), 1, ledger=north)
     assert ledger.spent.epsilon == 1
 
 
@@ -169,7 +167,7 @@ def test_a_file_of_an_earlier_version_opens_and_goes_on(tmp_path):
         ("one age", 1),
         ("one income", Fraction(1, 4)),
     ]
-    md.blowfish.release_histogram([1], Policy.full(AGES), 1, ledger=ledger)
+    md.tables.release_histogram([1], Policy.full(AGES), 1, ledger=ledger)
     again = md.Ledger(path=path)
     assert again.entries == ledger.entries
     assert [line.policy for line in again.by_policy] == ["one age", "one income", name_policy(Policy.full(AGES))]
@@ -196,7 +194,7 @@ def test_the_steps_of_a_trace_are_under_its_policy_graph():
         line = md.Domain.grid(4, 1, 4.0, 1.0)
         # Not all states are possible at every step.
         walk = np.array([[0.5, 0.5, 0, 0], [0.5, 0, 0.5, 0], [0, 0.5, 0, 0.5], [0, 0, 0.5, 0.5]])
-        return md.release.Trace(line, graph, 1, walk, [0.5, 0.5, 0, 0], ledger=ledger, rng=1)
+        return md.traces.Trace(line, graph, 1, walk, [0.5, 0.5, 0, 0], ledger=ledger, rng=1)
 
     for graph in (nx.path_graph(4), nx.path_graph(4), nx.cycle_graph(4)):
         walk = trace(graph)
@@ -218,5 +216,5 @@ class _Plain:
 
 def test_a_ledger_that_does_not_keep_policies_apart_is_not_told_of_them():
     own = _Plain()
-    md.blowfish.release_histogram([1], Policy.full(AGES), 1, ledger=own)
+    md.tables.release_histogram([1], Policy.full(AGES), 1, ledger=own)
     assert own.seen == ("histogram", Policy.full(AGES).neighbours, 1, None)

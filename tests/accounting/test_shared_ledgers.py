@@ -19,19 +19,11 @@ from typing import Any
 import pytest
 
 import mechdesign as md
-from mechdesign.leakage.accounting import begin_ledger
-from mechdesign.leakage.accounting import check_folders
-from mechdesign.leakage.accounting import Ledger
-from mechdesign.leakage._partition import Partition
+from mechdesign.base._locks import ProcessLock, lock_file_of, locked
+from mechdesign.errors import BudgetExceededError, ExactReleaseError, InputError, LedgerError, LockWarning
 from mechdesign.leakage._ledger_file import read_ledger
-from mechdesign.base._errors import BudgetExceededError
-from mechdesign.base._errors import ExactReleaseError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import LedgerError
-from mechdesign.base._errors import LockWarning
-from mechdesign.base._locks import ProcessLock
-from mechdesign.base._locks import lock_file_of
-from mechdesign.base._locks import locked
+from mechdesign.leakage._partition import Partition
+from mechdesign.leakage.accounting import Ledger, begin_ledger, check_folders
 
 FORK = multiprocessing.get_context("fork")
 
@@ -141,9 +133,9 @@ def test_a_copy_knows_what_was_spent_and_refuses_an_older_file(tmp_path: Path, w
         way(ledger)
 
 
-def a_part(ledger: Ledger) -> tuple[Any, md.blowfish.Policy]:
-    policy = md.blowfish.Policy.full(md.blowfish.Domain({"age": range(4)}))
-    return md.blowfish.part_of(ledger, policy, "clinics", "north"), policy
+def a_part(ledger: Ledger) -> tuple[Any, md.tables.Policy]:
+    policy = md.tables.Policy.full(md.tables.Domain({"age": range(4)}))
+    return md.tables.part_of(ledger, policy, "clinics", "north"), policy
 
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy])
@@ -153,7 +145,7 @@ def test_a_part_of_a_ledger_belongs_to_its_process_and_so_do_its_copies(way: Any
 
     def release(kept: Any) -> int:
         try:
-            md.blowfish.release_histogram([1, 2], policy, epsilon=1, ledger=kept)
+            md.tables.release_histogram([1, 2], policy, epsilon=1, ledger=kept)
         except BudgetExceededError:
             return 0
         except LedgerError:
@@ -171,17 +163,17 @@ def test_a_part_of_a_ledger_belongs_to_its_process_and_so_do_its_copies(way: Any
 def test_a_part_of_a_ledger_refuses_a_release_under_another_policy(tmp_path: Path) -> None:
     ledger = Ledger(epsilon=1, path=tmp_path / "l.json")
     part, policy = a_part(ledger)
-    other = md.blowfish.Policy.line(policy.domain)
+    other = md.tables.Policy.line(policy.domain)
     for kept in (part, pickle.loads(pickle.dumps(part))):
         with pytest.raises(InputError, match="under another policy"):
-            md.blowfish.release_histogram([1, 2], other, epsilon=1, ledger=kept)
+            md.tables.release_histogram([1, 2], other, epsilon=1, ledger=kept)
         with pytest.raises(InputError, match="under another policy"):
             kept.check("a", "b", epsilon=1, policy="another")
     part.check("a", "b", epsilon=1)
     with pytest.raises(BudgetExceededError):
         part.check("a", "b", epsilon=1.5)
     assert not part.ledger.entries
-    md.blowfish.release_histogram([1, 2], policy, epsilon=1, ledger=part)
+    md.tables.release_histogram([1, 2], policy, epsilon=1, ledger=part)
     assert [entry.part for entry in ledger.entries] == [("clinics", "north")]
 
 

@@ -8,14 +8,13 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import BudgetExceededError
-from mechdesign.base._errors import InputError
+from mechdesign.errors import BudgetExceededError, InputError
 
 
-def trace(ledger: md.Ledger) -> md.release.Trace:
+def trace(ledger: md.Ledger) -> md.traces.Trace:
     line = md.Domain.grid(4, 1, 4.0, 1.0)
     walk = md.MarkovChain(np.full((4, 4), 0.25))
-    return md.release.Trace(line, md.graphs.line(4), "0.4", walk, md.Prior.uniform(4), ledger=ledger, rng=1)
+    return md.traces.Trace(line, md.graphs.line(4), "0.4", walk, md.Prior.uniform(4), ledger=ledger, rng=1)
 
 
 def test_a_trace_stops_at_the_budget_and_stays_as_it_was(tmp_path):

@@ -11,23 +11,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign
-from mechdesign.solve import _contract as contract
-from mechdesign.solve import _solve as solvers
+from mechdesign.errors import InputError, SolverError, SolverInterruptedError, TimeLimitError
 from mechdesign.measures import attack
-from mechdesign.measures.attack import Attack
-from mechdesign.measures.attack import bayes
-from mechdesign.measures.attack import minimax
-from mechdesign.measures.attack import optimal
-from mechdesign.measures.attack import pairwise_minimax
-from mechdesign.measures.attack import prior_free
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
-from mechdesign.base._errors import SolverInterruptedError
-from mechdesign.base._errors import TimeLimitError
+from mechdesign.measures.attack import Attack, bayes, minimax, optimal, pairwise_minimax, prior_free
 from mechdesign.model._channel import Channel
 from mechdesign.model._prior import Prior
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
+from mechdesign.solve import _contract as contract
+from mechdesign.solve import _solve as solvers
+from mechdesign.solve._contract import Options, Status
 
 ATTACKS: tuple[Callable[..., Attack], ...] = (optimal, bayes, prior_free, minimax, pairwise_minimax)
 LINE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))

@@ -12,11 +12,9 @@ import pytest
 import wrong_mechanisms as wrong
 
 import mechdesign as md
-from mechdesign.report._audit_page import page
-from mechdesign.report._audit_page import pairs_picture
-from mechdesign.report._audit_page import sentences
+from mechdesign.errors import InputError
 from mechdesign.measures._tight import exact_rows
-from mechdesign.base._errors import InputError
+from mechdesign.report._audit_page import page, pairs_picture, sentences
 
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
 TWO = [[0, 1], [1, 0]]

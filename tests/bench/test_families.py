@@ -5,25 +5,17 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.runs._contestants import CONTESTANTS
-from mechdesign.runs._families import FAMILIES
-from mechdesign.runs.bench import SUITES
-from mechdesign.runs.bench import export_mps
-from mechdesign.runs._contestants import chosen
-from mechdesign.runs._contestants import names
-from mechdesign.runs._families import RowPairs
-from mechdesign.runs._families import VARIABLE
-from mechdesign.runs._phases import largest_leakage
-from mechdesign.runs.bench import request_of
-from mechdesign.runs.bench import problems
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MissingDependencyError
+from mechdesign.errors import InputError, MissingDependencyError
 from mechdesign.leakage._row_pair import fractional
+from mechdesign.runs._contestants import CONTESTANTS, chosen, names
+from mechdesign.runs._families import FAMILIES, VARIABLE, RowPairs
+from mechdesign.runs._phases import largest_leakage
+from mechdesign.runs.bench import SUITES, export_mps, problems, request_of
 
 CHANNELS = sorted(set(FAMILIES) - {"row-pairs", "checkins"})
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("name", CHANNELS)
 def test_a_family_is_the_same_every_time_and_another_with_another_seed(name):
     first, again, other = (FAMILIES[name].make(9, seed) for seed in (0, 0, 1))
@@ -34,7 +26,7 @@ def test_a_family_is_the_same_every_time_and_another_with_another_seed(name):
     assert md.design(first, tolerance=1e-6).certificate.relative_gap <= 1e-6
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_both_requirements_of_the_joint_family_count():
     joint = FAMILIES["joint"].make(16, 0)
     costs = [

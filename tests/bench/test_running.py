@@ -13,13 +13,12 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.runs import bench as suites
-from mechdesign.runs import _worker as worker
-from mechdesign.runs._worker import run_apart
-from mechdesign.runs.bench import COLUMNS
-from mechdesign.runs.bench import Suite
 from mechdesign.cli import main
-from mechdesign.base._errors import RecordsError
+from mechdesign.errors import RecordsError
+from mechdesign.runs import _worker as worker
+from mechdesign.runs import bench as suites
+from mechdesign.runs._worker import run_apart
+from mechdesign.runs.bench import COLUMNS, Suite
 
 pytestmark = pytest.mark.slow
 

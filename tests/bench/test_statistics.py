@@ -5,14 +5,8 @@ import math
 import numpy as np
 import pytest
 
-from mechdesign.runs._bench_page import growing
-from mechdesign.runs._bench_page import growth_picture
-from mechdesign.runs._bench_page import profile_picture
-from mechdesign.runs._bench_page import runs_picture
-from mechdesign.runs._bench_page import html
-from mechdesign.runs._scores import performance_profile
-from mechdesign.runs._scores import scores
-from mechdesign.runs._scores import shifted_geometric_mean
+from mechdesign.runs._bench_page import growing, growth_picture, html, profile_picture, runs_picture
+from mechdesign.runs._scores import performance_profile, scores, shifted_geometric_mean
 
 
 def row(solver: str, n: int, seconds: float, **others: object) -> dict[str, object]:

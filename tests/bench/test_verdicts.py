@@ -10,12 +10,8 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
 import mechdesign as md
-from mechdesign.runs._phases import SLACK
-from mechdesign.runs._phases import Verdict
-from mechdesign.runs._phases import claimed
-from mechdesign.runs._phases import returned
-from mechdesign.runs._phases import tight_epsilon
 from mechdesign.certify._claims import PairBound
+from mechdesign.runs._phases import SLACK, Verdict, claimed, returned, tight_epsilon
 from mechdesign.solve._contract import Status
 
 LINE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))

@@ -11,16 +11,16 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._policy import Policy
-from mechdesign.tables._budget import scaled
 from mechdesign.certify._exact import nearest
 from mechdesign.cli import main
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 from mechdesign.mechanisms._discrete import LARGEST_VALUE
 from mechdesign.specification._table_specification import parse
+from mechdesign.tables._budget import scaled
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy
 
-B = md.blowfish
+B = md.tables
 LEAST = 5e-324
 
 
@@ -62,7 +62,7 @@ def test_a_command_answers_in_subnormal_steps(kind, tmp_path, monkeypatch):
     report = "--report" if kind == "sum" else "--no-report"
     result = CliRunner().invoke(main, ["blowfish", "s.toml", "t.csv", "-o", "out", report])
     assert result.exit_code == 0, result.output
-    assert 0 < md.blowfish.load("out").description.step <= Fraction(1, 10**310)
+    assert 0 < md.tables.load("out").description.step <= Fraction(1, 10**310)
     assert Path("out/report.html").exists() == (kind == "sum")
 
 

@@ -12,17 +12,14 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._policy import Policy
-from mechdesign.tables._files import FILES
-from mechdesign.tables._files import Publication
 from mechdesign.cli import main
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import ReportError
-from mechdesign.synthesis._folders import check_room
+from mechdesign.errors import ExportError, InputError, ReportError
+from mechdesign.report import _saving as saving
 from mechdesign.specification._table_specification import parse
+from mechdesign.synthesis._folders import check_room
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._files import FILES, Publication
+from mechdesign.tables._policy import Policy
 
 KINDS = {
     "histogram": "",
@@ -68,16 +65,16 @@ def test_an_epsilon_whose_power_is_no_float_has_answers_and_a_report(kind, epsil
     result = run()
     assert result.exit_code == 0, result.output
     assert "e<sup>ε</sup> times" in Path("out/report.html").read_text(encoding="utf-8")
-    assert md.blowfish.load("out").epsilon == md.blowfish.Budget.of(epsilon).epsilon
+    assert md.tables.load("out").epsilon == md.tables.Budget.of(epsilon).epsilon
     # The room that was tried before is enough.
     written = sum(path.stat().st_size for path in Path("out").iterdir())
-    given = md.spec.read("s.toml")
+    given = md.specification.read("s.toml")
     assert written <= given.output_size()
     assert written - Path("out/report.html").stat().st_size <= given.output_size(report=False)
     if kind in ("histogram", "cdf", "sum"):
         # The noise is 0.
         expected = {"histogram": [0, 1, 2, 0, 0, 0, 0, 0, 0, 1], "cdf": [0, 1, 3, 3, 3, 3, 3, 3, 3, 4], "sum": [14]}
-        assert md.blowfish.load("out").answers.tolist() == expected[kind]
+        assert md.tables.load("out").answers.tolist() == expected[kind]
 
 
 @pytest.mark.parametrize("policy", ['kind = "line"', 'kind = "threshold"\ntheta = 3'])
@@ -156,8 +153,8 @@ def test_a_report_that_fails_leaves_the_answers_and_says_what_is_spent(monkeypat
     assert "ε = 0.5 is spent" in said(result)
     assert "math range error" in said(result)
     assert sorted(path.name for path in Path("out").iterdir()) == ["answers.csv", "quantiles.csv", "release.json"]
-    assert len(md.blowfish.load("out")) == 10
-    assert md.Ledger(path="ledger.json").spent.epsilon == md.blowfish.Budget.of("0.5").epsilon
+    assert len(md.tables.load("out")) == 10
+    assert md.Ledger(path="ledger.json").spent.epsilon == md.tables.Budget.of("0.5").epsilon
 
 
 def test_answers_that_cannot_be_written_are_rescued(monkeypatch, tmp_path):
@@ -177,22 +174,22 @@ def test_answers_that_cannot_be_written_are_rescued(monkeypatch, tmp_path):
     assert "ε = 1 is spent" in said(result)
     (rescued,) = tmp_path.glob("mechdesign-released-*")
     assert str(rescued) in result.output.replace("\n", "")
-    assert len(md.blowfish.load(rescued)) == 10
+    assert len(md.tables.load(rescued)) == 10
 
 
 def test_what_can_fail_is_computed_before_the_charge(monkeypatch):
     """Each step of a release but the noise is made to fail: then nothing is charged."""
     steps = [
-        ("linear_release", "Description", lambda ledger: md.blowfish.release_histogram([1], POLICY, 1, ledger=ledger)),
-        ("cumulative", "Description", lambda ledger: md.blowfish.ordered([1, 2], 1, 1, ledger=ledger)),
-        ("range_noise.RangeNoise", "half_widths", lambda ledger: md.blowfish.ordered([1, 2], 1, 1, ledger=ledger)),
-        ("range_noise", "RangeTree", lambda ledger: md.blowfish.hierarchical([1, 2, 4, 1], 1, ledger=ledger)),
-        ("kmeans_release", "Description", lambda ledger: md.blowfish.kmeans([1], 1, POLICY, 1, 1, ledger=ledger)),
+        ("linear_release", "Description", lambda ledger: md.tables.release_histogram([1], POLICY, 1, ledger=ledger)),
+        ("cumulative", "Description", lambda ledger: md.tables.ordered([1, 2], 1, 1, ledger=ledger)),
+        ("range_noise.RangeNoise", "half_widths", lambda ledger: md.tables.ordered([1, 2], 1, 1, ledger=ledger)),
+        ("range_noise", "RangeTree", lambda ledger: md.tables.hierarchical([1, 2, 4, 1], 1, ledger=ledger)),
+        ("kmeans_release", "Description", lambda ledger: md.tables.kmeans([1], 1, POLICY, 1, 1, ledger=ledger)),
         ("linear_strategy", "half_widths", lambda ledger: prepared.release([1], rho=1, ledger=ledger)),
         ("linear_strategy", "Description", lambda ledger: prepared.release([1], rho=1, ledger=ledger)),
         ("workload.RangeQueries", "labels", lambda ledger: prepared.release([1], rho=1, ledger=ledger)),
     ]
-    prepared = md.blowfish.strategy("identity", POLICY)
+    prepared = md.tables.strategy("identity", POLICY)
 
     def fail(*arguments, **keywords):
         raise ArithmeticError("made to fail")
@@ -220,30 +217,30 @@ def test_an_interrupt_after_the_charge_waits_for_the_answers(monkeypatch):
     monkeypatch.setattr(md.Ledger, "spend", interrupted)
     result = run()
     assert result.exit_code == 130
-    assert len(md.blowfish.load("out")) == 10
+    assert len(md.tables.load("out")) == 10
 
 
 def test_budgets_beyond_the_range_are_refused():
-    assert md.blowfish.Budget.of("1e100").epsilon == 10**100
+    assert md.tables.Budget.of("1e100").epsilon == 10**100
     with pytest.raises(InputError, match="out of range"):
-        md.blowfish.Budget.of(rho="1.0000001e100")
+        md.tables.Budget.of(rho="1.0000001e100")
 
 
 def test_a_publication_says_what_is_spent(tmp_path, monkeypatch):
     monkeypatch.setattr("mechdesign.report._table_page.html", lambda publication: 1 / 0)
-    release = md.blowfish.release_histogram([1], POLICY, rho="0.5")
+    release = md.tables.release_histogram([1], POLICY, rho="0.5")
     with pytest.raises(ReportError, match=r"ρ = 0\.5 is spent"):
         saving.save(Publication(release), tmp_path / "a")
-    rehearsed = md.blowfish.release_histogram([1], POLICY, 1, rng=1)
+    rehearsed = md.tables.release_histogram([1], POLICY, 1, rng=1)
     with pytest.raises(ReportError, match="Nothing is spent"):
         saving.save(rehearsed, tmp_path / "b")
     with contextlib.suppress(ReportError):
         saving.save(Publication(release), tmp_path / "a")
-    assert len(md.blowfish.load(tmp_path / "a")) == 10
+    assert len(md.tables.load(tmp_path / "a")) == 10
 
 
 def test_reports_speak_of_their_own_policy_only():
-    page = saving.html(Publication(md.blowfish.release_histogram([1], POLICY, 2)))
+    page = saving.html(Publication(md.tables.release_histogram([1], POLICY, 2)))
     assert "e<sup>ε</sup> = 7.389 times" in page
     assert "Releases under this policy add up" in page
     assert "Of releases under other policies" in page

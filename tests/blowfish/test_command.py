@@ -13,7 +13,7 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.base._errors import ExportError
+from mechdesign.errors import ExportError
 from mechdesign.specification._table_specification import read
 
 AGES = 'domain.attributes.age = { range = [0, 9] }\npolicy.kind = "line"\n'
@@ -65,7 +65,7 @@ def test_every_kind_is_planned_released_and_read_again(kind):
     assert "Neighbours are those of Definition 4.1" in " ".join(result.stdout.split())
     extra = {"ranges": ["ranges.csv"], "quantiles": ["quantiles.csv"]}.get(kind, [])
     assert files() == sorted(["answers.csv", "release.json", "report.html", *extra])
-    found = md.blowfish.load("released")
+    found = md.tables.load("released")
     assert not found.description.rehearsal
     assert "age" in found.description.policy
     assert found.description.spent in result.stdout
@@ -135,7 +135,7 @@ def test_rehearsals_are_the_same_and_say_so():
     assert all(result.exit_code == 0 and "never publish it" in result.stderr for result in results)
     a, b, c = (Path(folder, "answers.csv").read_text() for folder in "abc")
     assert a == b != c
-    assert md.blowfish.load("a").description.rehearsal
+    assert md.tables.load("a").description.rehearsal
     assert "A rehearsal." in Path("a/report.html").read_text()
 
 
@@ -143,11 +143,11 @@ def test_the_answers_are_those_of_the_library():
     run(*write(KINDS["ranges"]), "--seed", 5)
     ages = [int(row["age"]) for row in csv.DictReader(TABLE.splitlines())]
     counts = np.bincount(ages, minlength=10)
-    wanted = md.blowfish.ordered(counts, 1, 1, rng=5)
+    wanted = md.tables.ordered(counts, 1, 1, rng=5)
     with open("released/ranges.csv") as file:
         rows = list(csv.DictReader(file))
     for row, (low, high) in zip(rows, [(0, 2), (3, 9)], strict=True):
-        estimate = md.blowfish.range_query(wanted, low, high)
+        estimate = md.tables.range_query(wanted, low, high)
         assert (row["first"], row["last"]) == (str(low), str(high))
         assert [float(row[name]) for name in ("answer", "low", "high")] == [
             estimate.value, estimate.low, estimate.high,
@@ -159,7 +159,7 @@ def test_the_answers_are_those_of_the_library():
 def test_ranges_of_a_workload_are_named_by_their_values():
     domain = 'domain.attributes.age = { range = [20, 29] }\npolicy.kind = "line"\n'
     assert run(*write(KINDS["workload"], TABLE.replace("someone,", "someone,2"), domain=domain)).exit_code == 0
-    assert md.blowfish.load("released").labels["first"].min() == 20
+    assert md.tables.load("released").labels["first"].min() == 20
 
 
 def test_what_the_policy_leaves_exact_is_said_and_charged_nothing():
@@ -173,9 +173,9 @@ def test_what_the_policy_leaves_exact_is_said_and_charged_nothing():
     assert result.exit_code == 0, result.output
     assert "spent     nothing" in result.stdout
     assert "leaves these answers exact" in result.stderr
-    assert md.blowfish.load("released").answers.tolist() == [240, 80]
+    assert md.tables.load("released").answers.tolist() == [240, 80]
     (entry,) = md.Ledger(path="l.json").entries
-    assert (entry.epsilon, entry.number) == (0, md.blowfish.load("released").description.entry)
+    assert (entry.epsilon, entry.number) == (0, md.tables.load("released").description.entry)
     assert "Nothing was spent" in Path("released/report.html").read_text()
     assert "nothing" in run("plan", "s.toml").stdout
 
@@ -246,20 +246,20 @@ def test_a_workload_is_released_under_known_counts():
     domain = AGES + "policy.constraints = [{ where = { age = 1 }, count = 80 }]\n"
     result = run(*write(KINDS["workload"], domain=domain), "--no-report")
     assert result.exit_code == 0, result.output
-    assert len(md.blowfish.load("released")) == 55
+    assert len(md.tables.load("released")) == 55
 
 
 def test_parts_in_python():
-    policy = md.blowfish.Policy.full(md.blowfish.Domain({"age": range(4)}))
+    policy = md.tables.Policy.full(md.tables.Domain({"age": range(4)}))
     ledger = md.Ledger(epsilon=1)
     for part in ("north", "south"):
-        own = md.blowfish.part_of(ledger, policy, "clinics", part)
-        md.blowfish.release_histogram([1], policy, 1, ledger=own)
+        own = md.tables.part_of(ledger, policy, "clinics", part)
+        md.tables.release_histogram([1], policy, 1, ledger=own)
     assert ledger.remaining_epsilon == 0
     with pytest.raises(md.errors.InputError, match="from one part to another"):
-        md.blowfish.part_of(ledger, policy, "young and old", "young", parts=[0, 0, 1, 1])
-    blocks = md.blowfish.Policy.partition(policy.domain, [0, 0, 1, 1])
-    assert md.blowfish.part_of(ledger, blocks, "young and old", "young", parts=[0, 0, 1, 1])
+        md.tables.part_of(ledger, policy, "young and old", "young", parts=[0, 0, 1, 1])
+    blocks = md.tables.Policy.partition(policy.domain, [0, 0, 1, 1])
+    assert md.tables.part_of(ledger, blocks, "young and old", "young", parts=[0, 0, 1, 1])
 
 
 # --- tables --------------------------------------------------------------------------------------------------------
@@ -276,7 +276,7 @@ def test_a_million_rows(tmp_path):
     assert run("s.toml", "t.csv", "--no-report").exit_code == 0
     assert files() == ["answers.csv", "release.json"]
     counts = np.cumsum(np.bincount(ages, minlength=100))
-    assert np.abs(md.blowfish.load("released").answers - counts).max() < 5
+    assert np.abs(md.tables.load("released").answers - counts).max() < 5
 
 
 @pytest.mark.parametrize(
@@ -336,7 +336,7 @@ def test_the_example_runs():
     result = run("--example", "admissions")
     assert result.exit_code == 0, result.output
     assert "released/report.html" in result.stdout
-    found = md.blowfish.load("released")
+    found = md.tables.load("released")
     assert found.epsilon == Fraction(1, 2)
     assert json.loads(Path("released/release.json").read_text())["kind"] == "cumulative histogram"
 

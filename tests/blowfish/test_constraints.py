@@ -13,23 +13,18 @@ from database_policies import EXAMPLES, Example
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.tables._sensitivity._constrained import ConstraintSensitivity
+from mechdesign.errors import InputError
 from mechdesign.tables._domain import Domain
+from mechdesign.tables._policies._contradictions import contradictory, longest, minimal_zero_sums, rank
+from mechdesign.tables._policies._known_counts import as_constraints, marginal_constraints
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._sensitivity._constrained import constraint_sensitivity
+from mechdesign.tables._queries._linear import release_histogram
 from mechdesign.tables._sensitivity import _constrained as known_counts
 from mechdesign.tables._sensitivity import _linear as linear_queries
-from mechdesign.tables._policies._known_counts import marginal_constraints
-from mechdesign.tables._queries._linear import release_histogram
-from mechdesign.tables._sensitivity._sensitivity import sensitivity
 from mechdesign.tables._sensitivity._brute_force import neighbouring_databases
-from mechdesign.tables._policies._known_counts import as_constraints
-from mechdesign.tables._policies._contradictions import contradictory
+from mechdesign.tables._sensitivity._constrained import ConstraintSensitivity, constraint_sensitivity
 from mechdesign.tables._sensitivity._linear import Found
-from mechdesign.tables._policies._contradictions import longest
-from mechdesign.tables._policies._contradictions import minimal_zero_sums
-from mechdesign.tables._policies._contradictions import rank
-from mechdesign.base._errors import InputError
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 QUERIES = {
     "one range": [[0, 1, 1, 0]],

@@ -12,13 +12,12 @@ import pytest
 from scipy import integrate, stats
 
 import mechdesign as md
+from mechdesign.errors import InputError
+from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.tables._queries import _cumulative as cumulative
 from mechdesign.tables._queries import _trees as range_noise
 from mechdesign.tables._queries._cumulative import CumulativeRelease
-from mechdesign.tables._queries._trees import ordered_error
-from mechdesign.tables._queries._trees import plan_ranges
-from mechdesign.base._errors import InputError
-from mechdesign.mechanisms._discrete import DiscreteLaplace
+from mechdesign.tables._queries._trees import ordered_error, plan_ranges
 
 SPARSE = np.zeros(64, dtype=np.int64)
 SPARSE[[3, 20, 21, 50]] = [100, 40, 7, 500]
@@ -50,7 +49,7 @@ def test_ordered_error_is_the_formula_on_every_domain(theta: int, size: int) -> 
     inside = []
     over_all = []
     for seed in range(200):
-        release = md.blowfish.ordered(counts, theta, 1, rng=seed)
+        release = md.tables.ordered(counts, theta, 1, rng=seed)
         errors = np.concatenate([[0], release.linear - truths(counts)])
         low = np.random.default_rng(seed).integers(1, size - 2, 200)
         high = np.random.default_rng(seed + 1).integers(low + 1, size - 1)
@@ -70,7 +69,7 @@ def test_ordered_hierarchical_error_is_the_promised_one(theta: int, fanout: int 
     size = len(DENSE)
     measured = []
     for seed in range(120):
-        release = md.blowfish.ordered_hierarchical(DENSE, theta, 1, fanout, rng=seed)
+        release = md.tables.ordered_hierarchical(DENSE, theta, 1, fanout, rng=seed)
         errors = np.concatenate([[0], release.linear - truths(DENSE)])
         measured.append(2 * ((size + 1) * (errors**2).sum() - errors.sum() ** 2) / (size * (size + 1)))
     promised = plan_ranges(size, theta, 1, fanout).error
@@ -83,7 +82,7 @@ def test_inference_helps(mechanism: str) -> None:
     # The projection on a convex set that contains the truth never moves away from it.
     before = after = 0.0
     for seed in range(30):
-        release = getattr(md.blowfish, mechanism)(SPARSE, 8, "0.5", rng=seed)
+        release = getattr(md.tables, mechanism)(SPARSE, 8, "0.5", rng=seed)
         first = ((release.linear - truths(SPARSE)) ** 2).sum()
         second = ((release.answers - truths(SPARSE)) ** 2).sum()
         assert second <= first + 1e-9
@@ -112,11 +111,11 @@ def test_intervals_cover(theta: int, epsilon: object, confidence: str) -> None:
     ranges = [(0, 10), (5, 30), (17, 17), (20, 63), (0, 63), (8, 15)]
     for name, found in hits.items():
         for seed in range(50):
-            release = getattr(md.blowfish, name)(DENSE, theta, epsilon, rng=seed, confidence=confidence)
+            release = getattr(md.tables, name)(DENSE, theta, epsilon, rng=seed, confidence=confidence)
             covered = (release.low <= truths(DENSE)) & (truths(DENSE) <= release.high)
             found.append(covered.mean())
             for low, high in ranges:
-                ends = md.blowfish.range_query(release, low, high).interval()
+                ends = md.tables.range_query(release, low, high).interval()
                 found.append(float(ends[0] <= DENSE[low : high + 1].sum() <= ends[1]))
         assert np.mean(found) >= float(confidence) - 0.03
 
@@ -159,47 +158,47 @@ def test_no_mixture_of_laplace_noise_has_a_larger_quantile_than_the_extremes(out
 @pytest.mark.parametrize("share", ["0.001", "0.5", 1])
 def test_quantiles(share: object) -> None:
     true = int(np.searchsorted(truths(DENSE), float(Fraction(str(share))) * DENSE.sum()))
-    sharp = md.blowfish.quantile(md.blowfish.ordered(DENSE, 1, 10**5, rng=1), share)
+    sharp = md.tables.quantile(md.tables.ordered(DENSE, 1, 10**5, rng=1), share)
     assert sharp.value == int(sharp) == true
     assert sharp.interval() == (true, true)
     for mechanism in ("ordered", "ordered_hierarchical"):
         hits = []
         for seed in range(50):
-            found = md.blowfish.quantile(getattr(md.blowfish, mechanism)(DENSE, 8, "0.2", rng=seed), share)
+            found = md.tables.quantile(getattr(md.tables, mechanism)(DENSE, 8, "0.2", rng=seed), share)
             assert found.low <= found.value <= found.high
             hits.append(found.low <= true <= found.high)
         assert np.mean(hits) >= 0.86
 
 
 def test_the_distribution_function() -> None:
-    release = md.blowfish.hierarchical(DENSE, 2, rng=4)
-    found = md.blowfish.cdf(release)
+    release = md.tables.hierarchical(DENSE, 2, rng=4)
+    found = md.tables.cdf(release)
     assert found.values[-1] == 1
     assert ((found.low <= found.values) & (found.values <= found.high)).all()
     np.testing.assert_allclose(found.values * DENSE.sum(), release.answers)
 
 
 def test_range_queries() -> None:
-    release = md.blowfish.ordered(DENSE, 1, 10**5, rng=1)
+    release = md.tables.ordered(DENSE, 1, 10**5, rng=1)
     for low, high in itertools.combinations_with_replacement((0, 1, 31, 63), 2):
-        answer = md.blowfish.range_query(release, low, high)
+        answer = md.tables.range_query(release, low, high)
         assert float(answer) == DENSE[low : high + 1].sum()
         assert answer.interval() == (answer.low, answer.high)
-    whole = md.blowfish.range_query(md.blowfish.ordered(DENSE, 1, "0.1", rng=1), 0, 63)
+    whole = md.tables.range_query(md.tables.ordered(DENSE, 1, "0.1", rng=1), 0, 63)
     assert (whole.value, whole.standard_error, whole.low, whole.high) == (DENSE.sum(), 0, DENSE.sum(), DENSE.sum())
     for low, high in ((5, 4), (-1, 3), (0, 64), (1.5, 3), (True, 3)):
         with pytest.raises(InputError):
-            md.blowfish.range_query(release, low, high)  # type: ignore[arg-type]
+            md.tables.range_query(release, low, high)  # type: ignore[arg-type]
     for wrong in (0, -0.1, 1.1, "nan"):
         with pytest.raises(InputError, match="probability"):
-            md.blowfish.quantile(release, wrong)
+            md.tables.quantile(release, wrong)
     with pytest.raises(InputError, match="release"):
-        md.blowfish.cdf(DENSE)  # type: ignore[arg-type]
+        md.tables.cdf(DENSE)  # type: ignore[arg-type]
 
 
 def test_what_a_release_says() -> None:
     ledger = RecordingLedger()
-    release = md.blowfish.ordered_hierarchical(DENSE, 8, "0.3", fanout=2, ledger=ledger)
+    release = md.tables.ordered_hierarchical(DENSE, 8, "0.3", fanout=2, ledger=ledger)
     said = release.description
     assert release.epsilon == Fraction(3, 10)
     assert ledger.entries == [(ledger.entries[0][0], said.neighbours, Fraction(3, 10), None)]
@@ -207,33 +206,33 @@ def test_what_a_release_says() -> None:
     assert "fan-out 2 and height 3" in said.mechanism
     assert said.spent == "ε = 0.3"
     assert not said.rehearsal
-    assert md.blowfish.ordered(DENSE, 8, 1, rng=1).description.rehearsal
-    assert release.answers.tolist() != md.blowfish.ordered_hierarchical(DENSE, 8, "0.3", 2).answers.tolist()
+    assert md.tables.ordered(DENSE, 8, 1, rng=1).description.rehearsal
+    assert release.answers.tolist() != md.tables.ordered_hierarchical(DENSE, 8, "0.3", 2).answers.tolist()
 
 
 def test_the_whole_budget_and_sensitivity() -> None:
-    assert md.blowfish.ordered(DENSE, 7, "0.5", rng=1).noise.node_scale == 14
+    assert md.tables.ordered(DENSE, 7, "0.5", rng=1).noise.node_scale == 14
     # The complete graph on 64 values changes 63 cumulative counts.
-    assert md.blowfish.ordered(DENSE, 64, 1, rng=1).noise.node_scale == 63
-    assert md.blowfish.ordered_hierarchical(DENSE, 1, "0.5", rng=1).noise.node_scale == 2
+    assert md.tables.ordered(DENSE, 64, 1, rng=1).noise.node_scale == 63
+    assert md.tables.ordered_hierarchical(DENSE, 1, "0.5", rng=1).noise.node_scale == 2
 
 
 def test_one_value_is_exact_and_free() -> None:
     ledger = RecordingLedger(refuses=True)
     for release in (
-        md.blowfish.ordered([7], 1, 1, ledger=ledger),
-        md.blowfish.ordered_hierarchical([7], 1, 1, ledger=ledger),
+        md.tables.ordered([7], 1, 1, ledger=ledger),
+        md.tables.ordered_hierarchical([7], 1, 1, ledger=ledger),
     ):
         assert release.answers.tolist() == [7]
         assert release.epsilon == 0
-        assert float(md.blowfish.range_query(release, 0, 0)) == 7
+        assert float(md.tables.range_query(release, 0, 0)) == 7
 
 
 @pytest.mark.parametrize("mechanism", ["ordered", "ordered_hierarchical"])
 def test_a_ledger_that_refuses_stops_the_release(mechanism: str, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DiscreteLaplace, "add", lambda *_: pytest.fail("noise was drawn"))
     with pytest.raises(md.errors.MechdesignError, match="would pass"):
-        getattr(md.blowfish, mechanism)(DENSE, 2, 1, ledger=RecordingLedger(refuses=True))
+        getattr(md.tables, mechanism)(DENSE, 2, 1, ledger=RecordingLedger(refuses=True))
 
 
 @pytest.mark.parametrize(
@@ -258,34 +257,34 @@ def test_a_ledger_that_refuses_stops_the_release(mechanism: str, monkeypatch: py
 def test_wrong_input(counts: Any, theta: Any, epsilon: Any, message: str) -> None:
     ledger = RecordingLedger()
     with pytest.raises(InputError, match=message):
-        md.blowfish.ordered(counts, theta, epsilon, ledger=ledger)
+        md.tables.ordered(counts, theta, epsilon, ledger=ledger)
     with pytest.raises(InputError, match=message):
-        md.blowfish.ordered_hierarchical(counts, theta, epsilon, ledger=ledger)
+        md.tables.ordered_hierarchical(counts, theta, epsilon, ledger=ledger)
     with pytest.raises(InputError, match="confidence"):
-        md.blowfish.ordered([1, 2], 1, 1, confidence=1, ledger=ledger)
+        md.tables.ordered([1, 2], 1, 1, confidence=1, ledger=ledger)
     with pytest.raises(InputError, match="fanout"):
-        md.blowfish.ordered_hierarchical([1, 2, 3], 2, 1, fanout=1, ledger=ledger)
+        md.tables.ordered_hierarchical([1, 2, 3], 2, 1, fanout=1, ledger=ledger)
     assert not ledger.entries
 
 
 @pytest.mark.parametrize("mechanism", ["ordered", "ordered_hierarchical"])
 def test_saved_and_read_again(mechanism: str, tmp_path: Path) -> None:
-    release = getattr(md.blowfish, mechanism)(DENSE, 8, "1/3", rng=1)
+    release = getattr(md.tables, mechanism)(DENSE, 8, "1/3", rng=1)
     release.save(tmp_path / "cdf")
-    back = md.blowfish.load(tmp_path / "cdf")
+    back = md.tables.load(tmp_path / "cdf")
     assert isinstance(back, CumulativeRelease)
     assert back.description == release.description
     for name in ("answers", "standard_errors", "low", "high", "linear"):
         assert np.array_equal(getattr(back, name), getattr(release, name))
-    assert md.blowfish.range_query(back, 3, 40) == md.blowfish.range_query(release, 3, 40)
+    assert md.tables.range_query(back, 3, 40) == md.tables.range_query(release, 3, 40)
 
 
 def test_a_million_ordered_values() -> None:
     counts = np.random.default_rng(1).integers(0, 3, 10**6)
-    release = md.blowfish.ordered(counts, 1, 1, rng=1)
-    assert abs(float(md.blowfish.range_query(release, 10, 900_000)) - counts[10:900_001].sum()) < 60
-    release = md.blowfish.ordered_hierarchical(counts, 100, 1, fanout=10, rng=1)
-    assert abs(float(md.blowfish.range_query(release, 10, 900_000)) - counts[10:900_001].sum()) < 300
+    release = md.tables.ordered(counts, 1, 1, rng=1)
+    assert abs(float(md.tables.range_query(release, 10, 900_000)) - counts[10:900_001].sum()) < 60
+    release = md.tables.ordered_hierarchical(counts, 100, 1, fanout=10, rng=1)
+    assert abs(float(md.tables.range_query(release, 10, 900_000)) - counts[10:900_001].sum()) < 300
 
 
 @pytest.mark.parametrize("share", [0.3, 0.9, 0.99])

@@ -13,21 +13,21 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
+from mechdesign.cli import main
+from mechdesign.errors import ExactReleaseError, InputError
+from mechdesign.specification._table_specification import parse
+from mechdesign.tables._charges import (
+    classes_of_attribute,
+    classes_of_rows,
+    classes_of_workload,
+    components,
+    digest_of_domain,
+)
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._charges import classes_of_attribute
-from mechdesign.tables._charges import classes_of_rows
-from mechdesign.tables._charges import classes_of_workload
-from mechdesign.tables._charges import components
-from mechdesign.tables._charges import digest_of_domain
-from mechdesign.tables._workload import as_workload
-from mechdesign.tables._workload import marginals
-from mechdesign.cli import main
-from mechdesign.base._errors import ExactReleaseError
-from mechdesign.base._errors import InputError
-from mechdesign.specification._table_specification import parse
+from mechdesign.tables._workload import as_workload, marginals
 
-B = md.blowfish
+B = md.tables
 LINE = Domain({"v": range(4)})
 TABLE = Domain({"a": [0, 1, 2], "b": [0, 5]})
 WEIGHTS = [[1, 1, 0, 0, 2, 2], [0, 0, 3, 3, 1, 1]]

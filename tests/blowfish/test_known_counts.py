@@ -10,27 +10,17 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._policy import Policy
-from mechdesign.tables._queries._cumulative import release_cumulative
-from mechdesign.tables._queries._linear import release_histogram
-from mechdesign.tables._queries._linear import release_linear
-from mechdesign.tables._definitions import ALONE
-from mechdesign.tables._definitions import EARLIER
-from mechdesign.tables._definitions import KNOWN_COUNTS
-from mechdesign.tables._definitions import definition_of_version_1
-from mechdesign.tables._queries._linear import step_of
-from mechdesign.tables._queries._plans import plan_cumulative
-from mechdesign.tables._queries._plans import plan_kmeans
-from mechdesign.tables._queries._plans import plan_workload
-from mechdesign.tables._policy import describe_policy
-from mechdesign.tables._workload import as_workload
-from mechdesign.tables._workload import prefixes
 from mechdesign.cli import main
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import UnsoundWarning
+from mechdesign.errors import InputError, UnsoundWarning
+from mechdesign.report import _saving as saving
 from mechdesign.specification._table_specification import parse
+from mechdesign.tables._definitions import ALONE, EARLIER, KNOWN_COUNTS, definition_of_version_1
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy, describe_policy
+from mechdesign.tables._queries._cumulative import release_cumulative
+from mechdesign.tables._queries._linear import release_histogram, release_linear, step_of
+from mechdesign.tables._queries._plans import plan_cumulative, plan_kmeans, plan_workload
+from mechdesign.tables._workload import as_workload, prefixes
 
 TEN = Domain({"x": range(10)})
 HALF = np.arange(10) < 5
@@ -73,7 +63,7 @@ def test_a_release_names_its_definition_wherever_it_is_read(tmp_path):
         said = json.loads((folder / "release.json").read_text(encoding="utf-8"))
         assert (said["version"], said["definition"]) == (2, definition)
         assert definition in (folder / "report.html").read_text(encoding="utf-8")
-        loaded = md.blowfish.load(folder)
+        loaded = md.tables.load(folder)
         assert loaded.description == found.description
         assert not loaded.description.unsound
         text, warned = inspected(folder)
@@ -107,11 +97,11 @@ def test_the_definition_of_a_release_of_version_1(tmp_path, neighbours, definiti
     release_histogram(DATA, LINE, epsilon=1).save(tmp_path)
     as_version_1(tmp_path, neighbours)
     if definition != EARLIER:
-        assert md.blowfish.load(tmp_path).description.definition == definition
+        assert md.tables.load(tmp_path).description.definition == definition
         assert "unsound" not in inspected(tmp_path)[0]
         return
     with pytest.warns(UnsoundWarning, match="Unsound: under known counts"):
-        found = md.blowfish.load(tmp_path)
+        found = md.tables.load(tmp_path)
     assert len(found) == 10
     assert found.description.unsound
     assert "unsound" in repr(found)
@@ -128,7 +118,7 @@ def test_the_definition_of_a_release_of_version_1(tmp_path, neighbours, definiti
         assert "Unsound: under known counts" in page
         assert "holds for the neighbours named here alone" in page
     with pytest.warns(UnsoundWarning):
-        assert md.blowfish.load(tmp_path / "again").description == found.description
+        assert md.tables.load(tmp_path / "again").description == found.description
 
 
 @pytest.mark.parametrize(
@@ -162,15 +152,15 @@ def test_a_line_of_two_values_of_version_1_joins_all():
 
 def test_other_releases_of_version_1_open(tmp_path):
     made = (
-        md.blowfish.ordered(np.bincount(DATA, minlength=10), 1, 1),
-        md.blowfish.kmeans(DATA, 2, Policy.line(TEN), 1, 2),
+        md.tables.ordered(np.bincount(DATA, minlength=10), 1, 1),
+        md.tables.kmeans(DATA, 2, Policy.line(TEN), 1, 2),
         release_linear(DATA, Policy.full(TEN), np.eye(10), rho=1),
     )
     for number, found in enumerate(made):
         folder = tmp_path / str(number)
         found.save(folder)
         as_version_1(folder, found.description.neighbours)
-        loaded = md.blowfish.load(folder)
+        loaded = md.tables.load(folder)
         assert type(loaded) is type(found)
         assert loaded.description == found.description
         assert loaded.answers.tolist() == found.answers.tolist()
@@ -182,7 +172,7 @@ def test_versions_and_definitions_that_do_not_go_together_are_refused(tmp_path, 
     header = tmp_path / "release.json"
     header.write_text(json.dumps({**json.loads(header.read_text(encoding="utf-8")), **change}), encoding="utf-8")
     with pytest.raises(InputError, match="holds no release"):
-        md.blowfish.load(tmp_path)
+        md.tables.load(tmp_path)
 
 
 def test_a_cumulative_histogram_has_the_noise_of_the_policy():
@@ -210,7 +200,7 @@ def test_a_cumulative_histogram_has_the_noise_of_the_policy():
 def test_what_a_refusal_names_as_its_remedy_works():
     # A strategy is refused: release_linear answers the same queries.
     with pytest.raises(InputError, match="by release_linear"):
-        md.blowfish.strategy("prefixes", LINE)
+        md.tables.strategy("prefixes", LINE)
     answered = release_linear(DATA, LINE, prefixes(10), 1, rng=1)
     assert list(answered.labels) == ["first", "last"]
     plan, strategy = plan_workload("prefixes", LINE, epsilon=1)
@@ -230,7 +220,7 @@ def test_what_a_refusal_names_as_its_remedy_works():
 
 
 def test_weights_of_a_workload():
-    assert step_of(np.array([[0.1, 0.25], [3.0, 0.0]])) == md.blowfish.Budget.of(epsilon="0.05").epsilon
+    assert step_of(np.array([[0.1, 0.25], [3.0, 0.0]])) == md.tables.Budget.of(epsilon="0.05").epsilon
     wide = Domain({"x": range(300)})
     with pytest.raises(InputError, match="too many weights"):
         release_linear([1], Policy.full(wide), as_workload("ranges", wide), 1)
@@ -240,7 +230,7 @@ def test_k_means_is_refused_with_the_reason():
     reason = "known counts.*release a histogram.*no bound on what they change together is proven"
     full = Policy.full(TEN, constraints=[HALF])
     for asked in (
-        lambda: md.blowfish.kmeans(DATA, 2, full, 1, 3),
+        lambda: md.tables.kmeans(DATA, 2, full, 1, 3),
         lambda: plan_kmeans(full, 1, 3, 2),
         lambda: full.sensitivity("kmeans-sum"),
         lambda: full.sensitivity("kmeans-size", clusters=HALF.astype(int)),
@@ -249,7 +239,7 @@ def test_k_means_is_refused_with_the_reason():
             asked()
     # Before the table is looked at.
     with pytest.raises(InputError, match="known counts"):
-        md.blowfish.kmeans(["no value"], 2, full, 1, 3)
+        md.tables.kmeans(["no value"], 2, full, 1, 3)
 
 
 @pytest.mark.parametrize(
@@ -293,5 +283,5 @@ def test_float_weights_in_a_specification(tmp_path):
         tmp_path,
     )
     found = given.release({"x": DATA}, rng=1).release
-    assert found.description.step == md.blowfish.Budget.of(epsilon="0.05").epsilon
+    assert found.description.step == md.tables.Budget.of(epsilon="0.05").epsilon
     assert given.plan().taken.error == pytest.approx(found.standard_errors[0])

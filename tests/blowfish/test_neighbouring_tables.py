@@ -9,14 +9,14 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._policy import Policy
-from mechdesign.tables._files import Publication
 from mechdesign.cli import main
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 from mechdesign.mechanisms._discrete import LARGEST_VALUE
+from mechdesign.report import _saving as saving
 from mechdesign.specification._table_specification import parse
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._files import Publication
+from mechdesign.tables._policy import Policy
 
 DOMAIN = Domain({"age": range(4), "dose": [0.5, 1, 2]})
 POLICIES = {
@@ -28,21 +28,21 @@ POLICIES = {
     "some": Policy.graph(DOMAIN, [(x, None) for x in range(5)] + [(0, 1)], unbounded=True),
 }
 STRATEGIES = {
-    (name, noise): md.blowfish.strategy("identity", policy, noise)
+    (name, noise): md.tables.strategy("identity", policy, noise)
     for name, policy in POLICIES.items()
     for noise in ("laplace", "gaussian")
 }
 HUGE = np.full((1, 12), 2**60)
 CENTRES = [[0.0, 0.5], [3.0, 2.0]]
 RELEASES = {
-    "histogram": lambda name, table: md.blowfish.release_histogram(table, POLICIES[name], 1),
-    "blocks": lambda name, table: md.blowfish.release_histogram(
+    "histogram": lambda name, table: md.tables.release_histogram(table, POLICIES[name], 1),
+    "blocks": lambda name, table: md.tables.release_histogram(
         table, POLICIES[name], rho=1, partition=[x // 3 for x in range(12)]
     ),
-    "linear": lambda name, table: md.blowfish.release_linear(table, POLICIES[name], np.arange(24).reshape(2, 12), 1),
-    "huge weights": lambda name, table: md.blowfish.release_linear(table, POLICIES[name], HUGE, 2**20),
-    "sum": lambda name, table: md.blowfish.release_sum(table, POLICIES[name], "dose", 1),
-    "kmeans": lambda name, table: md.blowfish.kmeans(table, 2, POLICIES[name], 1, 2, initial=CENTRES),
+    "linear": lambda name, table: md.tables.release_linear(table, POLICIES[name], np.arange(24).reshape(2, 12), 1),
+    "huge weights": lambda name, table: md.tables.release_linear(table, POLICIES[name], HUGE, 2**20),
+    "sum": lambda name, table: md.tables.release_sum(table, POLICIES[name], "dose", 1),
+    "kmeans": lambda name, table: md.tables.kmeans(table, 2, POLICIES[name], 1, 2, initial=CENTRES),
     "laplace strategy": lambda name, table: STRATEGIES[name, "laplace"].release(table, epsilon=1),
     "gaussian strategy": lambda name, table: STRATEGIES[name, "gaussian"].release(table, rho=1),
 }
@@ -98,29 +98,27 @@ def test_an_empty_table_is_refused_where_the_number_of_records_is_public(kind, m
     bounded = Policy.full(DOMAIN)
     monkeypatch.setitem(POLICIES, "full", bounded)
     for noise in ("laplace", "gaussian"):
-        monkeypatch.setitem(STRATEGIES, ("full", noise), md.blowfish.strategy("identity", bounded, noise))
+        monkeypatch.setitem(STRATEGIES, ("full", noise), md.tables.strategy("identity", bounded, noise))
     with pytest.raises(InputError, match="number of records is public"):
         RELEASES[kind]("full", [])
 
 
 def test_answers_too_large_are_clipped_where_the_number_of_records_is_private_and_refused_where_it_is_public():
     # With an ε this large the noise is 0.
-    found = md.blowfish.release_linear(None, POLICIES["full"], HUGE, 2**70, positions=[0, 1, 2])
+    found = md.tables.release_linear(None, POLICIES["full"], HUGE, 2**70, positions=[0, 1, 2])
     assert found.answers.tolist() == [float(LARGEST_VALUE)]
-    found = md.blowfish.release_linear(None, POLICIES["full"], -HUGE, 2**70, positions=[0, 1, 2])
+    found = md.tables.release_linear(None, POLICIES["full"], -HUGE, 2**70, positions=[0, 1, 2])
     assert found.answers.tolist() == [-float(LARGEST_VALUE)]
-    assert md.blowfish.release_linear(None, Policy.full(DOMAIN), HUGE, 1, positions=[0, 1]).answers.tolist() == [
-        2.0**61
-    ]
+    assert md.tables.release_linear(None, Policy.full(DOMAIN), HUGE, 1, positions=[0, 1]).answers.tolist() == [2.0**61]
     with pytest.raises(InputError, match="too large"):
-        md.blowfish.release_linear(None, Policy.full(DOMAIN), HUGE, 1, positions=[0, 1, 2])
+        md.tables.release_linear(None, Policy.full(DOMAIN), HUGE, 1, positions=[0, 1, 2])
 
 
 def test_a_point_is_rounded_whatever_the_other_points_are():
     domain = Domain({"x": [0, 10, 20]})
     policy = Policy.full(domain)
     for points in ([(3,), (4,)], [(3,), (4.5,)]):
-        found = md.blowfish.kmeans(points, 1, policy, 10**6, 1, initial=[[0.0]])
+        found = md.tables.kmeans(points, 1, policy, 10**6, 1, initial=[[0.0]])
         assert found.centroids.tolist() == [[0.0]]
 
 
@@ -145,13 +143,13 @@ def test_the_command_says_the_same_of_an_empty_table_and_of_one_record(kind, tmp
         Path("t.csv").write_text("age,sex\n" + rows, encoding="utf-8")
         done = CliRunner().invoke(main, ["blowfish", "s.toml", "t.csv", "-o", "out", "--no-report", "--overwrite"])
         assert done.exit_code == 0, done.output
-        results.append((sorted(path.name for path in Path("out").iterdir()), md.blowfish.load("out").description))
+        results.append((sorted(path.name for path in Path("out").iterdir()), md.tables.load("out").description))
         assert "holds no record" not in done.output
     assert results[0] == results[1]
 
 
 def test_a_publication_of_an_empty_table_has_a_report():
-    release = md.blowfish.release_histogram([], POLICIES["presence"], 10**6)
+    release = md.tables.release_histogram([], POLICIES["presence"], 10**6)
     assert "<svg" in saving.html(Publication(release, "nobody"))
 
 

@@ -9,15 +9,11 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._policy import Policy
-from mechdesign.tables._optimal import compare_counts
-from mechdesign.tables._optimal import optimal_attribute
-from mechdesign.tables._optimal import optimal_count
-from mechdesign.tables._optimal import remapped_cost
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import RevealedWarning
+from mechdesign.errors import InputError, RevealedWarning
 from mechdesign.mechanisms._finite import Geometric
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._optimal import compare_counts, optimal_attribute, optimal_count, remapped_cost
+from mechdesign.tables._policy import Policy
 
 LINE = Domain({"floor": range(5)})
 

@@ -7,21 +7,20 @@ import math
 import numpy as np
 import pytest
 
+from mechdesign.errors import InputError
+from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._queries._cumulative import hierarchical
-from mechdesign.tables._queries._cumulative import ordered
-from mechdesign.tables._queries._cumulative import ordered_hierarchical
-from mechdesign.tables._queries._plans import plan_cumulative
-from mechdesign.tables._queries._plans import plan_histogram
-from mechdesign.tables._queries._plans import plan_workload
-from mechdesign.tables._queries._cumulative import range_query
+from mechdesign.tables._queries._cumulative import hierarchical, ordered, ordered_hierarchical, range_query
 from mechdesign.tables._queries._linear import release_histogram
-from mechdesign.tables._queries._plans import cumulative_theta
-from mechdesign.tables._queries._plans import plan_kmeans
-from mechdesign.tables._queries._plans import plan_sum
-from mechdesign.base._errors import InputError
-from mechdesign.mechanisms._discrete import DiscreteLaplace
+from mechdesign.tables._queries._plans import (
+    cumulative_theta,
+    plan_cumulative,
+    plan_histogram,
+    plan_kmeans,
+    plan_sum,
+    plan_workload,
+)
 
 AGE = Domain({"age": range(40)})
 

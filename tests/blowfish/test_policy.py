@@ -10,12 +10,12 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign.errors import InputError
 from mechdesign.report import _saving as saving
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._policy import Policy
 from mechdesign.tables._parallel import parallel_composition
+from mechdesign.tables._policy import Policy
 from mechdesign.tables._sensitivity._brute_force import neighbouring_databases
-from mechdesign.base._errors import InputError
 
 LINE = Domain({"x": range(5)})
 MIXED = Domain({"age": range(4), "sex": ["f", "m"]})
@@ -30,11 +30,11 @@ def test_examples_in_docstrings(module: str) -> None:
 
 
 def test_the_package_is_reached_from_the_top() -> None:
-    domain = md.blowfish.Domain({"age": range(100), "sex": ["f", "m"]})
-    assert md.blowfish.Policy.attribute(domain).sensitivity("histogram") == 2
-    assert callable(md.blowfish.constraint_sensitivity)
-    assert callable(md.blowfish.sensitivity)
-    assert "Policy" in dir(md.blowfish)
+    domain = md.tables.Domain({"age": range(100), "sex": ["f", "m"]})
+    assert md.tables.Policy.attribute(domain).sensitivity("histogram") == 2
+    assert callable(md.tables.constraint_sensitivity)
+    assert callable(md.tables.sensitivity)
+    assert "Policy" in dir(md.tables)
 
 
 def test_neighbours_are_said_in_plain_english() -> None:
@@ -86,9 +86,9 @@ def test_edges_to_the_null_node_are_said_wherever_neighbours_are(edges, unbounde
     assert words in policy.neighbours
     assert ("0 edges" in policy.neighbours) == (not edges and not unbounded)
     ledger = md.Ledger()
-    release = md.blowfish.release_histogram([0, 1], policy, 1, ledger=ledger)
+    release = md.tables.release_histogram([0, 1], policy, 1, ledger=ledger)
     assert release.description.neighbours == policy.neighbours
-    assert policy.neighbours in saving.html(md.blowfish.Publication(release))
+    assert policy.neighbours in saving.html(md.tables.Publication(release))
     assert [entry.protects for entry in ledger.entries] == [policy.neighbours]
     union = Policy.union(policy, Policy.line(LINE))
     assert "0 edges" not in union.neighbours

@@ -9,13 +9,8 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from mechdesign.tables._queries._trees import RangePlan
-from mechdesign.tables._queries._trees import budget_split
-from mechdesign.tables._queries._trees import ordered_error
-from mechdesign.tables._queries._trees import plan_ranges
-from mechdesign.tables._queries._trees import RangeTree
-from mechdesign.tables._queries._trees import height
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
+from mechdesign.tables._queries._trees import RangePlan, RangeTree, budget_split, height, ordered_error, plan_ranges
 
 SHAPES = [(8, 8, 2), (9, 4, 2), (13, 5, 2), (20, 7, 3), (16, 1, 2), (12, 12, 12), (5, 2, 2), (30, 10, 4), (7, 3, 5)]
 SHAPES += [(2, 2, 2), (2, 1, 2), (1, 1, 2), (11, 10, 2), (27, 9, 3)]

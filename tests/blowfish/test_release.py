@@ -12,14 +12,12 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign.errors import ExportError, InputError
+from mechdesign.mechanisms._discrete import DiscreteGaussian, DiscreteLaplace
+from mechdesign.tables import _release as release
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables import _release as release
 from mechdesign.tables._queries._kmeans import ClusteringRelease
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.mechanisms._discrete import DiscreteGaussian
-from mechdesign.mechanisms._discrete import DiscreteLaplace
 
 DOMAIN = Domain({"age": range(6), "sex": ["f", "m, or other"]})
 ROWS = np.random.default_rng(4).integers(0, DOMAIN.size, 500)
@@ -57,7 +55,7 @@ def laws(monkeypatch: pytest.MonkeyPatch) -> list[tuple[Any, int]]:
 
 def test_histogram(laws: list[tuple[Any, int]]) -> None:
     ledger = RecordingLedger()
-    found = md.blowfish.release_histogram(RECORDS, FULL, "0.5", ledger=ledger)
+    found = md.tables.release_histogram(RECORDS, FULL, "0.5", ledger=ledger)
     assert laws == [(DiscreteLaplace(Fraction(4)), 12)]
     assert ledger.entries == [("histogram", FULL.neighbours, Fraction(1, 2), None)]
     assert found.labels["age"].tolist() == [0, 0, 1, 1, 2, 2, 3, 3, 4, 4, 5, 5]
@@ -72,13 +70,13 @@ def test_histogram(laws: list[tuple[Any, int]]) -> None:
 def test_tables_of_every_form_give_the_same() -> None:
     ages, sexes = np.unravel_index(ROWS, DOMAIN.shape)
     table = {"age": ages, "sex": np.array(["f", "m, or other"])[sexes]}
-    first = md.blowfish.release_histogram(RECORDS, FULL, 1, rng=3)
-    second = md.blowfish.release_histogram(table, FULL, 1, rng=3)
+    first = md.tables.release_histogram(RECORDS, FULL, 1, rng=3)
+    second = md.tables.release_histogram(table, FULL, 1, rng=3)
     assert first.answers.tolist() == second.answers.tolist()
 
 
 def test_gaussian_noise(laws: list[tuple[Any, int]]) -> None:
-    found = md.blowfish.release_histogram(RECORDS, FULL, rho="0.1")
+    found = md.tables.release_histogram(RECORDS, FULL, rho="0.1")
     # Δ₂² = 2 and σ² = Δ₂²/(2ρ).
     assert laws == [(DiscreteGaussian(Fraction(10)), 12)]
     assert (found.epsilon, found.rho) == (None, Fraction(1, 10))
@@ -88,7 +86,7 @@ def test_intervals_cover() -> None:
     for budget in ({"epsilon": "0.3"}, {"rho": "0.01"}):
         hits = [
             ((found.low <= COUNTS) & (found.high >= COUNTS)).mean()
-            for found in (md.blowfish.release_histogram(RECORDS, FULL, rng=seed, **budget) for seed in range(100))
+            for found in (md.tables.release_histogram(RECORDS, FULL, rng=seed, **budget) for seed in range(100))
         ]
         assert 0.93 <= np.mean(hits) <= 0.99
 
@@ -97,14 +95,14 @@ def test_what_the_policy_leaves_exact_is_said_and_free(laws: list[tuple[Any, int
     blocks = ["low"] * 6 + ["high"] * 6
     policy = Policy.partition(DOMAIN, blocks)
     ledger = RecordingLedger(refuses=True)
-    found = md.blowfish.release_histogram(RECORDS, policy, 1, partition=blocks, ledger=ledger)
+    found = md.tables.release_histogram(RECORDS, policy, 1, partition=blocks, ledger=ledger)
     shown = dict(zip(found.labels["block"].tolist(), found.answers.tolist(), strict=True))
     assert shown == {"low": COUNTS[:6].sum(), "high": COUNTS[6:].sum()}
     assert found.epsilon == 0
     assert "exact" in found.description.remarks[0]
     assert not laws
     # Any other partition is noisy.
-    mixed = md.blowfish.release_histogram(RECORDS, policy, 1, partition=np.arange(12) % 2)
+    mixed = md.tables.release_histogram(RECORDS, policy, 1, partition=np.arange(12) % 2)
     assert mixed.epsilon == 1
     assert laws == [(DiscreteLaplace(Fraction(2)), 2)]
 
@@ -112,48 +110,48 @@ def test_what_the_policy_leaves_exact_is_said_and_free(laws: list[tuple[Any, int
 def test_linear_queries_on_a_lattice(laws: list[tuple[Any, int]]) -> None:
     domain = Domain({"age": range(4)})
     weights = np.array([[0.1, 0.2, 0.3, 0.7], [0, 1, 0, 1]])
-    found = md.blowfish.release_linear([0, 1, 3, 3], Policy.line(domain), weights, 1, step="0.1")
+    found = md.tables.release_linear([0, 1, 3, 3], Policy.line(domain), weights, 1, step="0.1")
     # Moving 2 → 3 changes the first answer by 4 steps and the second by 10.
     assert laws == [(DiscreteLaplace(Fraction(14)), 2)]
     assert found.description.step == Fraction(1, 10)
     tenths = found.answers * 10
     np.testing.assert_allclose(tenths, np.rint(tenths), atol=1e-9)
-    sharp = md.blowfish.release_linear([0, 1, 3, 3], Policy.line(domain), weights, 10**6, step="0.1", rng=1)
+    sharp = md.tables.release_linear([0, 1, 3, 3], Policy.line(domain), weights, 10**6, step="0.1", rng=1)
     np.testing.assert_allclose(sharp.answers, [1.7, 3], rtol=1e-15)
     for wrong in (weights + 0.05, weights * np.nan, weights[:, :3], [[["a"]]], [["a"] * 4]):
         with pytest.raises(InputError, match="queries"):
-            md.blowfish.release_linear([0, 1], Policy.line(domain), wrong, 1, step="0.1")
+            md.tables.release_linear([0, 1], Policy.line(domain), wrong, 1, step="0.1")
     exactly = [[Fraction(1, 3), 0, Fraction(2, 3), 1]]
-    thirds = md.blowfish.release_linear([0, 2], Policy.line(domain), exactly, 10**6, step=Fraction(1, 3), rng=1)
+    thirds = md.tables.release_linear([0, 2], Policy.line(domain), exactly, 10**6, step=Fraction(1, 3), rng=1)
     assert thirds.answers.tolist() == [1]
     with pytest.raises(InputError, match="step"):
-        md.blowfish.release_linear([0, 1], Policy.line(domain), weights, 1, step=0)
+        md.tables.release_linear([0, 1], Policy.line(domain), weights, 1, step=0)
     with pytest.raises(InputError, match="too large"):
-        md.blowfish.release_linear([0, 1], Policy.line(domain), [2**61, 0, 0, 0], 1)
+        md.tables.release_linear([0, 1], Policy.line(domain), [2**61, 0, 0, 0], 1)
 
 
 def test_sums(laws: list[tuple[Any, int]]) -> None:
     domain = Domain({"sex": ["f", "m"], "income": [0.5 * i for i in range(9)]})
     rows = [("f", 1.5), ("m", 4.0), ("f", 2.5)]
-    found = md.blowfish.release_sum(rows, Policy.threshold(domain, 1, attributes=["income"]), "income", 10**6, rng=1)
+    found = md.tables.release_sum(rows, Policy.threshold(domain, 1, attributes=["income"]), "income", 10**6, rng=1)
     assert found.answers.tolist() == [1.5 + 4 + 2.5]
     # θ = 1 is two steps of 0.5.
     assert laws == [(DiscreteLaplace(Fraction(2, 10**6)), 1)]
     with pytest.raises(InputError, match="attribute"):
-        md.blowfish.release_sum(rows, Policy.full(domain), epsilon=1)
+        md.tables.release_sum(rows, Policy.full(domain), epsilon=1)
     with pytest.raises(InputError, match="not a numeric"):
-        md.blowfish.release_sum(rows, Policy.full(domain), "sex", 1)
+        md.tables.release_sum(rows, Policy.full(domain), "sex", 1)
 
 
 def test_known_counts_raise_the_noise(laws: list[tuple[Any, int]]) -> None:
     domain = Domain({"age": range(4)})
     known = (np.array([1, 1, 0, 0]), 3)
     policy = Policy.full(domain, constraints=[known])
-    md.blowfish.release_histogram([0, 0, 1, 2], policy, 1)
+    md.tables.release_histogram([0, 0, 1, 2], policy, 1)
     assert laws == [(DiscreteLaplace(Fraction(policy.sensitivity("histogram"))), 4)]
     assert policy.sensitivity("histogram") > 2
     with pytest.raises(InputError, match="constraints"):
-        md.blowfish.release_histogram([0, 2, 2, 2], policy, 1)
+        md.tables.release_histogram([0, 2, 2, 2], policy, 1)
 
 
 @pytest.mark.parametrize(
@@ -177,38 +175,38 @@ def test_known_counts_raise_the_noise(laws: list[tuple[Any, int]]) -> None:
 def test_wrong_input(data: Any, budget: dict[str, Any], message: str) -> None:
     ledger = RecordingLedger()
     with pytest.raises(InputError, match=message):
-        md.blowfish.release_histogram(data, FULL, ledger=ledger, **budget)
+        md.tables.release_histogram(data, FULL, ledger=ledger, **budget)
     assert not ledger.entries
 
 
 def test_budgets_too_small_to_be_served() -> None:
     with pytest.raises(InputError, match="epsilon: is too small"):
-        md.blowfish.release_histogram(RECORDS, FULL, "1e-20")
+        md.tables.release_histogram(RECORDS, FULL, "1e-20")
     with pytest.raises(InputError, match="rho: is too small"):
-        md.blowfish.release_histogram(RECORDS, FULL, rho="1e-40")
+        md.tables.release_histogram(RECORDS, FULL, rho="1e-40")
     with pytest.raises(InputError, match="epsilon: is too small"):
-        md.blowfish.ordered([1, 2, 3], 2, "1e-20")
+        md.tables.ordered([1, 2, 3], 2, "1e-20")
 
 
 def test_a_ledger_that_refuses_stops_the_release(laws: list[tuple[Any, int]]) -> None:
     with pytest.raises(md.errors.MechdesignError, match="would pass"):
-        md.blowfish.release_histogram(RECORDS, FULL, 1, ledger=RecordingLedger(refuses=True))
+        md.tables.release_histogram(RECORDS, FULL, 1, ledger=RecordingLedger(refuses=True))
     assert not laws
 
 
 def test_every_release_spends_from_one_ledger(tmp_path: Path) -> None:
     ledger = md.Ledger(epsilon=2, path=tmp_path / "ledger.json")
     line = Domain({"x": range(5)})
-    md.blowfish.release_histogram([0, 1, 4], Policy.line(line), "0.5", ledger=ledger)
-    md.blowfish.release_sum([0, 1, 4], Policy.line(line), epsilon="0.25", ledger=ledger)
-    md.blowfish.ordered([1, 1, 0, 0, 1], 1, "0.25", ledger=ledger)
-    md.blowfish.ordered_hierarchical([1, 1, 0, 0, 1], 3, "0.25", ledger=ledger)
-    md.blowfish.kmeans([0, 1, 4], 2, Policy.line(line), "0.5", 2, ledger=ledger)
+    md.tables.release_histogram([0, 1, 4], Policy.line(line), "0.5", ledger=ledger)
+    md.tables.release_sum([0, 1, 4], Policy.line(line), epsilon="0.25", ledger=ledger)
+    md.tables.ordered([1, 1, 0, 0, 1], 1, "0.25", ledger=ledger)
+    md.tables.ordered_hierarchical([1, 1, 0, 0, 1], 3, "0.25", ledger=ledger)
+    md.tables.kmeans([0, 1, 4], 2, Policy.line(line), "0.5", 2, ledger=ledger)
     assert ledger.remaining_epsilon == Fraction(1, 4)
     for refused in (
-        lambda: md.blowfish.release_linear([0, 1, 4], Policy.line(line), np.eye(5), "0.3", ledger=ledger),
-        lambda: md.blowfish.hierarchical([1, 1, 0, 0, 1], "0.3", ledger=ledger),
-        lambda: md.blowfish.kmeans([0, 1, 4], 2, Policy.line(line), "0.3", 2, ledger=ledger),
+        lambda: md.tables.release_linear([0, 1, 4], Policy.line(line), np.eye(5), "0.3", ledger=ledger),
+        lambda: md.tables.hierarchical([1, 1, 0, 0, 1], "0.3", ledger=ledger),
+        lambda: md.tables.kmeans([0, 1, 4], 2, Policy.line(line), "0.3", 2, ledger=ledger),
     ):
         with pytest.raises(md.errors.BudgetExceededError):
             refused()
@@ -216,10 +214,10 @@ def test_every_release_spends_from_one_ledger(tmp_path: Path) -> None:
 
 
 def test_saved_and_read_again(tmp_path: Path) -> None:
-    found = md.blowfish.release_histogram(RECORDS, FULL, "0.1", rng=2)
+    found = md.tables.release_histogram(RECORDS, FULL, "0.1", rng=2)
     found.save(tmp_path / "one" / "two")
-    back = md.blowfish.load(tmp_path / "one" / "two")
-    assert type(back) is md.blowfish.Release
+    back = md.tables.load(tmp_path / "one" / "two")
+    assert type(back) is md.tables.Release
     assert back.description == found.description
     assert len(back) == 12
     for name in found.labels:
@@ -237,7 +235,7 @@ def test_saved_and_read_again(tmp_path: Path) -> None:
 
 def test_the_true_counts_are_nowhere(tmp_path: Path) -> None:
     counts = 10_007 + 31 * np.arange(12)
-    found = md.blowfish.release_histogram(None, FULL, "0.001", rng=2, positions=np.repeat(np.arange(12), counts))
+    found = md.tables.release_histogram(None, FULL, "0.001", rng=2, positions=np.repeat(np.arange(12), counts))
     found.save(tmp_path)
     text = "".join(path.read_text() for path in tmp_path.iterdir())
     assert not any(str(count) in text for count in counts)
@@ -245,26 +243,26 @@ def test_the_true_counts_are_nowhere(tmp_path: Path) -> None:
 
 
 def test_damaged_files_are_refused(tmp_path: Path) -> None:
-    found = md.blowfish.release_histogram(RECORDS, FULL, 1, rng=2)
+    found = md.tables.release_histogram(RECORDS, FULL, 1, rng=2)
     with pytest.raises(InputError, match="no release"):
-        md.blowfish.load(tmp_path)
+        md.tables.load(tmp_path)
     found.save(tmp_path)
     answers, header = tmp_path / "answers.csv", tmp_path / "release.json"
     whole, said = answers.read_bytes(), json.loads(header.read_text())
     answers.write_bytes(whole.replace(b"0,f", b"1,f", 1))
     with pytest.raises(InputError, match="is not the file"):
-        md.blowfish.load(tmp_path)
+        md.tables.load(tmp_path)
     answers.write_bytes(whole)
     for change in ({"version": 3}, {"kind": "other"}, {"queries": 5}, {"epsilon": "none"}, {"more": 1}):
         header.write_text(json.dumps({**said, **change}))
         with pytest.raises(InputError, match="no release"):
-            md.blowfish.load(tmp_path)
+            md.tables.load(tmp_path)
     header.write_text(json.dumps(said))
-    assert len(md.blowfish.load(tmp_path)) == 12
+    assert len(md.tables.load(tmp_path)) == 12
 
 
 def test_a_crash_leaves_no_half_release(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    md.blowfish.release_histogram(RECORDS, FULL, 1, rng=2).save(tmp_path)
+    md.tables.release_histogram(RECORDS, FULL, 1, rng=2).save(tmp_path)
     before = (tmp_path / "answers.csv").read_bytes()
 
     def broken(*_: object) -> Any:
@@ -272,50 +270,50 @@ def test_a_crash_leaves_no_half_release(tmp_path: Path, monkeypatch: pytest.Monk
 
     monkeypatch.setattr(release.msgspec.json, "encode", broken)
     with pytest.raises(ExportError):
-        md.blowfish.release_histogram(RECORDS, FULL, 1, rng=3).save(tmp_path)
+        md.tables.release_histogram(RECORDS, FULL, 1, rng=3).save(tmp_path)
     monkeypatch.undo()
     assert (tmp_path / "answers.csv").read_bytes() == before
     assert len(list(tmp_path.iterdir())) == 2
     (tmp_path / "file").write_text("")
     with pytest.raises(ExportError):
-        md.blowfish.release_histogram(RECORDS, FULL, 1, rng=3).save(tmp_path / "file")
+        md.tables.release_histogram(RECORDS, FULL, 1, rng=3).save(tmp_path / "file")
 
 
 def test_a_million_rows() -> None:
     rng = np.random.default_rng(1)
     table = {"age": rng.integers(0, 6, 10**6), "sex": np.array(["f", "m, or other"])[rng.integers(0, 2, 10**6)]}
-    found = md.blowfish.release_histogram(table, FULL, 1)
+    found = md.tables.release_histogram(table, FULL, 1)
     assert found.answers.sum() == pytest.approx(10**6, abs=200)
 
 
 def test_functions_and_modules_have_different_names() -> None:
     # A module of the package would hide a function of its name once it is imported.
-    assert callable(md.blowfish.kmeans)
-    assert ClusteringRelease is md.blowfish.ClusteringRelease
+    assert callable(md.tables.kmeans)
+    assert ClusteringRelease is md.tables.ClusteringRelease
 
 
 def test_linear_queries_where_counts_are_known() -> None:
     policy = Policy.line(Domain({"x": range(4)}), constraints=[([0, 1, 1, 0], 2)])
-    assert len(md.blowfish.release_linear([0, 1, 2], policy, np.eye(4), 1)) == 4
+    assert len(md.tables.release_linear([0, 1, 2], policy, np.eye(4), 1)) == 4
 
 
 @pytest.mark.parametrize(
     ("release", "path"),
     [
-        (lambda: md.blowfish.release_histogram(RECORDS, None, 1), "policy"),
-        (lambda: md.blowfish.release_linear(RECORDS, None, [1], 1), "policy"),
-        (lambda: md.blowfish.release_sum(RECORDS, "full", epsilon=1), "policy"),
-        (lambda: md.blowfish.kmeans(RECORDS, 2, None, 1, 1), "policy"),
-        (lambda: md.blowfish.parallel_composition(None), "policy"),
+        (lambda: md.tables.release_histogram(RECORDS, None, 1), "policy"),
+        (lambda: md.tables.release_linear(RECORDS, None, [1], 1), "policy"),
+        (lambda: md.tables.release_sum(RECORDS, "full", epsilon=1), "policy"),
+        (lambda: md.tables.kmeans(RECORDS, 2, None, 1, 1), "policy"),
+        (lambda: md.tables.parallel_composition(None), "policy"),
         (lambda: Policy.union(FULL, 1), "policies[1]"),
-        (lambda: md.blowfish.release_histogram(RECORDS, FULL, 1, ledger=1.0), "ledger"),
-        (lambda: md.blowfish.release_linear(RECORDS, FULL, [[1, 2], [1]], 1), "queries"),
-        (lambda: md.blowfish.release_linear(RECORDS, FULL, np.eye(FULL.domain.size), 1, step="1e-400"), "step"),
-        (lambda: md.blowfish.release_linear(RECORDS, FULL, np.eye(FULL.domain.size), 1, step="1e400"), "step"),
-        (lambda: md.blowfish.ordered_hierarchical([1] * 9, 3, "1e-200"), "epsilon"),
-        (lambda: md.blowfish.ordered_hierarchical([1] * 9, 3, "1e-20"), "epsilon"),
-        (lambda: md.blowfish.ordered_hierarchical([1] * 9, 3, "1e200"), "epsilon"),
-        (lambda: md.blowfish.budget_split(9, 3, 10**400, 1), "fanout"),
+        (lambda: md.tables.release_histogram(RECORDS, FULL, 1, ledger=1.0), "ledger"),
+        (lambda: md.tables.release_linear(RECORDS, FULL, [[1, 2], [1]], 1), "queries"),
+        (lambda: md.tables.release_linear(RECORDS, FULL, np.eye(FULL.domain.size), 1, step="1e-400"), "step"),
+        (lambda: md.tables.release_linear(RECORDS, FULL, np.eye(FULL.domain.size), 1, step="1e400"), "step"),
+        (lambda: md.tables.ordered_hierarchical([1] * 9, 3, "1e-200"), "epsilon"),
+        (lambda: md.tables.ordered_hierarchical([1] * 9, 3, "1e-20"), "epsilon"),
+        (lambda: md.tables.ordered_hierarchical([1] * 9, 3, "1e200"), "epsilon"),
+        (lambda: md.tables.budget_split(9, 3, 10**400, 1), "fanout"),
     ],
 )
 def test_wrong_arguments_of_any_release_are_named(release: Any, path: str) -> None:
@@ -327,9 +325,9 @@ def test_wrong_arguments_of_any_release_are_named(release: Any, path: str) -> No
 @pytest.mark.parametrize("name", ["low", "answers", "standard_errors", 'a "b", c', "description"])
 def test_attributes_of_any_name_are_saved_and_read_again(tmp_path: Path, name: str) -> None:
     domain = Domain({name: range(10, 13), "sex": ["f", "m,\n"]})
-    released = md.blowfish.release_histogram([(10, "f"), (12, "m,\n")], Policy.full(domain), 1)
+    released = md.tables.release_histogram([(10, "f"), (12, "m,\n")], Policy.full(domain), 1)
     released.save(tmp_path)
-    again = md.blowfish.load(tmp_path)
+    again = md.tables.load(tmp_path)
     assert list(again.labels) == [name, "sex"]
     for label in again.labels:
         assert again.labels[label].tolist() == released.labels[label].tolist()

@@ -10,13 +10,11 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign.errors import ExportError
 from mechdesign.report import _saving as saving
-from mechdesign.tables._files import Publication
-from mechdesign.base._errors import ExportError
-from mechdesign.report._table_figures import answers_picture
-from mechdesign.report._table_figures import cdf_picture
-from mechdesign.report._table_figures import clusters_picture
+from mechdesign.report._table_figures import answers_picture, cdf_picture, clusters_picture
 from mechdesign.specification._table_specification import parse
+from mechdesign.tables._files import Publication
 
 AGE = "domain.attributes.age = { range = [0, 99] }\n"
 LINE = 'policy.kind = "line"\n'
@@ -104,7 +102,7 @@ def test_the_report_of_what_is_loaded_is_that_of_what_was_released(tmp_path):
     for kind in ("cdf", "k-means on one"):
         found = published(kind)
         saving.save(found, tmp_path / kind)
-        loaded = md.blowfish.load(tmp_path / kind)
+        loaded = md.tables.load(tmp_path / kind)
         assert saving.html(Publication(loaded, found.title)) == saving.html(found)
         assert (tmp_path / kind / "report.html").read_text(encoding="utf-8") == saving.html(found)
 
@@ -138,9 +136,7 @@ def test_tables_hold_the_numbers():
 def test_pictures():
     histogram = answers_picture(published("histogram").release)
     assert len(histogram.axes[0].patches) == 100
-    many = md.blowfish.release_histogram(
-        [1], md.blowfish.Policy.full(md.blowfish.Domain({"age": range(5000)})), 1, rng=1
-    )
+    many = md.tables.release_histogram([1], md.tables.Policy.full(md.tables.Domain({"age": range(5000)})), 1, rng=1)
     assert len(answers_picture(many).axes[0].lines[0].get_xdata()) == 2000
     assert len(answers_picture(published("workload").release).axes[0].get_yticks()) == 40
     assert answers_picture(published("blocks").release).axes[0].get_yticklabels()[0].get_text() == "0 to 29"

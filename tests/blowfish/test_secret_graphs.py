@@ -5,9 +5,9 @@ import numpy as np
 import pytest
 from database_policies import EXAMPLES, LINE, UNEVEN, Example
 
+from mechdesign.errors import InputError
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.base._errors import InputError
 
 CASES = [
     pytest.param(example, unbounded, id=f"{example.name}, {unbounded}")

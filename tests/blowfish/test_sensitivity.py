@@ -11,11 +11,11 @@ from database_policies import EXAMPLES, GRID, LINE, MIXED, UNEVEN, Example
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mechdesign.errors import InputError
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._sensitivity._sensitivity import sensitivity
 from mechdesign.tables._sensitivity._numbers import root_up
-from mechdesign.base._errors import InputError
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 CASES = [
     pytest.param(example, unbounded, id=f"{example.name}, {unbounded}")

@@ -8,16 +8,15 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
+from mechdesign.errors import InputError
+from mechdesign.mechanisms._discrete import DiscreteGaussian, DiscreteLaplace
 from mechdesign.tables._domain import Domain
+from mechdesign.tables._files import load
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._linear import release_histogram
 from mechdesign.tables._strategies._choice import strategy
-from mechdesign.tables._files import load
 from mechdesign.tables._strategies._strategy import half_widths
 from mechdesign.tables._workload import as_workload
-from mechdesign.base._errors import InputError
-from mechdesign.mechanisms._discrete import DiscreteGaussian
-from mechdesign.mechanisms._discrete import DiscreteLaplace
 
 _LINE = Domain({"x": range(6)})
 _TABLE = Domain({"age": range(3), "sex": ["f", "m"]})
@@ -97,9 +96,8 @@ def test_every_kind_can_be_asked_for(kind, noise):
 
 
 def test_balanced_budgets_are_better_than_equal_ones():
+    from mechdesign.tables._strategies._choice import candidate, program
     from mechdesign.tables._strategies._gaussian import edge_space
-    from mechdesign.tables._strategies._choice import candidate
-    from mechdesign.tables._strategies._choice import program
     from mechdesign.tables._workload import all_ranges
 
     policy = Policy.full(Domain({"x": range(32)}))

@@ -11,14 +11,9 @@ from hypothesis import strategies as st
 from scipy import sparse
 from strategy_examples import independent_optimum, projected, space_of, threshold_space
 
-from mechdesign.tables._strategies._gaussian import optimal_gram
-from mechdesign.tables._strategies._gaussian import symmetries
-from mechdesign.tables._strategies._bound import StrategyBound
-from mechdesign.tables._strategies._bound import certified_bound
-from mechdesign.tables._workload import MatrixQueries
-from mechdesign.tables._workload import all_ranges
-from mechdesign.tables._workload import identity
-from mechdesign.tables._workload import prefixes
+from mechdesign.tables._strategies._bound import StrategyBound, certified_bound
+from mechdesign.tables._strategies._gaussian import optimal_gram, symmetries
+from mechdesign.tables._workload import MatrixQueries, all_ranges, identity, prefixes
 
 
 @pytest.mark.parametrize(

@@ -10,12 +10,11 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign.errors import InputError
 from mechdesign.tables._domain import Domain
+from mechdesign.tables._policies._graphs import LARGEST_ARRAY, require_room
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._policies._graphs import LARGEST_ARRAY
-from mechdesign.tables._policies._graphs import require_room
 from mechdesign.tables._workload import all_ranges
-from mechdesign.base._errors import InputError
 
 resource = pytest.importorskip("resource")
 
@@ -62,7 +61,7 @@ def test_sums_along_an_attribute_are_those_over_all_edges(unbounded):
             weights = np.append(np.array([int(SMALL.value(x)[axis]) for x in range(24)]), 0)
             changes = np.abs(weights[edges[:, 0]] - weights[edges[:, 1]])
             for norm in (1, 2):
-                found = md.blowfish.sensitivity(policy, "sum", norm, attribute=attribute.name)
+                found = md.tables.sensitivity(policy, "sum", norm, attribute=attribute.name)
                 assert found.power == changes.max() ** norm
                 assert found.exact
                 x, y = found.witness
@@ -76,26 +75,26 @@ def test_the_sum_of_one_of_many_attributes_needs_no_memory():
     with memory(2**30):
         for unbounded, values in ((False, expected[0]), (True, expected[1])):
             for policy, value in zip(made(LARGE, unbounded), values, strict=True):
-                found = md.blowfish.release_sum([row] * 3, policy, "a0", 10**6)
-                assert md.blowfish.sensitivity(policy, "sum", attribute="a0").value == value
+                found = md.tables.release_sum([row] * 3, policy, "a0", 10**6)
+                assert md.tables.sensitivity(policy, "sum", attribute="a0").value == value
                 assert found.answers.tolist() == [0]
         # An explicit graph has no closed form for clusters.
         with pytest.raises(InputError, match="too many values"):
-            md.blowfish.kmeans([row], 2, Policy.graph(LARGE, [(0, 1)]), 1, 1)
+            md.tables.kmeans([row], 2, Policy.graph(LARGE, [(0, 1)]), 1, 1)
 
 
 @pytest.mark.parametrize(
     "call",
     [
-        lambda: md.blowfish.marginals(Domain({f"a{i}": range(10) for i in range(8)}), 2),
-        lambda: md.blowfish.marginals(Domain({f"a{i}": range(2) for i in range(50)}), 25),
-        lambda: md.blowfish.marginals(LARGE, [["a0"]]),
-        lambda: md.blowfish.marginals(Domain({"a": range(2**23)}), [["a"]]),
-        lambda: md.blowfish.plan_workload("ranges", Policy.full(Domain({"a": range(10**5)})), rho=1),
-        lambda: md.blowfish.plan_workload("identity", Policy.full(Domain({"a": range(10**12)})), rho=1),
-        lambda: md.blowfish.plan_cumulative(Policy.full(Domain({"a": range(10**12)})), 1),
-        lambda: md.blowfish.sensitivity(Policy.full(Domain({"a": range(10**12)})), "cumulative"),
-        lambda: md.blowfish.release_sum([1], Policy.full(Domain({"a": range(10**12)})), epsilon=1),
+        lambda: md.tables.marginals(Domain({f"a{i}": range(10) for i in range(8)}), 2),
+        lambda: md.tables.marginals(Domain({f"a{i}": range(2) for i in range(50)}), 25),
+        lambda: md.tables.marginals(LARGE, [["a0"]]),
+        lambda: md.tables.marginals(Domain({"a": range(2**23)}), [["a"]]),
+        lambda: md.tables.plan_workload("ranges", Policy.full(Domain({"a": range(10**5)})), rho=1),
+        lambda: md.tables.plan_workload("identity", Policy.full(Domain({"a": range(10**12)})), rho=1),
+        lambda: md.tables.plan_cumulative(Policy.full(Domain({"a": range(10**12)})), 1),
+        lambda: md.tables.sensitivity(Policy.full(Domain({"a": range(10**12)})), "cumulative"),
+        lambda: md.tables.release_sum([1], Policy.full(Domain({"a": range(10**12)})), epsilon=1),
         lambda: Policy.line(Domain({"a": range(10**12)})),
         lambda: Policy.threshold(Domain({"a": range(10**12)}), 2),
     ],
@@ -112,9 +111,9 @@ def test_just_inside_and_just_outside_each_bound():
     # 2^26 coefficients, and one table more.
     domain = Domain({f"a{i}": range(2) for i in range(13)})
     assert math.comb(13, 2) * domain.size < 2**26
-    assert md.blowfish.marginals(domain, [["a0"]] * 64).count == 128
+    assert md.tables.marginals(domain, [["a0"]] * 64).count == 128
     with pytest.raises(InputError, match="too many coefficients"):
-        md.blowfish.marginals(domain, [[]] * (2**13 + 1))
+        md.tables.marginals(domain, [[]] * (2**13 + 1))
     with pytest.raises(InputError, match="too many ranges"):
         all_ranges(11_586)
 
@@ -122,19 +121,19 @@ def test_just_inside_and_just_outside_each_bound():
 def test_a_histogram_whose_labels_would_fill_the_memory_is_refused():
     wide = Domain({f"a{i}": range(10) for i in range(8)})
     with memory(2**27), pytest.raises(InputError, match="too many values for a histogram"):
-        md.blowfish.release_histogram([(0,) * 8], Policy.full(wide), 1)
+        md.tables.release_histogram([(0,) * 8], Policy.full(wide), 1)
 
 
 def test_more_clusters_than_fit_into_the_memory_are_refused():
     with memory(2**27), pytest.raises(InputError, match="k: is too large; found 1000000000"):
-        md.blowfish.kmeans([1, 2], 10**9, Policy.line(Domain({"x": range(4)})), 1, 1)
+        md.tables.kmeans([1, 2], 10**9, Policy.line(Domain({"x": range(4)})), 1, 1)
 
 
 def test_ranges_of_a_large_domain_are_refused():
     for error in (
-        lambda: md.blowfish.plan_ranges(2**40, 2**39, 1),
-        lambda: md.blowfish.plan_ranges(2**40, 3, 1).error,
-        lambda: md.blowfish.ordered_error(2**40, 3, 1),
+        lambda: md.tables.plan_ranges(2**40, 2**39, 1),
+        lambda: md.tables.plan_ranges(2**40, 3, 1).error,
+        lambda: md.tables.ordered_error(2**40, 3, 1),
     ):
         with memory(2**27), pytest.raises(InputError, match="domain: has too many values for ranges"):
             error()
@@ -148,7 +147,7 @@ def test_laplace_strategies_are_found_where_budgets_of_levels_vanish(kind):
         "line": Policy.line(domain, unbounded=True),
         "threshold": Policy.threshold(domain, 5, unbounded=True),
     }[kind]
-    found = md.blowfish.strategy("ranges", policy, "laplace")
+    found = md.tables.strategy("ranges", policy, "laplace")
     assert np.isfinite([error for _, _, error in found.candidates]).all()
     release = found.release([3, 3, 60], epsilon=10**9)
     low, high = release.labels["first"], release.labels["last"]

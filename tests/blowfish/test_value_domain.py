@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from mechdesign.errors import InputError
 from mechdesign.tables._domain import Domain
-from mechdesign.base._errors import InputError
 
 PEOPLE = Domain({"age": range(20, 60, 10), "sex": ["f", "m"], "rate": [0.1, 0.2, 0.5]})
 

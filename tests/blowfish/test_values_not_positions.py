@@ -9,14 +9,13 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign.errors import InputError
+from mechdesign.specification._table_specification import parse
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._queries._plans import plan_cumulative
-from mechdesign.tables._queries._plans import plan_workload
-from mechdesign.base._errors import InputError
-from mechdesign.specification._table_specification import parse
+from mechdesign.tables._queries._plans import plan_cumulative, plan_workload
 
-B = md.blowfish
+B = md.tables
 AGES = Domain({"age": range(17, 91)})
 LINE = Policy.line(AGES)
 HEIGHTS = Domain({"height": [0.5, 1.0, 1.5, 2.25]})

@@ -6,13 +6,9 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from mechdesign.errors import InputError
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._workload import all_ranges
-from mechdesign.tables._workload import as_workload
-from mechdesign.tables._workload import identity
-from mechdesign.tables._workload import marginals
-from mechdesign.tables._workload import prefixes
-from mechdesign.base._errors import InputError
+from mechdesign.tables._workload import all_ranges, as_workload, identity, marginals, prefixes
 
 _LINE = Domain({"x": range(7)})
 _TABLE = Domain({"age": range(3), "sex": ["f", "m"], "smokes": ["no", "yes"]})

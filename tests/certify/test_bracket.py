@@ -10,19 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from mechdesign.certify._bracket import _sums
-from mechdesign.certify._bracket import lower_bound
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
-from mechdesign.certify._costs import expected_cost
-from mechdesign.certify._costs import worst_cost
-from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._evidence import FloorMultipliers
-from mechdesign.certify._evidence import Multipliers
-from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._bracket import _sums, lower_bound
+from mechdesign.certify._claims import Floor, PairBound
+from mechdesign.certify._costs import expected_cost, worst_cost
+from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._exponential import exp_upper
 from mechdesign.certify._stated import Stated
-from mechdesign.base._errors import CertificateError
+from mechdesign.errors import CertificateError
 
 ONE = 2**62
 

@@ -23,24 +23,12 @@ from certify_examples import line
 
 from mechdesign.certify import _archive
 from mechdesign.certify import _bundle as bundle
-from mechdesign.certify._bundle import CERTIFICATE
-from mechdesign.certify._bundle import CHANNEL
-from mechdesign.certify._bundle import DUAL
-from mechdesign.certify._bundle import encode
-from mechdesign.certify._bundle import inspect
-from mechdesign.certify._bundle import read
-from mechdesign.certify._bundle import read_channel
-from mechdesign.certify._bundle import write
+from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, encode, inspect, read, read_channel, write
 from mechdesign.certify._certificate import certify
-from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._evidence import FloorMultipliers
-from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._evidence import Evidence, FloorMultipliers, PairMultipliers
 from mechdesign.certify._table import exact_lines
 from mechdesign.certify._verify import verify
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import UnverifiedError
+from mechdesign.errors import CertificateError, ExportError, InputError, UnverifiedError
 
 
 def export(evidence: Evidence, **extra: Any) -> dict[str, bytes]:

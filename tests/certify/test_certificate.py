@@ -11,14 +11,11 @@ import pytest
 
 from mechdesign.certify import _costs as costs
 from mechdesign.certify._bracket import lower_bound
-from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._certificate import certify
-from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._evidence import Multipliers
-from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._certificate import Certificate, certify
+from mechdesign.certify._evidence import Evidence, Multipliers, PairMultipliers
 from mechdesign.certify._exact import exact
 from mechdesign.certify._stated import Stated
-from mechdesign.base._errors import CertificateError
+from mechdesign.errors import CertificateError
 
 ONE = 2**62
 

@@ -7,16 +7,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
-from mechdesign.certify._claims import RatioBound
-from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._evidence import FloorMultipliers
-from mechdesign.certify._evidence import Multipliers
-from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._claims import ExponentBound, Floor, PairBound, RatioBound
+from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._stated import Stated
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 
 E = Fraction(3, 5)
 DISTANCE = np.array([[0, 1, math.inf], [1, 9, 2], [math.inf, 2.5, 0]])

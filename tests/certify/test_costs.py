@@ -8,11 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.certify import _costs as costs
-from mechdesign.certify._costs import cost_per_secret
-from mechdesign.certify._costs import distortion
-from mechdesign.certify._costs import expected_cost
-from mechdesign.certify._costs import forbidden_answer
-from mechdesign.certify._costs import worst_cost
+from mechdesign.certify._costs import cost_per_secret, distortion, expected_cost, forbidden_answer, worst_cost
 
 # Ties, zeros, numbers one step apart, subnormals and the largest floats.
 floats = st.one_of(

@@ -10,20 +10,11 @@ import numpy as np
 import pytest
 
 from mechdesign.certify._certificate import certify
-from mechdesign.certify._dithering import CHEBYSHEV
-from mechdesign.certify._dithering import EUCLIDEAN
-from mechdesign.certify._dithering import MANHATTAN
-from mechdesign.certify._dithering import Dithered
-from mechdesign.certify._dithering import Slope
-from mechdesign.certify._dithering import _rounded_up
-from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._evidence import FloorMultipliers
-from mechdesign.certify._evidence import Multipliers
-from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered, Slope, _rounded_up
+from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._exact import printed
 from mechdesign.certify._stated import Stated
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
+from mechdesign.errors import CertificateError, InputError
 
 NORMS = (CHEBYSHEV, MANHATTAN, EUCLIDEAN)
 STEPS = Fraction(1, 2), Fraction(3, 7)

@@ -16,19 +16,9 @@ from hypothesis import strategies as st
 from test_bracket import cases, exact_bound
 
 from mechdesign.certify import _bracket as bracket
-from mechdesign.certify._bracket import _constant
-from mechdesign.certify._bracket import _floor_terms
-from mechdesign.certify._bracket import _growth
-from mechdesign.certify._bracket import _pair_terms
-from mechdesign.certify._bracket import _sums
-from mechdesign.certify._bracket import lower_bound
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
-from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._evidence import FloorMultipliers
-from mechdesign.certify._evidence import Multipliers
-from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._bracket import _constant, _floor_terms, _growth, _pair_terms, _sums, lower_bound
+from mechdesign.certify._claims import ExponentBound, Floor, PairBound
+from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._exact import nearest
 from mechdesign.certify._stated import Stated
 

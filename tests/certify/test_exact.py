@@ -9,13 +9,8 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
-from mechdesign.certify._exact import float_down
-from mechdesign.certify._exact import float_up
-from mechdesign.certify._exact import printed
-from mechdesign.certify._exact import text_up
-from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact, exact_text, float_down, float_up, printed, text_up
+from mechdesign.errors import InputError
 
 fractions = st.fractions(max_denominator=10**30)
 

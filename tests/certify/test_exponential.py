@@ -13,11 +13,7 @@ from hypothesis import strategies as st
 
 from mechdesign.base import _arithmetic as arithmetic
 from mechdesign.certify import _exponential as exponential_functions
-from mechdesign.certify._exponential import SHIFT
-from mechdesign.certify._exponential import exp_lower
-from mechdesign.certify._exponential import exp_upper
-from mechdesign.certify._exponential import ln_lower
-from mechdesign.certify._exponential import ln_upper
+from mechdesign.certify._exponential import SHIFT, exp_lower, exp_upper, ln_lower, ln_upper
 
 CAREFUL = decimal.Context(prec=120, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 

@@ -12,15 +12,11 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.tables._sensitivity._numbers import root_up
 from mechdesign.certify import second_verifier
-from mechdesign.certify._exact import float_down
-from mechdesign.certify._exact import float_up
-from mechdesign.certify._exact import is_flushing
-from mechdesign.certify._exact import printed
-from mechdesign.leakage._transitions import rounded_down
-from mechdesign.leakage._transitions import rounded_up
+from mechdesign.certify._exact import float_down, float_up, is_flushing, printed
+from mechdesign.leakage._transitions import rounded_down, rounded_up
 from mechdesign.model._written import _floor
+from mechdesign.tables._sensitivity._numbers import root_up
 
 LEAST = sys.float_info.min
 

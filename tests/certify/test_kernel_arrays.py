@@ -10,21 +10,17 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
-from mechdesign.certify._claims import RatioBound
-from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._evidence import FloorMultipliers
-from mechdesign.certify._evidence import Multipliers
-from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.base._arrays import (
+    as_distribution,
+    as_nonnegative,
+    as_whole_numbers,
+    require_below,
+    require_same_length,
+)
+from mechdesign.certify._claims import ExponentBound, Floor, PairBound, RatioBound
+from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._stated import Stated
-from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import as_distribution
-from mechdesign.base._arrays import as_nonnegative
-from mechdesign.base._arrays import as_whole_numbers
-from mechdesign.base._arrays import require_below
-from mechdesign.base._arrays import require_same_length
+from mechdesign.errors import InputError
 
 FLOATS = np.array([[0.25, 0.5], [0.75, 1.0]])
 

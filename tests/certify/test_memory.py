@@ -21,19 +21,13 @@ from mechdesign.certify import _memory as memory
 from mechdesign.certify import second_verifier
 from mechdesign.certify.__main__ import main as kernel
 from mechdesign.certify._archive import unpack
-from mechdesign.certify._bundle import CERTIFICATE
-from mechdesign.certify._bundle import CHANNEL
-from mechdesign.certify._bundle import DUAL
+from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL
 from mechdesign.certify._certificate import certify
-from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._evidence import Multipliers
-from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._evidence import Evidence, Multipliers, PairMultipliers
 from mechdesign.certify._stated import Stated
-from mechdesign.certify._verify import prove
-from mechdesign.certify._verify import verify
+from mechdesign.certify._verify import prove, verify
 from mechdesign.cli import main as command
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
+from mechdesign.errors import CertificateError, InputError
 
 RANDOM = np.random.default_rng(5)
 

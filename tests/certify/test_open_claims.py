@@ -14,21 +14,14 @@ from hypothesis import strategies as st
 
 from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._certificate import certify
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import RatioBound
-from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._evidence import FloorMultipliers
-from mechdesign.certify._evidence import Multipliers
-from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._claims import ExponentBound, Floor, RatioBound
+from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._exact import exact
 from mechdesign.certify._exponential import ln_lower
-from mechdesign.certify._privacy import check
-from mechdesign.certify._privacy import realised
+from mechdesign.certify._privacy import check, realised
 from mechdesign.certify._stated import Stated
 from mechdesign.certify._verify import verify
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
+from mechdesign.errors import CertificateError, InputError
 
 ONE = 2**62
 INTEGERS = st.integers(1, 2**62)

@@ -12,15 +12,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign.certify import _privacy as privacy
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._claims import PairBound
-from mechdesign.certify._claims import RatioBound
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import float_up
+from mechdesign.certify._claims import ExponentBound, PairBound, RatioBound
+from mechdesign.certify._exact import exact, float_up
 from mechdesign.certify._exponential import ln_upper
-from mechdesign.certify._privacy import check
-from mechdesign.certify._privacy import realised
-from mechdesign.base._errors import InputError
+from mechdesign.certify._privacy import check, realised
+from mechdesign.errors import InputError
 
 CAREFUL = decimal.Context(prec=150, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
 ONE = 2**62

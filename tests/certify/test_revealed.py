@@ -15,13 +15,12 @@ from certify_examples import line
 from mechdesign.certify import _bundle as bundle
 from mechdesign.certify import second_verifier
 from mechdesign.certify._bundle import CERTIFICATE
-from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._certificate import certify
+from mechdesign.certify._certificate import Certificate, certify
 from mechdesign.certify._evidence import Evidence
 from mechdesign.certify._revealed import revealed
 from mechdesign.certify._stated import Stated
 from mechdesign.certify._verify import verify
-from mechdesign.base._errors import CertificateError
+from mechdesign.errors import CertificateError
 
 ONE = 2**62
 

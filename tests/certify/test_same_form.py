@@ -19,19 +19,14 @@ import pytest
 from test_second_verifier import SETS, claims, put, refused, repair, whole
 
 import two_verifiers
-from mechdesign.certify import _archive
+from mechdesign.certify import _archive, second_verifier
 from mechdesign.certify import _bundle as bundle
-from mechdesign.certify import second_verifier
-from mechdesign.certify._bundle import CERTIFICATE
-from mechdesign.certify._bundle import CHANNEL
+from mechdesign.certify._bundle import CERTIFICATE, CHANNEL
 from mechdesign.certify._certificate import certify
-from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._evidence import Multipliers
-from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._evidence import Evidence, Multipliers, PairMultipliers
 from mechdesign.certify._stated import Stated
-from mechdesign.certify._verify import examine
-from mechdesign.certify._verify import verify
-from mechdesign.base._errors import CertificateError
+from mechdesign.certify._verify import examine, verify
+from mechdesign.errors import CertificateError
 
 # What is as true, and of the same form, as before.
 FINE = {

@@ -21,22 +21,15 @@ from certify_examples import line
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.certify import _archive
+from mechdesign.certify import _archive, second_verifier
 from mechdesign.certify import _bundle as bundle
-from mechdesign.certify import second_verifier
-from mechdesign.certify._bundle import CERTIFICATE
-from mechdesign.certify._bundle import CHANNEL
-from mechdesign.certify._bundle import DUAL
-from mechdesign.certify._bundle import TABLE
+from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, TABLE
 from mechdesign.certify._certificate import certify
-from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._evidence import FloorMultipliers
-from mechdesign.certify._evidence import Multipliers
-from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._stated import Stated
 from mechdesign.certify._table import exact_lines
 from mechdesign.certify._verify import verify
-from mechdesign.base._errors import CertificateError
+from mechdesign.errors import CertificateError
 
 REFERENCE = Path(__file__).parents[1] / "reference"
 WRITTEN = sorted(path.parent for path in REFERENCE.rglob("certificate.json"))
@@ -361,8 +354,7 @@ def test_comparisons_with_the_exponential_just_inside_and_just_outside(x: Fracti
 
 @given(st.fractions(min_value=-(10**6), max_value=10**6))
 def test_the_least_printed_decimal_is_recognised(value: Fraction) -> None:
-    from mechdesign.certify._exact import float_up
-    from mechdesign.certify._exact import printed
+    from mechdesign.certify._exact import float_up, printed
 
     found = float_up(value)
     assert second_verifier.is_least(printed(found), value)

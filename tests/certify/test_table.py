@@ -9,8 +9,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from mechdesign.certify._table import exact_lines
-from mechdesign.certify._table import lines
+from mechdesign.certify._table import exact_lines, lines
 
 
 @pytest.mark.parametrize("exponent", [1, 5, 62])

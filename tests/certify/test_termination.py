@@ -10,15 +10,13 @@ import pytest
 from certify_examples import line
 from test_second_verifier import put, refused, repair, whole, with_array
 
+from mechdesign.base._arrays import as_floats, as_nonnegative
 from mechdesign.certify import _exact as exact
 from mechdesign.certify import _privacy as privacy
 from mechdesign.certify._bundle import CHANNEL
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._claims import PairBound
+from mechdesign.certify._claims import ExponentBound, PairBound
 from mechdesign.certify._verify import verify
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._arrays import as_nonnegative
+from mechdesign.errors import CertificateError
 
 ONE = 2**62
 DIFFERENT = np.array([[ONE // 2, ONE // 2], [ONE // 4, 3 * (ONE // 4)], [ONE // 2, ONE // 2]])

@@ -11,23 +11,14 @@ import numpy as np
 import pytest
 from test_second_verifier import line, put, repair, whole
 
-from mechdesign.certify import __main__
-from mechdesign.certify import _archive
+from mechdesign.certify import __main__, _archive, second_verifier
 from mechdesign.certify import _bundle as bundle
-from mechdesign.certify import second_verifier
-from mechdesign.certify._bundle import CHANNEL
-from mechdesign.certify._bundle import TABLE
+from mechdesign.certify._bundle import CHANNEL, TABLE
 from mechdesign.certify._certificate import certify
 from mechdesign.certify._table import exact_lines
-from mechdesign.certify._texts import csv_text
-from mechdesign.certify._texts import escape
-from mechdesign.certify._texts import from_cell
-from mechdesign.certify._texts import require_plain
-from mechdesign.certify._texts import require_plain_texts
-from mechdesign.certify._texts import to_cell
+from mechdesign.certify._texts import csv_text, escape, from_cell, require_plain, require_plain_texts, to_cell
 from mechdesign.certify._verify import verify
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
+from mechdesign.errors import CertificateError, InputError
 
 REFUSED = [0, 8, 9, 10, 13, 0x1B, 0x1F, 0x7F, 0x80, 0x9F, 0x202A, 0x202E, 0x2066, 0x2069, 0xD800, 0xDFFF]
 # A joiner, accents, letters from right to left, a flag, blanks, and the neighbours of what is refused.

@@ -13,8 +13,7 @@ import pytest
 from certify_examples import line
 from test_second_verifier import put, whole
 
-from mechdesign.certify import __main__
-from mechdesign.certify import second_verifier
+from mechdesign.certify import __main__, second_verifier
 
 BOTH = pytest.mark.parametrize("verifier", [__main__, second_verifier])
 

@@ -16,16 +16,12 @@ from certify_examples import line
 import mechdesign.certify
 from mechdesign.certify import _archive
 from mechdesign.certify import _bundle as bundle
-from mechdesign.certify._bundle import CERTIFICATE
-from mechdesign.certify._bundle import CHANNEL
-from mechdesign.certify._bundle import DUAL
-from mechdesign.certify._bundle import encode
-from mechdesign.certify._bundle import read
+from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, encode, read
 from mechdesign.certify._certificate import certify
 from mechdesign.certify._evidence import Evidence
 from mechdesign.certify._stated import Stated
 from mechdesign.certify._verify import verify
-from mechdesign.base._errors import CertificateError
+from mechdesign.errors import CertificateError
 
 WHOLE = {
     objective: encode(line(4, 0.6, objective), certify(line(4, 0.6, objective))) for objective in ("expected", "worst")
@@ -272,9 +268,14 @@ def test_what_is_not_proved_may_differ(tmp_path: Path) -> None:
 
 def test_the_kernel_imports_nothing_but_numpy_errors_and_checks() -> None:
     folder = Path(mechdesign.certify.__file__).parent
-    allowed = {"numpy", "mechdesign.certify", "mechdesign.base._errors", "mechdesign.base._arrays", "mechdesign.base._atomic"}
+    allowed = {"numpy", "mechdesign.certify", "mechdesign.errors", "mechdesign.base._arrays", "mechdesign.base._atomic"}
     # Settings of numbers and limits of the process, which import nothing else of the package.
-    allowed |= {"mechdesign.base._arithmetic", "mechdesign.base._machine", "mechdesign.base._machine", "mechdesign.base._warnings"}
+    allowed |= {
+        "mechdesign.base._arithmetic",
+        "mechdesign.base._machine",
+        "mechdesign.base._machine",
+        "mechdesign.base._warnings",
+    }
     for path in folder.glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             names = []

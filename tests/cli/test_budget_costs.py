@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 from mechdesign import leakage
 from mechdesign.cli import main
 from mechdesign.data._budgets import read_weights
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 
 MILD = np.array([[0.8, 0.2], [0.2, 0.8]])
 CURVE = ([0.0, 0.5, 1.0, 2.0], [2.0, 1.0, 0.5, 0.2])

@@ -6,8 +6,8 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.measures import attack
 from mechdesign.cli import main
+from mechdesign.measures import attack
 
 
 @pytest.fixture(scope="module")

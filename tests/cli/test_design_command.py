@@ -272,8 +272,8 @@ def test_a_disk_that_fills_up(spec, monkeypatch):
 
 def test_a_stopped_design_does_not_replace_a_finished_one(made, monkeypatch):
     from mechdesign.solve._contract import Status
-    from mechdesign.synthesis import _design as search
     from mechdesign.synthesis import _design as module
+    from mechdesign.synthesis import _design as search
 
     search = search.search
 

@@ -15,12 +15,9 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign.base import _cache as cache
-from mechdesign.base._errors import ClosedPipeError
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.base._files import find_output
-from mechdesign.base._files import write_output
+from mechdesign.base._files import find_output, write_output
 from mechdesign.base._locks import file_of
+from mechdesign.errors import ClosedPipeError, ExportError, InputError
 
 needs_pipes = pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="needs pipes with names")
 

@@ -10,8 +10,7 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign import specification as spec
-from mechdesign.specification.examples import EXAMPLES
-from mechdesign.specification.examples import find
+from mechdesign.specification.examples import EXAMPLES, find
 
 
 def test_all_examples_are_listed():

@@ -144,12 +144,12 @@ def test_places_joined_by_key(folder: Path) -> None:
         f'{box}\nprior.checkins = {{ path = "visits.csv", place = "venue", places = {where} }}\ncost.distance = '
         '"euclidean"\nprivacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]'
     )
-    np.testing.assert_allclose(md.spec.parse(text, folder).problem().prior, [2 / 3, 1 / 3])
+    np.testing.assert_allclose(md.specification.parse(text, folder).problem().prior, [2 / 3, 1 / 3])
     write(folder / "places.csv", "id,lat,lon", ["p1,48.2,16.3"])
     with pytest.raises(md.errors.SpecificationError, match="line 3 venue is not in the table of places; found a9"):
-        md.spec.parse(text, folder).problem()
+        md.specification.parse(text, folder).problem()
     with pytest.raises(md.errors.SpecificationError, match=r"prior\.checkins\.places: is missing"):
-        md.spec.parse(text.replace(f", places = {where}", ""), folder).problem()
+        md.specification.parse(text.replace(f", places = {where}", ""), folder).problem()
 
 
 def test_the_chain_of_data(folder: Path) -> None:
@@ -270,7 +270,7 @@ def test_a_box_across_the_meridian_of_180_degrees_is_proposed(folder: Path) -> N
     assert (refused.exit_code, "20 of 60 rows would be left out" in refused.stderr) == (2, True)
 
 
-@pytest.mark.filterwarnings("always::mechdesign.base._errors.InterchangedWarning")
+@pytest.mark.filterwarnings("always::mechdesign.errors.InterchangedWarning")
 def test_interchanged_places_that_are_possible_are_doubted(folder: Path) -> None:
     write(folder / "ice.csv", "latitude,longitude", [f"{-74 + k / 1000},{40.7 + k / 1000}" for k in range(60)])
     found = run("init", "ice.csv", "--cells", 9)

@@ -14,7 +14,7 @@ from mechdesign import leakage
 from mechdesign.cli import main
 
 # The formulas hold for any two matrices, also for those that no chain has.
-pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
 
 MILD = np.array([[0.8, 0.2], [0.2, 0.8]])
 OTHER = np.array([[0.8, 0.2], [0.1, 0.9]])
@@ -167,8 +167,7 @@ def test_matrices_of_different_sizes_are_refused(files: Path, command: list[str]
 
 
 def test_a_matrix_of_the_other_direction_is_told_of(files: Path) -> None:
-    from mechdesign.data._matrices import CHAIN_COUNTS
-    from mechdesign.data._matrices import counts_file
+    from mechdesign.data._matrices import CHAIN_COUNTS, counts_file
     from mechdesign.model._markov import MarkovChain
 
     chain = MarkovChain.from_traces([[0, 1, 1, 0, 1, 0, 0, 1]], n=2)

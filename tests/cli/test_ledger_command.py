@@ -14,11 +14,9 @@ from typing import Any
 import pytest
 
 import mechdesign as md
-from mechdesign.leakage.accounting import begin_ledger
-from mechdesign.leakage.accounting import check_folders
 from mechdesign.cli import main
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import LedgerError
+from mechdesign.errors import InputError, LedgerError
+from mechdesign.leakage.accounting import begin_ledger, check_folders
 
 TABLE = "age\n3\n4\n"
 SPECIFICATION = """domain.attributes.age = {{ range = [0, 9] }}

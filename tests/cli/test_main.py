@@ -166,9 +166,9 @@ def test_ctrl_c_gives_130_wherever_it_comes(monkeypatch, where):
 
 
 def test_the_help_of_commands_stands_where_docstrings_are_left_out(monkeypatch):
-    from mechdesign.cli import verify as module
-    from mechdesign.cli import main
     from mechdesign.base._docstrings import docstring
+    from mechdesign.cli import main
+    from mechdesign.cli import verify as module
 
     monkeypatch.setattr(module.verify, "help", None)
     monkeypatch.setattr(module.verify.callback, "__doc__", None)

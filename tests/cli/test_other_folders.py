@@ -8,11 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.leakage.accounting import Ledger
-from mechdesign.base._atomic import hidden_name
-from mechdesign.base._atomic import write_file
+from mechdesign.base._atomic import hidden_name, write_file
 from mechdesign.cli import main
-from mechdesign.base._errors import ExportError
+from mechdesign.errors import ExportError
+from mechdesign.leakage.accounting import Ledger
 
 
 @pytest.mark.parametrize(("file", "what"), [("answers.csv", "a release from a table"), ("released.csv", "a trace")])

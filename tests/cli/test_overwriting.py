@@ -10,9 +10,7 @@ import pytest
 from cli_examples import SPECIFICATION, run
 
 import mechdesign as md
-from mechdesign.base._errors import BudgetExceededError
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import LedgerError
+from mechdesign.errors import BudgetExceededError, ExportError, LedgerError
 from mechdesign.traces._adversary import accuracy
 
 WALK = """

@@ -16,15 +16,11 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
 from mechdesign.cli import main
-from mechdesign.base._errors import BudgetExceededError
-from mechdesign.base._errors import HistoryWarning
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SpecificationError
-from mechdesign.base._errors import showing_values
-from mechdesign.traces._released import ReleasedTrace
+from mechdesign.errors import BudgetExceededError, HistoryWarning, InputError, SpecificationError, showing_values
+from mechdesign.report import _saving as saving
 from mechdesign.specification._specification import parse
+from mechdesign.traces._released import ReleasedTrace
 
 START = 1_700_000_000
 PAST = [0, 3, 4, 5, 4, 3, 0, 1, 2, 1, 0, 1, 2, 1, 0]

@@ -11,9 +11,7 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign.mechanisms._planar_laplace import planar_laplace
-from mechdesign.specification._proposal import LEVELS
-from mechdesign.specification._proposal import noise_cost
-from mechdesign.specification._proposal import worthwhile_epsilon
+from mechdesign.specification._proposal import LEVELS, noise_cost, worthwhile_epsilon
 
 RNG = np.random.default_rng(1)
 CITY = RNG.normal([35.68, 139.75], 0.03, (300, 2))

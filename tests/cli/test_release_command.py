@@ -14,19 +14,19 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from mechdesign.leakage.accounting import Ledger
 from mechdesign import graphs
+from mechdesign.base import _atomic as atomic
 from mechdesign.cli import main
-from mechdesign.base._errors import ExportError
+from mechdesign.errors import ExportError
+from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain
-from mechdesign.traces._trace import Trace
-from mechdesign.base import _atomic as atomic
-from mechdesign.traces import _released as files
 from mechdesign.synthesis import _design as design
 from mechdesign.traces import _planner as planner
+from mechdesign.traces import _released as files
 from mechdesign.traces._composition import compose
 from mechdesign.traces._stage import Stage
+from mechdesign.traces._trace import Trace
 
 SPECIFICATION = """
 title = "A walk"

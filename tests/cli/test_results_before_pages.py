@@ -9,9 +9,9 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
 from mechdesign.cli import main
-from mechdesign.base._errors import ReportError
+from mechdesign.errors import ReportError
+from mechdesign.report import _saving as saving
 
 SPECIFICATION = """
 domain.labels = ["a", "b"]
@@ -44,7 +44,7 @@ def test_a_design_is_written_although_its_report_cannot_be_drawn(monkeypatch):
     assert "expected cost" in done.stdout
     assert md.verify("out").holds
     with pytest.raises(ReportError):
-        saving.save(md.spec.parse(SPECIFICATION).design(), "python")
+        saving.save(md.specification.parse(SPECIFICATION).design(), "python")
     assert md.verify("python").holds
 
 
@@ -72,7 +72,7 @@ def test_a_sweep_keeps_its_rows_although_its_report_cannot_be_drawn(monkeypatch)
     ],
 )
 def test_what_was_computed_is_shown_although_its_page_cannot_be_drawn(monkeypatch, module, line, shown):
-    md.spec.parse(SPECIFICATION).design().save("made")
+    md.specification.parse(SPECIFICATION).design().save("made")
     monkeypatch.setattr(module, fail)
     done = run(*line)
     assert done.exit_code == 70

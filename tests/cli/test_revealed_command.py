@@ -10,14 +10,12 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
 from mechdesign import specification as spec
+from mechdesign.certify import _bundle as bundle
+from mechdesign.errors import InputError, RevealedWarning, SpecificationError
+from mechdesign.report import _saving as saving
 from mechdesign.runs import _tasks as tasks
 from mechdesign.runs import sweep
-from mechdesign.certify import _bundle as bundle
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import RevealedWarning
-from mechdesign.base._errors import SpecificationError
 
 PLACES = """
 title = "Five places"

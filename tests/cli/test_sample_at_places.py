@@ -13,7 +13,7 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign.cli._arguments import located
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 
 SPECIFICATION = """
 title = "Tokyo"

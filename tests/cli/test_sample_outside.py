@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 from cli_examples import run
 
-from mechdesign.base._errors import ExportError
+from mechdesign.errors import ExportError
 from mechdesign.synthesis._folders import check_no_input
 
 GRID = "grid = { columns = 4, rows = 3, south = 35.6, north = 35.8, west = 139.6, east = 139.9 }"

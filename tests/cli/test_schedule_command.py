@@ -14,10 +14,9 @@ from click.testing import CliRunner
 from mechdesign.cli import main
 from mechdesign.cli._console import progress
 from mechdesign.cli.design import _ranges
-from mechdesign.base._errors import SolverInterruptedError
+from mechdesign.errors import SolverInterruptedError
 from mechdesign.leakage._recursion import temporal
-from mechdesign.solve._contract import Progress
-from mechdesign.solve._contract import Status
+from mechdesign.solve._contract import Progress, Status
 from mechdesign.synthesis._settings import SolveSettings
 
 SPECIFICATION = """

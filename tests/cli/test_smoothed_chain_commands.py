@@ -12,10 +12,8 @@ from click.testing import CliRunner, Result
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.data._matrices import CHAIN_COUNTS
-from mechdesign.data._matrices import counts_of
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SmoothedChainWarning
+from mechdesign.data._matrices import CHAIN_COUNTS, counts_of
+from mechdesign.errors import InputError, SmoothedChainWarning
 
 SPECIFICATION = """
 domain = { grid = { columns = 3, rows = 1, south = 50.0, north = 50.01, west = 8.0, east = 8.03 } }

@@ -12,8 +12,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.cli._console import divert
-from mechdesign.cli._console import usable
+from mechdesign.cli._console import divert, usable
 
 SPECIFICATION = """
 domain.labels = ["a", "b"]
@@ -27,7 +26,7 @@ privacy = [{ kind = "metric", epsilon = 1, distance = "hamming" }]
 def made(tmp_path_factory):
     folder = tmp_path_factory.mktemp("made")
     (folder / "s.toml").write_text(SPECIFICATION, encoding="utf-8")
-    md.spec.parse(SPECIFICATION).design().save(folder / "out")
+    md.specification.parse(SPECIFICATION).design().save(folder / "out")
     return folder
 
 

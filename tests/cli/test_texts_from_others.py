@@ -14,22 +14,20 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
 from mechdesign.certify import _bundle as bundle
 from mechdesign.cli import _console as console
 from mechdesign.data._matrices import read_labelled
 from mechdesign.data._states import read_states
 from mechdesign.data._text import read_columns
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SpecificationError
-from mechdesign.synthesis import _bundle as sets
-from mechdesign.synthesis.formats._registry import FORMATS
+from mechdesign.errors import InputError, SpecificationError
 from mechdesign.model._problem import Origin
-from mechdesign.runs._store import read_table
-from mechdesign.runs._store import write_table
+from mechdesign.report import _saving as saving
 from mechdesign.report._explorer import _block
+from mechdesign.runs._store import read_table, write_table
 from mechdesign.specification._table_specification import parse
+from mechdesign.synthesis import _bundle as sets
 from mechdesign.synthesis import _design as designing
+from mechdesign.synthesis.formats._registry import FORMATS
 
 BAD = "\x1b[2J\r\x08\x07\x9b31m\u202e\u2066\nhome verifies.\n\u2028"
 SCRIPT = "</script><script>alert(1)</script>\u2028"
@@ -163,7 +161,7 @@ def test_policies_of_tables_are_refused_too() -> None:
         with pytest.raises(SpecificationError, match="holds U"):
             parse(domain.format(name, value))
     with pytest.raises(InputError, match="holds U"):
-        md.blowfish.Domain({"sex": ["m\x9b", "f"]})
+        md.tables.Domain({"sex": ["m\x9b", "f"]})
 
 
 class Page(HTMLParser):
@@ -218,9 +216,9 @@ def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: P
 
 
 def test_releases_from_tables_keep_their_labels(tmp_path: Path) -> None:
-    domain = md.blowfish.Domain({"=name": ["=1", "+2", "'a", "b"]})
-    released = md.blowfish.release_histogram(["=1", "+2", "'a"], md.blowfish.Policy.full(domain), 1)
+    domain = md.tables.Domain({"=name": ["=1", "+2", "'a", "b"]})
+    released = md.tables.release_histogram(["=1", "+2", "'a"], md.tables.Policy.full(domain), 1)
     saving.save(released, tmp_path)
     assert (tmp_path / "answers.csv").read_text(encoding="utf-8").splitlines()[1].startswith("'=1,")
-    again = md.blowfish.load(tmp_path)
+    again = md.tables.load(tmp_path)
     assert {name: labels.tolist() for name, labels in again.labels.items()} == {"=name": ["=1", "+2", "'a", "b"]}

@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from cli_examples import command, run
 
-from mechdesign.certify import _evidence as evidence
 from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._certificate import certify
 

@@ -244,7 +244,7 @@ def commands(name: str) -> list[tuple[object, ...]]:
 @pytest.fixture(scope="module")
 def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("designs") / "made"
-    md.spec.parse(SPECIFICATION).design().save(folder)
+    md.specification.parse(SPECIFICATION).design().save(folder)
     return folder
 
 

@@ -12,15 +12,13 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
 from mechdesign.certify import second_verifier
 from mechdesign.cli import main
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.synthesis._without_prior import without_prior
-from mechdesign.model._problem import STANDS_IN
-from mechdesign.model._problem import Origin
+from mechdesign.errors import ExportError, InputError
+from mechdesign.model._problem import STANDS_IN, Origin
+from mechdesign.report import _saving as saving
 from mechdesign.report._private import private
+from mechdesign.synthesis._without_prior import without_prior
 
 VISITS = [17, 3, 0, 1, 40, 2]
 

@@ -18,17 +18,12 @@ import pytest
 from scipy import sparse
 
 from mechdesign.data import _bounds as bounds
-from mechdesign.data._bounds import allowing_memory
-from mechdesign.data._bounds import unpacked_bytes
-from mechdesign.data._text import file_digest
+from mechdesign.data._bounds import allowing_memory, unpacked_bytes
 from mechdesign.data._inspection import look_at
-from mechdesign.data._matrices import read_matrix
-from mechdesign.data._matrices import read_only_array
 from mechdesign.data._maps import read_outline
-from mechdesign.data._text import read_columns
-from mechdesign.data._text import read_numbers
-from mechdesign.data._text import read_rows
-from mechdesign.base._errors import InputError
+from mechdesign.data._matrices import read_matrix, read_only_array
+from mechdesign.data._text import file_digest, read_columns, read_numbers, read_rows
+from mechdesign.errors import InputError
 
 MUCH = "unpacks to much more.*--memory"
 KIB = 2**10

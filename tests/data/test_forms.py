@@ -14,28 +14,19 @@ from cli_examples import run
 
 import mechdesign as md
 from mechdesign.data import _budgets as budgets
-from mechdesign.data import _matrices as channels
 from mechdesign.data import _budgets as costs
-from mechdesign.data import _matrices as matrices
 from mechdesign.data import _maps as outline
 from mechdesign.data import _maps as places
+from mechdesign.data import _matrices as channels
+from mechdesign.data import _matrices as matrices
+from mechdesign.data import _movement as traces
 from mechdesign.data import _states as states
 from mechdesign.data import _text as text
 from mechdesign.data import _trajectories as trajectories
-from mechdesign.data import _movement as traces
-from mechdesign.data._layout import cell
-from mechdesign.data._layout import form_of
-from mechdesign.data._layout import withheld
-from mechdesign.data._layout import withholding
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MechdesignError
-from mechdesign.base._errors import MetricWarning
-from mechdesign.base._errors import Shown
-from mechdesign.base._errors import Total
-from mechdesign.base._errors import showing_values
-from mechdesign.base._errors import values_are_shown
-from mechdesign.specification._table_specification import parse as parse_release
+from mechdesign.data._layout import cell, form_of, withheld, withholding
+from mechdesign.errors import InputError, MechdesignError, MetricWarning, Shown, Total, showing_values, values_are_shown
 from mechdesign.specification._specification import parse
+from mechdesign.specification._table_specification import parse as parse_release
 
 SECRETS = [
     "HIV positive seit 2011", "-----BEGIN PRIVATE KEY-----", "46.9512x", "Ada Lovelace", "46.9512 7.4391",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mechdesign.data._labels import read_matched
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 
 LABELS = ("A", "B", "C")
 IDS = ("30", "10", "20")

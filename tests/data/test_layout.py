@@ -13,26 +13,17 @@ import numpy as np
 import pytest
 
 from mechdesign.data import _layout as layout
-from mechdesign.data._budgets import read_budgets
-from mechdesign.data._budgets import read_cost_curves
-from mechdesign.data._budgets import read_weights
+from mechdesign.data._budgets import read_budgets, read_cost_curves, read_weights
 from mechdesign.data._inspection import look_at
-from mechdesign.data._layout import Layout
-from mechdesign.data._layout import mark_of
-from mechdesign.data._layout import reading_as
-from mechdesign.data._layout import said
-from mechdesign.data._matrices import read_chain_matrix
-from mechdesign.data._matrices import read_matrix
-from mechdesign.data._maps import read_places
 from mechdesign.data._labels import Names
-from mechdesign.data._states import read_states
-from mechdesign.data._text import read_columns
-from mechdesign.data._text import read_numbers
-from mechdesign.data._text import read_rows
+from mechdesign.data._layout import Layout, mark_of, reading_as, said
+from mechdesign.data._maps import read_places
+from mechdesign.data._matrices import read_chain_matrix, read_matrix
 from mechdesign.data._movement import read_checkins
 from mechdesign.data._movement import read_places as read_keys
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import RecognisedWarning
+from mechdesign.data._states import read_states
+from mechdesign.data._text import read_columns, read_numbers, read_rows
+from mechdesign.errors import InputError, RecognisedWarning
 from mechdesign.model._domain import Domain
 from mechdesign.model._locate import DEGREES
 

@@ -11,27 +11,15 @@ import pytest
 
 import mechdesign as md
 from mechdesign.data._inspection import look_at
-from mechdesign.data._left_out import LeftOut
-from mechdesign.data._left_out import RowError
-from mechdesign.data._left_out import as_share
-from mechdesign.data._left_out import left_out_text
-from mechdesign.data._maps import count_places
-from mechdesign.data._maps import read_places
+from mechdesign.data._left_out import LeftOut, RowError, as_share, left_out_text
+from mechdesign.data._maps import count_places, read_places
+from mechdesign.data._movement import Written, read_checkins, read_plt, read_points
 from mechdesign.data._states import as_steps
-from mechdesign.data._text import read_columns
-from mechdesign.data._text import read_numbers
+from mechdesign.data._text import read_columns, read_numbers
 from mechdesign.data._times import Clock
-from mechdesign.data._movement import Written
-from mechdesign.data._movement import read_checkins
-from mechdesign.data._movement import read_plt
-from mechdesign.data._movement import read_points
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import LeftOutWarning
-from mechdesign.base._errors import MissingTimeWarning
-from mechdesign.base._errors import RecognisedWarning
-from mechdesign.base._errors import SpecificationError
-from mechdesign.specification._table_specification import parse as parse_release
+from mechdesign.errors import InputError, LeftOutWarning, MissingTimeWarning, RecognisedWarning, SpecificationError
 from mechdesign.specification._specification import parse
+from mechdesign.specification._table_specification import parse as parse_release
 
 HEADER = "user,time,latitude,longitude"
 

@@ -9,10 +9,8 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from mechdesign.data._matrices import read_any_matrix
-from mechdesign.data._matrices import read_chain_matrix
-from mechdesign.data._matrices import read_matrix
-from mechdesign.base._errors import InputError
+from mechdesign.data._matrices import read_any_matrix, read_chain_matrix, read_matrix
+from mechdesign.errors import InputError
 
 IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mechdesign.data._labels import Names
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 
 PLAIN = Names.of(["home", "work", "pub"])
 NUMBERED = Names.of(["0", "1", "2"])

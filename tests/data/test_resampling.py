@@ -7,14 +7,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.data._resampling import Sampling
-from mechdesign.data._resampling import duration
-from mechdesign.data._resampling import resample
-from mechdesign.data._resampling import sampled
-from mechdesign.data._resampling import seconds_text
+from mechdesign.data._resampling import Sampling, duration, resample, sampled, seconds_text
 from mechdesign.data._states import as_steps
 from mechdesign.data._trajectories import Trajectory
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 from mechdesign.model._domain import Domain
 
 START = np.datetime64("2020-01-01T08:00:00")

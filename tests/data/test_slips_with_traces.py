@@ -3,8 +3,7 @@
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import InterchangedWarning
+from mechdesign.errors import InputError, InterchangedWarning
 
 CITY = md.Domain.geographic_grid(2, 2, 40.7, 40.8, -74.0, -73.9)
 
@@ -18,17 +17,17 @@ def table(tmp_path):
 
 def test_columns_that_are_interchanged_warn(table):
     with pytest.warns(InterchangedWarning, match="visits.csv: all points are south of 60 degrees south"):
-        md.traces.read_checkins(table, latitude="lon", longitude="lat")
-    assert len(md.traces.read_checkins(table, latitude="lat", longitude="lon")) == 1
+        md.data.read_checkins(table, latitude="lon", longitude="lat")
+    assert len(md.data.read_checkins(table, latitude="lat", longitude="lon")) == 1
 
 
 def test_one_trace_and_other_things_are_refused(table):
-    traces = md.traces.read_checkins(table, latitude="lat", longitude="lon")
+    traces = md.data.read_checkins(table, latitude="lat", longitude="lon")
     with pytest.raises(InputError, match=r"traces: is no list; found 'Trace'.*\[trace\]"):
-        md.traces.to_grid(traces[0], CITY)
+        md.data.to_grid(traces[0], CITY)
     with pytest.raises(InputError, match=r"traces\[0\]: is of another kind; found 'tuple'"):
-        md.traces.to_grid([(40.75, -73.95)], CITY)
-    visits = md.traces.to_grid(traces, CITY)
+        md.data.to_grid([(40.75, -73.95)], CITY)
+    visits = md.data.to_grid(traces, CITY)
     assert visits.counts("6").sum() == 2
     with pytest.raises(InputError, match=r"user: has no visits; found 6; .*as a text"):
         visits.counts(6)
@@ -36,7 +35,7 @@ def test_one_trace_and_other_things_are_refused(table):
 
 def test_a_key_of_places_needs_the_places(table):
     with pytest.raises(InputError, match="places: are missing"):
-        md.traces.read_checkins(table, place="user")
+        md.data.read_checkins(table, place="user")
 
 
 def test_budgets_in_another_order_say_how_steps_are_counted(tmp_path):

@@ -3,12 +3,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from mechdesign.data._states import as_states
-from mechdesign.data._states import as_steps
-from mechdesign.data._states import read_states
 from mechdesign.data._movement import read_checkins
+from mechdesign.data._states import as_states, as_steps, read_states
 from mechdesign.data._trajectories import to_grid
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 from mechdesign.model._domain import Domain
 
 BOX = Domain.geographic_grid(4, 3, 40, 41, -74, -73)

@@ -11,18 +11,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.data._layout import form_of
 from mechdesign.data._inspection import look_at
+from mechdesign.data._layout import form_of
+from mechdesign.data._movement import Written, read_checkins, read_points
 from mechdesign.data._states import as_steps
-from mechdesign.data._times import find_times
-from mechdesign.data._times import Clock
-from mechdesign.data._times import order_of
+from mechdesign.data._times import Clock, find_times, order_of
 from mechdesign.data._trajectories import Trajectory
-from mechdesign.data._movement import Written
-from mechdesign.data._movement import read_checkins
-from mechdesign.data._movement import read_points
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MissingTimeWarning
+from mechdesign.errors import InputError, MissingTimeWarning
 from mechdesign.model._domain import Domain
 
 NEXT_YEAR = datetime.now(UTC).year + 1

@@ -13,16 +13,12 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.data._trajectories import Trajectory
-from mechdesign.data._trajectories import Visits
-from mechdesign.data._movement import read_checkins
-from mechdesign.data._movement import read_plt
-from mechdesign.data._trajectories import to_grid
-from mechdesign.base._errors import InputError
+from mechdesign.data._movement import read_checkins, read_plt
+from mechdesign.data._trajectories import Trajectory, Visits, to_grid
+from mechdesign.errors import InputError
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain
-from mechdesign.model._prior import Prior
-from mechdesign.model._prior import per_user
+from mechdesign.model._prior import Prior, per_user
 
 BEIJING = {"south": 39.7, "north": 40.2, "west": 116.0, "east": 116.8}
 PLT_HEADER = "Geolife trajectory\nWGS 84\nAltitude is in Feet\nReserved 3\n0,2,255,My Track,0,0,2,8421376\n0\n"

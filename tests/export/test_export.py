@@ -11,21 +11,16 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
 from mechdesign.base._atomic import write_file
 from mechdesign.certify import _bundle as bundle
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MissingDependencyError
-from mechdesign.base._errors import UnknownNameError
+from mechdesign.errors import CertificateError, ExportError, InputError, MissingDependencyError, UnknownNameError
+from mechdesign.model._channel import EXPONENT
+from mechdesign.report import _saving as saving
 from mechdesign.synthesis import _bundle as table
 from mechdesign.synthesis._folders import check_target
-from mechdesign.synthesis.formats._registry import FORMATS
 from mechdesign.synthesis.formats._format import Exported
-from mechdesign.synthesis.formats._registry import format_of
 from mechdesign.synthesis.formats._plain import mps
-from mechdesign.model._channel import EXPONENT
+from mechdesign.synthesis.formats._registry import FORMATS, format_of
 
 
 def a_problem():

@@ -23,11 +23,10 @@ from mechdesign.certify._evidence import Evidence
 from mechdesign.certify._exact import exact
 from mechdesign.certify._exponential import exp_lower
 from mechdesign.certify._stated import Stated
-from mechdesign.synthesis.formats._registry import FORMATS
-from mechdesign.synthesis.formats._format import Exported
-from mechdesign.model._channel import EXPONENT
-from mechdesign.model._channel import Channel
+from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.synthesis.formats._format import Exported
+from mechdesign.synthesis.formats._registry import FORMATS
 
 pytest.importorskip("py_mini_racer", reason="mini-racer, of the extra test, is not installed")
 

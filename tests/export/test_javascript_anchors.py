@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.synthesis.formats._registry import FORMATS
-from mechdesign.synthesis.formats._format import Exported
 from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.synthesis.formats._format import Exported
+from mechdesign.synthesis.formats._registry import FORMATS
 
 pytest.importorskip("py_mini_racer", reason="mini-racer, of the extra test, is not installed")
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 import mechdesign as md
-from mechdesign.synthesis.formats._registry import FORMATS
 from mechdesign.synthesis.formats._format import Exported
+from mechdesign.synthesis.formats._registry import FORMATS
 
 pytest.importorskip("py_mini_racer", reason="mini-racer, of the extra test, is not installed")
 

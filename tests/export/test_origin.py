@@ -11,13 +11,11 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
-from mechdesign.certify import _evidence as evidence
 from mechdesign.certify import _bundle as bundle
 from mechdesign.data._text import file_digest
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
+from mechdesign.errors import CertificateError, InputError
 from mechdesign.model._problem import Origin
+from mechdesign.report import _saving as saving
 from mechdesign.report._design_page import proved
 
 CHECKINS = "user,latitude,longitude\nu1,40.71,-74.0\nu1,40.75,-73.95\nu1,45.0,-73.95\nu2,40.71,-74.0\n"

@@ -11,15 +11,11 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.base._errors import ExtensionWarning
-from mechdesign.base._errors import SpecificationError
-from mechdesign.runs._store import State
-from mechdesign.model._requirements._kinds import finding_extensions
-from mechdesign.model._requirements._kinds import KINDS
-from mechdesign.model._requirements._kinds import load_extensions
-from mechdesign.runs._tasks import parse
-from mechdesign.runs._tasks import prepare
+from mechdesign.errors import ExtensionWarning, SpecificationError
+from mechdesign.model._requirements._kinds import KINDS, finding_extensions, load_extensions
 from mechdesign.runs._engines import solve
+from mechdesign.runs._store import State
+from mechdesign.runs._tasks import parse, prepare
 
 SPECIFICATION = """
 domain.labels = ["north", "east", "south"]
@@ -56,7 +52,7 @@ def package(tmp_path, monkeypatch):
 
 
 def point(folder: Path, value: str) -> None:
-    text = f"[mechdesign.model._requirements]\nratio = {value}\n"
+    text = f"[mechdesign.requirements]\nratio = {value}\n"
     (folder / "ratio_kind-1.0.dist-info" / "entry_points.txt").write_text(text)
 
 
@@ -81,11 +77,11 @@ def test_the_command_line_loads_a_kind_and_verify_does_not(package):
 
 def test_python_loads_none_unless_it_is_told(package):
     with pytest.raises(SpecificationError, match="is not known; found 'ratio'"):
-        md.spec.parse(SPECIFICATION).problem()
+        md.specification.parse(SPECIFICATION).problem()
     assert "ratio_kind" not in sys.modules
     load_extensions()
     load_extensions()
-    assert md.spec.parse(SPECIFICATION).problem().requirements[0].kind == "ratio"
+    assert md.specification.parse(SPECIFICATION).problem().requirements[0].kind == "ratio"
 
 
 def test_nothing_is_loaded_where_all_kinds_are_known(package):

@@ -8,14 +8,9 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MissingDependencyError
-from mechdesign.base._errors import UnknownNameError
-from mechdesign.synthesis.formats._registry import FORMATS
-from mechdesign.synthesis.formats._format import Exported
-from mechdesign.synthesis.formats._format import Format
-from mechdesign.synthesis.formats._registry import format_of
-from mechdesign.synthesis.formats._registry import register
+from mechdesign.errors import InputError, MissingDependencyError, UnknownNameError
+from mechdesign.synthesis.formats._format import Exported, Format
+from mechdesign.synthesis.formats._registry import FORMATS, format_of, register
 
 # --8<-- [start:format]
 

@@ -8,13 +8,10 @@ import pytest
 from click.testing import CliRunner
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
 from mechdesign.cli import main
-from mechdesign.mechanisms._finite import FiniteMechanism
-from mechdesign.mechanisms._registry import MechanismKind
-from mechdesign.mechanisms._registry import register
-from mechdesign.mechanisms._finite import hops
-from mechdesign.mechanisms._registry import MECHANISMS
+from mechdesign.mechanisms._finite import FiniteMechanism, hops
+from mechdesign.mechanisms._registry import MECHANISMS, MechanismKind, register
+from mechdesign.report import _saving as saving
 
 
 # [mechanism]
@@ -94,7 +91,7 @@ def test_from_specification_to_verified_export(tmp_path):
     # The same from Python: each step settles a channel, and its proof is exported like that of an optimal one.
     city = md.Domain.grid(4, 2, 4.0, 2.0, unit="km")
     walk = md.MarkovChain(np.full((8, 8), 1 / 8))
-    trace = md.release.Trace(city, md.graphs.blocks(city, 2), 1, walk, md.Prior.uniform(8), "permute-and-flip")
+    trace = md.traces.Trace(city, md.graphs.blocks(city, 2), 1, walk, md.Prior.uniform(8), "permute-and-flip")
     (stage,) = trace.table(1)
     saving.save(stage.design, tmp_path / "step")
     assert md.verify(tmp_path / "step").epsilon[0] <= 1

@@ -17,31 +17,17 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign import specification as spec
+from mechdesign.base._arrays import Floats, Integers, as_distribution, as_floats, as_whole_numbers
 from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._stated import Stated
 from mechdesign.cli import main
-from mechdesign.model._grammar import Distance
-from mechdesign.model._grammar import GraphTable
-from mechdesign.model._grammar import MatrixFile
-from mechdesign.model._grammar import Raw
-from mechdesign.model._grammar import Table
-from mechdesign.model._grammar import holds
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SpecificationError
-from mechdesign.base._errors import UnknownNameError
-from mechdesign.model._requirements._requirement import Words
+from mechdesign.errors import CertificateError, InputError, SpecificationError, UnknownNameError
+from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
-from mechdesign.model._requirements._kind import Reading
-from mechdesign.model._requirements._kind import RequirementKind
-from mechdesign.model._requirements._kinds import KINDS
-from mechdesign.model._requirements._kinds import register
+from mechdesign.model._requirements._kind import Reading, RequirementKind
+from mechdesign.model._requirements._kinds import KINDS, register
+from mechdesign.model._requirements._requirement import Words
 from mechdesign.specification._grammar import schema
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_distribution
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._arrays import as_whole_numbers
 
 # --8<-- [start:ratio]
 

@@ -17,15 +17,11 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
-from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._contract import Answer
-from mechdesign.solve._contract import Options
-from mechdesign.solve._registry import Solver
-from mechdesign.solve._contract import Status
-from mechdesign.solve._registry import register
+from mechdesign.errors import InputError, SolverError
 from mechdesign.solve import _registry as registry
+from mechdesign.solve._contract import Answer, Options, Status
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.solve._registry import Solver, register
 
 
 # [solver]

@@ -13,9 +13,8 @@ from scipy import spatial, stats
 
 import mechdesign as md
 from mechdesign import graphs
-from mechdesign.base._errors import InputError
-from mechdesign.graphs._geometry._hull import simplex_volumes
-from mechdesign.graphs._geometry._hull import TOLERANCE
+from mechdesign.errors import InputError
+from mechdesign.graphs._geometry._hull import TOLERANCE, simplex_volumes
 
 SensitivityHull = graphs.SensitivityHull
 

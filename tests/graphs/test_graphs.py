@@ -16,10 +16,8 @@ from scipy import sparse
 
 import mechdesign as md
 from mechdesign import graphs
-from mechdesign.base._errors import GraphWarning
-from mechdesign.base._errors import InputError
-from mechdesign.graphs._builders import check_graph
-from mechdesign.graphs._builders import edge_array
+from mechdesign.errors import GraphWarning, InputError
+from mechdesign.graphs._builders import check_graph, edge_array
 from mechdesign.measures import _utility as metrics
 
 

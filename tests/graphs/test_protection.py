@@ -10,7 +10,7 @@ from policy_examples import ANSWERS, norm_by_program, states, under
 
 import mechdesign as md
 from mechdesign import graphs
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 
 
 def test_figure_9a_and_pglp_figure_11_disconnected_but_not_exposed() -> None:

@@ -11,7 +11,7 @@ from policy_examples import ANSWERS, states, under
 
 import mechdesign as md
 from mechdesign import graphs
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 from mechdesign.graphs._repairs import LARGEST_SEARCH
 
 METHODS = ("area", "nearest", "best", "exhaustive")

@@ -10,16 +10,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import leakage
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
+from mechdesign.errors import BudgetWarning, ExportError, InputError, LeakageExceededError, StateError
 from mechdesign.leakage._accountant import Accountant
-from mechdesign.base._errors import BudgetWarning
 from mechdesign.leakage._correlations import Candidates
-from mechdesign.base._errors import LeakageExceededError
-from mechdesign.base._errors import StateError
 
 # The formulas hold for any two matrices, also for those that no chain has.
-pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
 
 STRONG = [[0.8, 0.2], [0.0, 1.0]]
 MILD = [[0.8, 0.2], [0.2, 0.8]]

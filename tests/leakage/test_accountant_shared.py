@@ -18,19 +18,21 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import BudgetExceededError
-from mechdesign.base._errors import BudgetWarning
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import LedgerError
-from mechdesign.base._errors import MechdesignError
-from mechdesign.base._errors import StateWarning
+from mechdesign.base._locks import locked
+from mechdesign.errors import (
+    BudgetExceededError,
+    BudgetWarning,
+    ExportError,
+    InputError,
+    LeakageExceededError,
+    LedgerError,
+    MechdesignError,
+    StateError,
+    StateWarning,
+)
+from mechdesign.leakage import _accountant as room
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage._correlations import Candidates
-from mechdesign.base._errors import LeakageExceededError
-from mechdesign.base._errors import StateError
-from mechdesign.leakage import _accountant as room
-from mechdesign.base._locks import locked
 
 IDENTITY = [[1.0, 0.0], [0.0, 1.0]]
 MILD = [[0.8, 0.2], [0.2, 0.8]]

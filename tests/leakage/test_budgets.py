@@ -12,15 +12,12 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import leakage
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import BudgetWarning
-from mechdesign.leakage._correlations import Candidates
-from mechdesign.leakage._correlations import Varying
+from mechdesign.errors import BudgetWarning, ExportError, InputError
+from mechdesign.leakage._correlations import Candidates, Varying
 from mechdesign.model._markov import smooth
 
 # The formulas hold for any two matrices, also for those that no chain has.
-pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "leakage.json").read_text())
 MILD = [[0.8, 0.2], [0.2, 0.8]]

@@ -14,18 +14,12 @@ from leakage_brute import best_of, close, subset_points
 
 from mechdesign import leakage
 from mechdesign import traces as tracing
-from mechdesign.data._trajectories import Trajectory
-from mechdesign.data._trajectories import Visits
-from mechdesign.data._trajectories import to_grid
-from mechdesign.base._errors import BudgetWarning
-from mechdesign.base._errors import CorrelationWarning
-from mechdesign.base._errors import InputError
+from mechdesign.data._trajectories import Trajectory, Visits, to_grid
+from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError
 from mechdesign.graphs import _builders as builders
 from mechdesign.leakage._correlations import mismatch
 from mechdesign.model._domain import Domain
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._markov import VaryingChain
-from mechdesign.model._markov import Ends
+from mechdesign.model._markov import Ends, MarkovChain, VaryingChain
 
 # Steps between the places a, b and c, and to the destination e, which no step leaves.
 COUNTS = np.array([[0, 6, 4, 0], [3, 0, 6, 1], [2, 2, 0, 6], [0, 0, 0, 0]])

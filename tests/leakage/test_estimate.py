@@ -8,8 +8,7 @@ import pytest
 from mechdesign import leakage
 from mechdesign.data._movement import read_plt
 from mechdesign.data._trajectories import to_grid
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SmoothedChainWarning
+from mechdesign.errors import InputError, SmoothedChainWarning
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.model._domain import Domain
 

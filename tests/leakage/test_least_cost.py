@@ -9,19 +9,14 @@ import numpy as np
 import pytest
 
 from mechdesign import leakage
-from mechdesign.base._errors import CorrelationWarning
-from mechdesign.base._errors import InputError
-from mechdesign.leakage._correlations import Candidates
-from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._correlations import Varying
+from mechdesign.errors import CorrelationWarning, InputError
 from mechdesign.leakage._best_budgets import best_budgets
-from mechdesign.leakage._budget_program import Grid
-from mechdesign.leakage._budget_program import Program
-from mechdesign.leakage._budget_program import solve
-from mechdesign.leakage._budget_program import as_curves
+from mechdesign.leakage._budget_program import Grid, Program, as_curves, solve
+from mechdesign.leakage._correlations import Candidates, Varying
+from mechdesign.leakage._loss import LossFunction
 from mechdesign.report import _leakage_figures as leakage_figures
 
-pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
 
 MILD = [[0.8, 0.2], [0.2, 0.8]]
 OTHER = [[0.8, 0.2], [0.1, 0.9]]

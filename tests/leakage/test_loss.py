@@ -13,16 +13,11 @@ from hypothesis import strategies as st
 from leakage_brute import best_of, close, limit_of, prefix_points, subset_points
 
 from mechdesign import leakage
-from mechdesign.base._errors import InputError
-from mechdesign.leakage._loss import LossFunction
+from mechdesign.errors import InputError
 from mechdesign.leakage import _loss as loss_module
-from mechdesign.leakage.cao2019 import algorithm1
-from mechdesign.leakage.cao2019 import algorithm2
-from mechdesign.leakage.cao2019 import algorithm3
-from mechdesign.leakage.cao2019 import algorithm4
-from mechdesign.leakage.cao2019 import algorithm5
-from mechdesign.leakage.cao2019 import algorithm6
+from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._support import Line
+from mechdesign.leakage.cao2019 import algorithm1, algorithm2, algorithm3, algorithm4, algorithm5, algorithm6
 from mechdesign.model._markov import MarkovChain
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "leakage.json").read_text())

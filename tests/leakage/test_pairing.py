@@ -11,8 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from mechdesign import leakage
-from mechdesign.base._errors import CorrelationWarning
-from mechdesign.base._errors import InputError
+from mechdesign.errors import CorrelationWarning, InputError
 from mechdesign.leakage._correlations import mismatch
 from mechdesign.model._markov import MarkovChain
 

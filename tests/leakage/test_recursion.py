@@ -12,14 +12,13 @@ from hypothesis import strategies as st
 from leakage_brute import close
 
 from mechdesign import leakage
-from mechdesign.base._errors import InputError
-from mechdesign.leakage._correlations import Candidates
+from mechdesign.errors import InputError
+from mechdesign.leakage._correlations import Candidates, Varying
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._recursion import User
-from mechdesign.leakage._correlations import Varying
 
 # The formulas hold for any two matrices, also for those that no chain has.
-pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "leakage.json").read_text())
 STRONG = [[0.8, 0.2], [0.0, 1.0]]

@@ -5,7 +5,7 @@ import pytest
 from leakage_brute import best_of, prefix_points
 
 from mechdesign import leakage
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 
 
 def truth(q: np.ndarray, d: np.ndarray, alpha: float) -> float:

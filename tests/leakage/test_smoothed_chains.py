@@ -9,13 +9,10 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import BudgetWarning
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SmoothedChainWarning
+from mechdesign.errors import BudgetWarning, InputError, SmoothedChainWarning
 from mechdesign.leakage._accountant import Accountant
-from mechdesign.leakage._correlations import Candidates
+from mechdesign.leakage._correlations import Candidates, Varying
 from mechdesign.leakage._loss import LossFunction
-from mechdesign.leakage._correlations import Varying
 from mechdesign.model._markov import smooth
 
 ROUND = [[0, 1, 2, 3, 4, 5] * 4 + [0]]

@@ -12,21 +12,17 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mechdesign import leakage
+from mechdesign.errors import LeakageExceededError
 from mechdesign.leakage._accountant import Accountant
 from mechdesign.leakage._correlations import Candidates
-from mechdesign.base._errors import LeakageExceededError
-from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._history import History
-from mechdesign.leakage._transitions import rounded_down
-from mechdesign.leakage._transitions import rounded_up
-from mechdesign.leakage._upwards import advance
-from mechdesign.leakage._upwards import ceiling
-from mechdesign.leakage._upwards import first
-from mechdesign.leakage._upwards import total
+from mechdesign.leakage._loss import LossFunction
+from mechdesign.leakage._transitions import rounded_down, rounded_up
+from mechdesign.leakage._upwards import advance, ceiling, first, total
 from mechdesign.model._markov import smooth
 
 # The formulas hold for any two matrices, also for those that no chain has.
-pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
 
 MILD = [[0.8, 0.2], [0.2, 0.8]]
 IDENTITY = [[1.0, 0.0], [0.0, 1.0]]

@@ -8,9 +8,9 @@ import numpy as np
 import pytest
 
 from mechdesign import leakage
-from mechdesign.base._errors import InputError
-from mechdesign.leakage._loss import LossFunction
+from mechdesign.errors import InputError
 from mechdesign.leakage import cao2019
+from mechdesign.leakage._loss import LossFunction
 
 MILD = [[0.8, 0.2], [0.2, 0.8]]
 

@@ -12,12 +12,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 from mechdesign.mechanisms import _sampling as sampling
-from mechdesign.mechanisms._discrete import LARGEST_VALUE
-from mechdesign.mechanisms._discrete import DiscreteGaussian
-from mechdesign.mechanisms._discrete import DiscreteLaplace
-from mechdesign.mechanisms._discrete import DiscreteNoise
+from mechdesign.mechanisms._discrete import LARGEST_VALUE, DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from mechdesign.mechanisms._sampling import exp_minus
 
 LAWS = [

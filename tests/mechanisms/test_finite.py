@@ -12,9 +12,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.certify._privacy import check
-from mechdesign.certify._privacy import realised
-from mechdesign.base._errors import InputError
+from mechdesign.certify._privacy import check, realised
+from mechdesign.errors import InputError
 from mechdesign.measures import _utility as metrics
 
 
@@ -168,12 +167,12 @@ def test_traces_are_released_by_any_of_them():
     line = md.Domain.grid(5, 1, 5.0, 1.0)
     walk = md.MarkovChain(np.full((5, 5), 0.2))
     for kind in md.mechanisms.available():
-        trace = md.release.Trace(line, md.graphs.line(5), 1, walk, md.Prior.uniform(5), kind.name, rng=3)
+        trace = md.traces.Trace(line, md.graphs.line(5), 1, walk, md.Prior.uniform(5), kind.name, rng=3)
         release = trace.step(2)
         assert release.certificate is not None
         assert release.certificate.holds
         assert release.posterior.sum() == pytest.approx(1)
-        assert md.release.compose([release]).bound > 0.99
+        assert md.traces.compose([release]).bound > 0.99
         if not kind.coordinates:
             with pytest.raises(InputError, match="releases states"):
-                md.release.Trace(line, md.graphs.line(5), 1, walk, md.Prior.uniform(5), kind.name, snap=False)
+                md.traces.Trace(line, md.graphs.line(5), 1, walk, md.Prior.uniform(5), kind.name, snap=False)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 
 FAR = md.Domain.from_points([[0.0, 0.0], [1e6, 0.0], [0.0, 3e6]])
 PAIR = functools.partial(md.mechanisms.Exponential, distance=[[0.0, 1.0], [1.0, 0.0]])

@@ -14,22 +14,23 @@ from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 from scipy.integrate import quad
 
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
-from mechdesign.graphs._geometry._cells import all_pairs
-from mechdesign.graphs._geometry._cells import line_diagram
-from mechdesign.graphs._geometry._cells import nearest
-from mechdesign.graphs._geometry._cells import plane_diagram
-from mechdesign.graphs._geometry._cells import rectangles
-from mechdesign.graphs._geometry._hull import SensitivityHull
-from mechdesign.graphs._geometry._cells import _second_difference
-from mechdesign.graphs._geometry._cells import clip
-from mechdesign.graphs._geometry._cells import integrate
-from mechdesign.graphs._geometry._cells import quadrants
+from mechdesign.errors import CertificateError, InputError
 from mechdesign.graphs._builders import from_edges
+from mechdesign.graphs._geometry._cells import (
+    _second_difference,
+    all_pairs,
+    clip,
+    integrate,
+    line_diagram,
+    nearest,
+    plane_diagram,
+    quadrants,
+    rectangles,
+)
+from mechdesign.graphs._geometry._hull import SensitivityHull
 from mechdesign.mechanisms import _masses as masses_module
-from mechdesign.mechanisms._masses import cell_masses
 from mechdesign.mechanisms._knorm import PlanarIsotropic
+from mechdesign.mechanisms._masses import cell_masses
 from mechdesign.model._domain import Domain
 
 Floats = NDArray[np.float64]

@@ -15,15 +15,13 @@ from scipy import integrate, stats
 
 import mechdesign as md
 from mechdesign.certify._claims import PairBound
-from mechdesign.certify._privacy import check
-from mechdesign.certify._privacy import realised
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
+from mechdesign.certify._privacy import check, realised
+from mechdesign.errors import CertificateError, InputError
 from mechdesign.graphs._geometry._cells import nearest
 from mechdesign.mechanisms import _knorm as knorm
 from mechdesign.mechanisms import _masses as masses
-from mechdesign.mechanisms._masses import certified_numerators
 from mechdesign.mechanisms._knorm import KNormMechanism
+from mechdesign.mechanisms._masses import certified_numerators
 from mechdesign.model._numbers import Number
 
 Floats = NDArray[np.float64]

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy.integrate import dblquad, quad
 
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 from mechdesign.mechanisms._planar_laplace import planar_laplace
 from mechdesign.model._domain import Domain
 

@@ -9,8 +9,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.mechanisms._discrete import DiscreteGaussian
-from mechdesign.mechanisms._discrete import DiscreteLaplace
+from mechdesign.mechanisms._discrete import DiscreteGaussian, DiscreteLaplace
 
 GRID = md.Domain.grid(2, 2, 2.0, 2.0)
 BLOCK = md.graphs.blocks(GRID, 2)
@@ -18,7 +17,7 @@ CHANNEL = md.mechanisms.RandomisedResponse(1, 4).channel()
 
 
 def snapped() -> object:
-    return md.release.Trace(GRID, BLOCK, 1, np.full((4, 4), 0.25), np.full(4, 0.25)).step(0).output
+    return md.traces.Trace(GRID, BLOCK, 1, np.full((4, 4), 0.25), np.full(4, 0.25)).step(0).output
 
 
 EXACT: dict[str, Callable[[], object]] = {

@@ -9,15 +9,11 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.data._trajectories import Trajectory
-from mechdesign.data._trajectories import to_grid
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import InterchangedWarning
+from mechdesign.data._trajectories import Trajectory, to_grid
+from mechdesign.errors import InputError, InterchangedWarning
 from mechdesign.model._answers import sample_at
-from mechdesign.model._domain import BoundingBox
-from mechdesign.model._domain import Domain
-from mechdesign.model._locate import Lattice
-from mechdesign.model._locate import turned
+from mechdesign.model._domain import BoundingBox, Domain
+from mechdesign.model._locate import Lattice, turned
 
 FIJI = {"columns": 4, "rows": 2, "south": -19.0, "north": -16.0, "west": 177.0}
 # The same box, further west.

@@ -3,8 +3,7 @@ import pytest
 from scipy import stats
 
 import mechdesign as md
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
+from mechdesign.errors import CertificateError, InputError
 
 ONE = 1 << 62
 

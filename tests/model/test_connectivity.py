@@ -3,8 +3,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.model._components import connected
-from mechdesign.model._components import members
+from mechdesign.model._components import connected, members
 
 PAIRS = st.lists(st.tuples(st.integers(0, 7), st.integers(0, 7)), max_size=12)
 

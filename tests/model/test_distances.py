@@ -13,8 +13,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MetricWarning
+from mechdesign.errors import InputError, MetricWarning
 from mechdesign.model import distances as md
 from mechdesign.model._domain import Domain
 
@@ -332,7 +331,7 @@ def boxes(draw):
     return south, north, west, min(west + width, 180.0)
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.InterchangedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.InterchangedWarning")
 @given(boxes(), st.lists(st.tuples(st.floats(0, 1), st.floats(0, 1)), min_size=1, max_size=4))
 def test_the_plane_distance_never_exceeds_the_great_circle(box, inside):
     south, north, west, east = box

@@ -9,12 +9,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.base._errors import InputError
-from mechdesign.model._plane import EARTH_RADIUS_KM
-from mechdesign.model._domain import BoundingBox
-from mechdesign.model._domain import Domain
-from mechdesign.model._domain import Grid
-from mechdesign.model._plane import Plane
+from mechdesign.errors import InputError
+from mechdesign.model._domain import BoundingBox, Domain, Grid
+from mechdesign.model._plane import EARTH_RADIUS_KM, Plane
 
 
 def test_grid_has_row_major_cell_centres():

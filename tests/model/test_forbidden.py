@@ -8,10 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import InputError
-from mechdesign.model._components import sharing
-from mechdesign.model._components import tied
+from mechdesign.errors import InfeasibleError, InputError
+from mechdesign.model._components import sharing, tied
 from mechdesign.model._problem import largest_distortion
 
 INF = math.inf

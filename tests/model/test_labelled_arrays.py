@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 
 
 class Labelled:

@@ -10,9 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.base._errors import InputError
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._markov import smooth
+from mechdesign.errors import InputError
+from mechdesign.model._markov import MarkovChain, smooth
 from mechdesign.model._prior import Prior
 
 

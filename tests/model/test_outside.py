@@ -9,10 +9,10 @@ import pytest
 
 import mechdesign as md
 from mechdesign.certify._bundle import read
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 from mechdesign.synthesis._bundle import domain_of
-from mechdesign.synthesis.formats._registry import FORMATS
 from mechdesign.synthesis.formats._format import Exported
+from mechdesign.synthesis.formats._registry import FORMATS
 
 LINE = md.Domain.from_points([[0, 0], [1, 0], [3, 0]], unit="km")
 TOWNS = md.Domain.from_coordinates([52.5, 48.1, 53.6], [13.4, 11.6, 10.0], ["Berlin", "München", "Hamburg"])

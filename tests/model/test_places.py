@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 from mechdesign.model._locate import interval
 
 TOKYO = md.Domain.geographic_grid(columns=5, rows=4, south=35.6, north=35.8, west=139.6, east=139.9)

@@ -9,9 +9,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.base._errors import InputError
-from mechdesign.model._prior import Prior
-from mechdesign.model._prior import per_user
+from mechdesign.errors import InputError
+from mechdesign.model._prior import Prior, per_user
 
 
 def test_uniform():

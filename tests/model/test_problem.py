@@ -5,8 +5,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.model._problem import largest_distortion
 
 LINE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))

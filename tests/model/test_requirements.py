@@ -6,8 +6,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MetricWarning
+from mechdesign.errors import InputError, MetricWarning
 
 LINE = np.abs(np.subtract.outer(np.arange(3.0), np.arange(3.0)))
 

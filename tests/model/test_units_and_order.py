@@ -5,8 +5,7 @@ import warnings
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import InterchangedWarning
-from mechdesign.base._errors import MetricWarning
+from mechdesign.errors import InterchangedWarning, MetricWarning
 
 CITY = md.Domain.grid(3, 2, 3.0, 2.0)
 APART = md.distances.euclidean(CITY)

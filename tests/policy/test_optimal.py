@@ -11,10 +11,7 @@ from hypothesis import strategies as st
 
 import mechdesign as md
 from mechdesign.certify._certificate import certify
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import RevealedWarning
+from mechdesign.errors import CertificateError, InfeasibleError, InputError, RevealedWarning
 from mechdesign.model._problem import largest_distortion
 
 
@@ -91,7 +88,7 @@ def policies(draw):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @settings(max_examples=40)
 @given(policies())
 def test_no_mechanism_of_the_papers_is_cheaper(policy):
@@ -191,7 +188,9 @@ def test_a_constrained_graph_has_a_row_for_each_of_its_nodes():
 
 def test_a_problem_is_stated_without_a_solver():
     code = "import sys, mechdesign as md; md.graphs.problem([[0.0], [1.0]], graph=md.graphs.line(2), epsilon=1)\n"
-    code += "print(*(name for name in sys.modules if name.startswith(('mechdesign.synthesis', 'mechdesign.solve._solve'))))"
+    code += (
+        "print(*(name for name in sys.modules if name.startswith(('mechdesign.synthesis', 'mechdesign.solve._solve'))))"
+    )
     assert subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout == "\n"
 
 

@@ -4,14 +4,9 @@ import numpy as np
 import pytest
 import scipy.sparse as sparse
 
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import UnboundedError
-from mechdesign.solve._fractional import FractionalProgram
-from mechdesign.solve._fractional import charnes_cooper
-from mechdesign.solve._fractional import dinkelbach
+from mechdesign.errors import InfeasibleError, InputError, UnboundedError
+from mechdesign.solve._fractional import FractionalProgram, charnes_cooper, dinkelbach, solve_fractional
 from mechdesign.solve._solve import solve
-from mechdesign.solve._fractional import solve_fractional
 
 METHODS = ["charnes-cooper", "dinkelbach"]
 SOLVERS = ["highs", "highs-simplex", "highs-ipx", "scipy", "cvxpy"]

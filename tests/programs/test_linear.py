@@ -7,9 +7,8 @@ import numpy as np
 import pytest
 import scipy.sparse as sparse
 
-from mechdesign.base._errors import InputError
-from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._linear import residuals
+from mechdesign.errors import InputError
+from mechdesign.solve._linear import LinearProgram, residuals
 
 INF = math.inf
 

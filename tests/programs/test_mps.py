@@ -10,9 +10,8 @@ import scipy.sparse as sparse
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from mechdesign.base._errors import InputError
-from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._linear import to_mps
+from mechdesign.errors import InputError
+from mechdesign.solve._linear import LinearProgram, to_mps
 
 INF = math.inf
 

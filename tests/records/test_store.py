@@ -17,16 +17,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign.base._atomic
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import RecordsError
-from mechdesign.runs._store import Request
-from mechdesign.runs._store import Row
-from mechdesign.runs._store import State
-from mechdesign.runs._store import Store
-from mechdesign.runs._identity import environment
-from mechdesign.runs._identity import identity
-from mechdesign.runs._store import _MANIFEST
+from mechdesign.errors import ExportError, InputError, RecordsError
+from mechdesign.runs._identity import environment, identity
+from mechdesign.runs._store import _MANIFEST, Request, Row, State, Store
 
 
 def request(count: int = 3, kind: str = "bench", version: int = 1, **about: object) -> Request:

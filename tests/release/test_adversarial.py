@@ -11,11 +11,9 @@ from trace_examples import ANSWERS, FIGURE_3B, ring, strip
 
 import mechdesign as md
 from mechdesign.certify._exact import printed
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
+from mechdesign.traces._adversary import adversarial_level, adversarial_privacy, level_against
 from mechdesign.traces._trace import Trace
-from mechdesign.traces._adversary import adversarial_level
-from mechdesign.traces._adversary import adversarial_privacy
-from mechdesign.traces._adversary import level_against
 
 WHOLE = 2**62
 

@@ -6,17 +6,14 @@ from hmm_brute import enumerate_paths
 from trace_examples import ANSWERS, FIGURE_3B, released, ring, strip
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
-from mechdesign.traces._adversary import Adversary
+from mechdesign.errors import InputError
+from mechdesign.traces._adversary import Adversary, degrees_against, expected_error, level_against
 from mechdesign.traces._trace import Trace
-from mechdesign.traces._adversary import degrees_against
-from mechdesign.traces._adversary import expected_error
-from mechdesign.traces._adversary import level_against
 
 INITIAL = np.array([0.4, 0.3, 0.2, 0.1])
 
 
-def run(steps: int = 4, **choices: object) -> list[md.release.Release]:
+def run(steps: int = 4, **choices: object) -> list[md.traces.Release]:
     trace = Trace(strip(4), md.graphs.line(4), 1, ring(4), INITIAL, rng=1, **choices)  # type: ignore[arg-type]
     return [trace.step(state) for state in (0, 1, 1, 2)[:steps]]
 

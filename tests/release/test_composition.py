@@ -11,13 +11,10 @@ import pytest
 from trace_examples import ANSWERS, FIGURE_3B, ring, strip
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
-from mechdesign.traces._composition import Composition
-from mechdesign.traces._trace import Trace
-from mechdesign.traces._composition import compose
-from mechdesign.traces._composition import compose_graphs
+from mechdesign.errors import InputError
 from mechdesign.graphs._exposure import hull_level
-from mechdesign.traces._composition import stage_level
+from mechdesign.traces._composition import Composition, compose, compose_graphs, stage_level
+from mechdesign.traces._trace import Trace
 
 
 def test_epsilons_add_up_and_common_edges_remain() -> None:

@@ -6,12 +6,9 @@ from hmm_brute import enumerate_paths, random_model
 from hypothesis import given
 from hypothesis import strategies as st
 
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 from mechdesign.model._markov import MarkovChain
-from mechdesign.traces._hmm import forward
-from mechdesign.traces._hmm import log_mix
-from mechdesign.traces._hmm import logarithm
-from mechdesign.traces._hmm import smooth
+from mechdesign.traces._hmm import forward, log_mix, logarithm, smooth
 
 
 @given(seed=st.integers(0, 2**32 - 1), n=st.integers(1, 4), steps=st.integers(1, 4))

@@ -17,13 +17,10 @@ import pytest
 from trace_examples import ring, strip
 
 import mechdesign as md
-from mechdesign.base._errors import BudgetExceededError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import LedgerError
-from mechdesign.base._errors import TraceError
-from mechdesign.traces._trace import Trace
 from mechdesign.certify import _certificate as certificate
+from mechdesign.errors import BudgetExceededError, InputError, LedgerError, TraceError
 from mechdesign.traces import _stage as stages
+from mechdesign.traces._trace import Trace
 
 # Libraries have threads of their own, which take no part here.
 pytestmark = pytest.mark.filterwarnings("ignore:.*fork:DeprecationWarning")
@@ -107,7 +104,7 @@ def test_releases_at_one_time_are_charged_and_restarts_keep_the_ledger() -> None
     ledger = md.Ledger(epsilon=4)
     trace = made(ledger)
     releases = [trace.step(1), trace.step(1, same_time=True, epsilon="1/2")]
-    assert ledger.spent.epsilon == md.release.compose(releases).epsilon == Fraction(3, 2)
+    assert ledger.spent.epsilon == md.traces.compose(releases).epsilon == Fraction(3, 2)
     again = trace.restart()
     again.step(1)
     assert ledger.spent.epsilon == Fraction(5, 2)
@@ -200,7 +197,7 @@ def test_threads_share_a_trace() -> None:
     assert sorted(release.time for release in got) == list(range(10))
     assert len(ledger.entries) == 10
     ordered = sorted(got, key=lambda release: release.time)
-    watched = md.release.Adversary(ring(4), np.full(4, 0.25)).watch(ordered)
+    watched = md.traces.Adversary(ring(4), np.full(4, 0.25)).watch(ordered)
     np.testing.assert_allclose(watched.posteriors[-1], trace.belief, rtol=1e-12)
 
 

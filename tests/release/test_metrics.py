@@ -5,7 +5,7 @@ import pytest
 from trace_examples import ring, strip
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 from mechdesign.measures import _utility as metrics
 from mechdesign.traces._trace import Trace
 

@@ -13,9 +13,9 @@ from scipy import stats
 from trace_examples import released, ring, strip
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
-from mechdesign.traces._trace import Trace
+from mechdesign.errors import InputError
 from mechdesign.traces._hmm import logarithm
+from mechdesign.traces._trace import Trace
 
 MECHANISMS = ["planar-isotropic", "laplace", "lp"]
 
@@ -80,7 +80,7 @@ def test_the_whole_algorithm_agrees_with_all_paths_and_all_outputs(delta: float 
         posteriors, smoothed, probability = reference(outputs, n, initial, matrix, g, delta)
         for release, expected in zip(releases, posteriors, strict=True):
             np.testing.assert_allclose(release.posterior, expected, rtol=1e-9, atol=1e-15)
-        beliefs = md.release.Adversary(matrix, initial).watch(releases)
+        beliefs = md.traces.Adversary(matrix, initial).watch(releases)
         np.testing.assert_allclose(beliefs.smoothed, smoothed, rtol=1e-9, atol=1e-15)
         np.testing.assert_allclose(beliefs.log_evidence.sum(), np.log(probability), atol=1e-9)
         total += probability
@@ -379,7 +379,7 @@ def test_degrees_of_protection() -> None:
     assert degrees("lp") == [2, 2, 2, 3, 2]
     known = Trace(domain, g, 1, np.eye(5), [0, 1, 0, 0, 0]).table(1)[0]
     assert known.degrees.tolist() == [0, 1, 0, 0, 0]
-    assert md.release.degrees_of([known, known], [1, 2]).tolist() == [1, 0]
+    assert md.traces.degrees_of([known, known], [1, 2]).tolist() == [1, 0]
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
@@ -472,7 +472,7 @@ def test_several_releases_at_one_time() -> None:
     third = trace.step(2)
     assert third.time == 1
     np.testing.assert_allclose(third.prior, second.posterior @ ring(3))
-    watched = md.release.Adversary(ring(3), [0.5, 0.3, 0.2]).watch([first, second, third])
+    watched = md.traces.Adversary(ring(3), [0.5, 0.3, 0.2]).watch([first, second, third])
     np.testing.assert_allclose(watched.posteriors, [second.posterior, third.posterior])
     with pytest.raises(InputError, match="same_time"):
         trace.restart().step(0, same_time=True)
@@ -490,9 +490,9 @@ def test_several_queries_at_one_time() -> None:
         temperature.observe(one.log_likelihood)
         np.testing.assert_allclose(place.belief, temperature.belief)
         releases += [one, other]
-    beliefs = md.release.Adversary(ring(3), [0.5, 0.3, 0.2]).watch(releases)
+    beliefs = md.traces.Adversary(ring(3), [0.5, 0.3, 0.2]).watch(releases)
     np.testing.assert_allclose(beliefs.posteriors[1], place.belief)
-    total = md.release.compose(releases)
+    total = md.traces.compose(releases)
     assert total.epsilon == 3
     assert set(total.graph.edges) == {(0, 1), (1, 2)}
     belief = place.belief
@@ -699,6 +699,6 @@ def test_any_policy_is_kept_whatever_comes(data: st.DataObject) -> None:
             assert pair.max() == -np.inf or np.ptp(pair) <= float(release.epsilon) + 1e-6
         state = int(rng.choice(n, p=matrix[state]))
     np.testing.assert_allclose(
-        md.release.Adversary(matrix, initial).watch(releases).posteriors, [r.posterior for r in releases], rtol=1e-9
+        md.traces.Adversary(matrix, initial).watch(releases).posteriors, [r.posterior for r in releases], rtol=1e-9
     )
-    assert md.release.compose(releases).epsilon == 3 * release.epsilon
+    assert md.traces.compose(releases).epsilon == 3 * release.epsilon

@@ -8,14 +8,12 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 from mechdesign.model._domain import Domain
-from mechdesign.model._markov import MarkovChain
+from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.traces._adversary import Adversary
+from mechdesign.traces._hmm import forward, smooth
 from mechdesign.traces._trace import Trace
-from mechdesign.model._markov import VaryingChain
-from mechdesign.traces._hmm import forward
-from mechdesign.traces._hmm import smooth
 
 
 def chains(count: int, n: int, seed: int = 5) -> list[np.ndarray]:

@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._certificate import certify
+from mechdesign.certify._certificate import Certificate, certify
 from mechdesign.certify._evidence import Evidence
 from mechdesign.model import distances
-from mechdesign.model._channel import EXPONENT
-from mechdesign.model._channel import Channel
+from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._distortion import DistortionPrivacy

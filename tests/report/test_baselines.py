@@ -9,13 +9,9 @@ from report_examples import city
 
 import mechdesign as md
 from mechdesign.certify import _privacy as privacy
-from mechdesign.measures._baselines import baselines
-from mechdesign.measures._baselines import exponential
-from mechdesign.measures._baselines import reference_costs
+from mechdesign.measures._baselines import NO_INFORMATION, baselines, combined_bound, exponential, reference_costs
 from mechdesign.model._words import short
 from mechdesign.report._design_page import html
-from mechdesign.measures._baselines import NO_INFORMATION
-from mechdesign.measures._baselines import combined_bound
 from mechdesign.report._design_tables import side_by_side
 
 

@@ -10,7 +10,7 @@ from mechdesign import leakage
 from mechdesign.report import _leakage_figures as plots
 
 # The formulas hold for any two matrices, also for those that no chain has.
-pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.base._errors.CorrelationWarning")
+pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
 
 STRONG = [[0.8, 0.2], [0.0, 1.0]]
 MILD = [[0.8, 0.2], [0.2, 0.8]]

@@ -11,24 +11,18 @@ import pytest
 from numpy.testing import assert_allclose
 from report_examples import certificate, channel, city, domains, mixing, prior_of
 
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
+from mechdesign.measures._baselines import combined_bound, exponential
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
-from mechdesign.measures._baselines import exponential
-from mechdesign.report._design_page import html
-from mechdesign.measures._baselines import combined_bound
-from mechdesign.model._words import requirement_name
-from mechdesign.report._design_tables import summary
-from mechdesign.model._words import answers
-from mechdesign.model._words import attack_measure
-from mechdesign.model._words import cost_measure
-from mechdesign.model._words import decimal
-from mechdesign.model._words import measure
 from mechdesign.model._requirements._distortion import DistortionPrivacy
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._threshold import ThresholdPrivacy
+from mechdesign.model._words import answers, attack_measure, cost_measure, decimal, measure, requirement_name
+from mechdesign.report._design_page import html
+from mechdesign.report._design_tables import summary
 
 VOID = {"meta"}
 

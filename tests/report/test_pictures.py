@@ -17,30 +17,27 @@ from numpy.testing import assert_allclose, assert_array_equal
 from py_mini_racer import MiniRacer
 from report_examples import certificate, channel, city, domains, mixing, prior_of
 
+from mechdesign.data._maps import Outline, read_outline
+from mechdesign.errors import InputError
 from mechdesign.measures import attack
-from mechdesign.data._maps import Outline
-from mechdesign.data._maps import read_outline
-from mechdesign.base._errors import InputError
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
-from mechdesign.report._explorer import Panel
-from mechdesign.report._explorer import key
-from mechdesign.report._explorer import panel
-from mechdesign.report._explorer import beliefs
-from mechdesign.report._explorer import decoded
-from mechdesign.report._explorer import encoded
-from mechdesign.report._explorer import explore
-from mechdesign.report._explorer import outline_path
-from mechdesign.report._design_page import html
-from mechdesign.report._scales import LEVELS
-from mechdesign.report._scales import error_scale
-from mechdesign.report._scales import levels
 from mechdesign.model._words import percent
-from mechdesign.report._scales import probability_scale
-from mechdesign.report._scales import ticks
-from mechdesign.report._explorer import name_of
-from mechdesign.report._explorer import view
+from mechdesign.report._design_page import html
+from mechdesign.report._explorer import (
+    Panel,
+    beliefs,
+    decoded,
+    encoded,
+    explore,
+    key,
+    name_of,
+    outline_path,
+    panel,
+    view,
+)
+from mechdesign.report._scales import LEVELS, error_scale, levels, probability_scale, ticks
 
 KINDS = domains()
 

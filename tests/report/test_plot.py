@@ -12,18 +12,13 @@ from matplotlib.figure import Figure
 from numpy.testing import assert_allclose, assert_array_equal
 from report_examples import domains, mixing, prior_of
 
+from mechdesign.measures._baselines import NO_INFORMATION, Reference
 from mechdesign.model._domain import Domain
+from mechdesign.model._words import percent, power, relative, short
 from mechdesign.report import _channel_figures as dots
-from mechdesign.report import _maps as maps
 from mechdesign.report import _channel_figures as plot
-from mechdesign.measures._baselines import NO_INFORMATION
-from mechdesign.measures._baselines import Reference
-from mechdesign.report._scales import error_scale
-from mechdesign.model._words import percent
-from mechdesign.model._words import power
-from mechdesign.report._scales import probability_scale
-from mechdesign.model._words import relative
-from mechdesign.model._words import short
+from mechdesign.report import _maps as maps
+from mechdesign.report._scales import error_scale, probability_scale
 from mechdesign.report._style import inline_svg
 
 KINDS = domains()

@@ -9,18 +9,15 @@ from matplotlib.figure import Figure
 from report_examples import certificate, channel
 
 from mechdesign import graphs
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
-from mechdesign.report._design_page import html
-from mechdesign.report._graph_figures import Shown
-from mechdesign.report._graph_figures import can_draw
-from mechdesign.report._graph_figures import policy_picture
-from mechdesign.report._style import inline_svg
-from mechdesign.report._trace_figures import over_time_picture
-from mechdesign.report._trace_figures import trace_picture
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
+from mechdesign.report._design_page import html
+from mechdesign.report._graph_figures import Shown, can_draw, policy_picture
+from mechdesign.report._style import inline_svg
+from mechdesign.report._trace_figures import over_time_picture, trace_picture
 
 GRID = Domain.grid(4, 3, 4.0, 3.0)
 LINE = Domain.from_points(np.arange(5.0)[:, None])

@@ -3,7 +3,7 @@
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 
 CITY = md.Domain.grid(2, 1, 2.0, 1.0)
 APART = md.distances.euclidean(CITY)

@@ -18,8 +18,7 @@ import mechdesign as md
 from mechdesign import graphs
 from mechdesign import specification as spec
 from mechdesign.certify._stated import Stated
-from mechdesign.base._errors import GraphWarning
-from mechdesign.base._errors import InputError
+from mechdesign.errors import GraphWarning, InputError
 
 STREET = md.Domain.grid(columns=10, rows=1, width=1.0, height=0.1, unit="km")
 # What floats alone give between the centres of such cells: 0.10000000000000003 for two of them.

@@ -16,7 +16,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
 from mechdesign.certify import _bundle as bundle
 from mechdesign.certify._certificate import certify
 from mechdesign.certify._dithering import Dithered
@@ -24,16 +23,13 @@ from mechdesign.certify._evidence import Evidence
 from mechdesign.certify._exact import exact
 from mechdesign.certify._stated import Stated
 from mechdesign.cli import main
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import OutsideWarning
-from mechdesign.base._errors import SpacingWarning
+from mechdesign.errors import CertificateError, InputError, OutsideWarning, SpacingWarning
 from mechdesign.model import _answers as drawing
-from mechdesign.model._dithering import anchor_means
 from mechdesign.model._answers import drawn_anchors
+from mechdesign.model._dithering import anchor_means
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
-from mechdesign.model._requirements._kinds import KINDS
-from mechdesign.model._requirements._kinds import register
+from mechdesign.model._requirements._kinds import KINDS, register
+from mechdesign.report import _saving as saving
 
 NORMS = {"euclidean": 2, "manhattan": 1, "chebyshev": 0}
 ONE = 2**62

@@ -10,8 +10,7 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign import specification as spec
 from mechdesign.cli import main
-from mechdesign.base._errors import SpacingWarning
-from mechdesign.base._errors import SpecificationError
+from mechdesign.errors import SpacingWarning, SpecificationError
 
 SPECIFICATION = """
 title = "Every coordinate"

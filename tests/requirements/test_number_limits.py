@@ -10,8 +10,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.model._numbers import not_negative
-from mechdesign.model._numbers import positive
+from mechdesign.model._numbers import not_negative, positive
 
 LINE = np.abs(np.subtract.outer(range(3), range(3))).astype(float)
 KINDS = {
@@ -37,7 +36,7 @@ def test_numbers_at_the_limits_are_taken(number: Any) -> None:
     assert not_negative(0, "minimum") == 0
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("epsilon", ["1e-100", "1e-17", "1e100"])
 def test_bounds_at_the_limits_are_designed(epsilon: str) -> None:
     problem = md.Problem([0.5, 0.25, 0.25], LINE, [md.MetricPrivacy(epsilon, LINE)])
@@ -51,7 +50,7 @@ def test_factors_of_1_are_too_much_for_the_block_method(epsilon: str) -> None:
         md.design(problem, solver="block", options={"arrays": "numpy"})
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_floors_at_the_limits() -> None:
     def problem(minimum: str) -> md.Problem:
         return md.Problem([0.5, 0.25, 0.25], LINE, [md.DistortionPrivacy(minimum, LINE)])

@@ -11,17 +11,19 @@ from click.testing import CliRunner
 from scipy.optimize import linprog
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
 from mechdesign import specification as spec
 from mechdesign.certify import _bundle as bundle
 from mechdesign.cli import main
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import PriorWarning
-from mechdesign.base._errors import RevealedWarning
-from mechdesign.base._errors import SpecificationError
+from mechdesign.errors import (
+    CertificateError,
+    InfeasibleError,
+    InputError,
+    PriorWarning,
+    RevealedWarning,
+    SpecificationError,
+)
 from mechdesign.model._problem import largest_distortion
+from mechdesign.report import _saving as saving
 from mechdesign.report._design_tables import adversaries
 
 HAMMING = 1.0 - np.eye(4)
@@ -73,7 +75,7 @@ def exact_floor(numerators, prior, error):
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("block", range(8))
 def test_two_floors_under_different_priors_against_an_independent_program(block):
     rng = np.random.default_rng(block)
@@ -170,7 +172,7 @@ def test_a_wrong_adversary_may_err_less_in_truth():
     assert md.attack.optimal(channel, [0.6, 0.4], hamming, truth=[0.9, 0.1]).distortion == pytest.approx(0.1)
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_just_inside_and_just_outside_the_largest_floor():
     belief, prior = [0.5, 0.25, 0.125, 0.125], [0.25] * 4
     assert (

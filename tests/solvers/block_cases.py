@@ -6,9 +6,7 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.optimize import linprog
 
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._block_angular import FloorBlock
-from mechdesign.solve._block_angular import WorstBlock
+from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock
 from mechdesign.solve._blocks.iterate import first_iterate
 from mechdesign.solve._blocks.newton import factor_blocks
 from mechdesign.solve._blocks.parallel import Workers

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from mechdesign.solve._blocks import outside
-from mechdesign.solve._blocks import stages
+from mechdesign.solve._blocks import outside, stages
 
 
 @pytest.fixture

@@ -10,12 +10,9 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
+from mechdesign.solve._contract import Answer, Options, Progress, Status
 from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._contract import Answer
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Progress
-from mechdesign.solve._contract import Status
 
 
 def load() -> Any:

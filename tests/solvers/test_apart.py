@@ -18,16 +18,11 @@ import scipy.sparse as sparse
 from test_contract import ALL, HONEST, metric_program
 
 import mechdesign as md
+from mechdesign.errors import InputError, SolverError, SpecificationError
 from mechdesign.solve import _registry as registry
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
-from mechdesign.base._errors import SpecificationError
+from mechdesign.solve._contract import Options, Progress, Status
 from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Progress
 from mechdesign.solve._registry import Solver
-from mechdesign.solve._contract import Status
-from mechdesign.solve import _registry as registry
 from mechdesign.solve._solve import solve
 
 pytestmark = pytest.mark.slow

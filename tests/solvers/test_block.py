@@ -13,24 +13,22 @@ import numpy as np
 import pytest
 from block_cases import grid, iterates, optimum, random_program, violation
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
-from mechdesign.solve._block_angular import BlockMultipliers
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._block_angular import RatioMultipliers
-from mechdesign.solve._block_angular import lower_bound
-from mechdesign.solve._block_angular import objective
-from mechdesign.solve._block_angular import repaired
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
+from mechdesign.errors import InputError, SolverError
+from mechdesign.solve._block_angular import (
+    BlockMultipliers,
+    BlockProgram,
+    RatioMultipliers,
+    lower_bound,
+    objective,
+    repaired,
+)
 from mechdesign.solve._blocks import solve as solve_module
-from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._blocks.kernels.numpy import NumpyKernel
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.newton import SchurComplement
-from mechdesign.solve._blocks.newton import Targets
-from mechdesign.solve._blocks.newton import newton_direction
+from mechdesign.solve._blocks.newton import SchurComplement, Targets, newton_direction
 from mechdesign.solve._blocks.parallel import Workers
+from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._contract import Options, Status
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "channels.json").read_text(encoding="utf-8"))
 

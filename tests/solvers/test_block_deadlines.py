@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.solve._contract import Status
 from mechdesign.solve._blocks.kernels import choose
+from mechdesign.solve._contract import Status
 
 ROWS = 1_000_000
 

@@ -17,13 +17,12 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InfeasibleError, InputError
 from mechdesign.model._problem import largest_distortion
 from mechdesign.solve._contract import Status
 
 # Some of these problems leave secrets alone, or bound no pair.
-pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")]
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")]
 
 UNIT = 1 << 62
 RESOLVED = 1e-12

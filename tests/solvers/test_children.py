@@ -13,13 +13,12 @@ import pytest
 from test_contract import HONEST
 
 from mechdesign.base import _process as children
+from mechdesign.errors import SolverError
 from mechdesign.runs._worker import run_apart
-from mechdesign.base._errors import SolverError
-from mechdesign.solve._contract import Options
-from mechdesign.solve._registry import Solver
-from mechdesign.solve._contract import Status
 from mechdesign.solve import _apart as apart
 from mechdesign.solve import _registry as registry
+from mechdesign.solve._contract import Options, Status
+from mechdesign.solve._registry import Solver
 from mechdesign.solve._solve import solve
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="the other programs are shell scripts")

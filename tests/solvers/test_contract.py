@@ -22,19 +22,11 @@ import scipy.sparse as sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mechdesign.errors import InputError, MissingDependencyError, SolverError
 from mechdesign.solve import _registry as registry
 from mechdesign.solve import _solve as solvers
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MissingDependencyError
-from mechdesign.base._errors import SolverError
+from mechdesign.solve._contract import Answer, Options, Progress, Solution, Status, measure
 from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._contract import Answer
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Progress
-from mechdesign.solve._contract import Solution
-from mechdesign.solve._contract import Status
-from mechdesign.solve._contract import measure
-from mechdesign.solve import _registry as registry
 from mechdesign.solve._solve import solve
 
 INF = math.inf

@@ -9,26 +9,23 @@ import numpy as np
 import pytest
 from block_cases import check_against_highs, grid, optimum, random_program
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
-from mechdesign.solve._block_angular import BlockMultipliers
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._block_angular import FloorBlock
-from mechdesign.solve._block_angular import RatioMultipliers
-from mechdesign.solve._block_angular import lower_bound
-from mechdesign.solve._block_angular import objective
-from mechdesign.solve._block_angular import reduced_costs
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
-from mechdesign.solve._blocks import solve
-from mechdesign.solve._blocks import correction
+from mechdesign.errors import InputError, SolverError
+from mechdesign.solve._block_angular import (
+    BlockMultipliers,
+    BlockProgram,
+    FloorBlock,
+    RatioMultipliers,
+    lower_bound,
+    objective,
+    reduced_costs,
+)
+from mechdesign.solve._blocks import correction, generation, solve
 from mechdesign.solve._blocks.automorphisms import find_symmetry
-from mechdesign.solve._blocks import generation
-from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._blocks.columns import solve_columns
 from mechdesign.solve._blocks.correction import corrected
-from mechdesign.solve._blocks.outside import Outside
-from mechdesign.solve._blocks.outside import restricted
+from mechdesign.solve._blocks.outside import Outside, restricted
+from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
 

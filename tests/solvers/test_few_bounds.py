@@ -7,26 +7,25 @@ import pytest
 from block_cases import grid
 from scipy.optimize import linprog
 
-from mechdesign.base._errors import InputError
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._block_angular import FloorBlock
-from mechdesign.solve._block_angular import lower_bound
-from mechdesign.solve._block_angular import reduced_costs
-from mechdesign.solve._block_angular import implied_exponents
-from mechdesign.solve._block_angular import near_exponents
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
+from mechdesign.errors import InputError
+from mechdesign.solve._block_angular import (
+    BlockProgram,
+    FloorBlock,
+    implied_exponents,
+    lower_bound,
+    near_exponents,
+    reduced_costs,
+)
 from mechdesign.solve._blocks import generation
-from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._blocks.columns import solve_columns
-from mechdesign.solve._blocks.kernels import choose
-from mechdesign.solve._blocks.kernels import few_bounds
+from mechdesign.solve._blocks.kernels import choose, few_bounds
 from mechdesign.solve._blocks.kernels.filled import FilledKernel
 from mechdesign.solve._blocks.kernels.lapack import Lapack
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.outside import Outside
-from mechdesign.solve._blocks.outside import restricted
+from mechdesign.solve._blocks.outside import Outside, restricted
 from mechdesign.solve._blocks.pricing import price
+from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
 

@@ -10,34 +10,20 @@ import pytest
 from block_cases import check_against_highs, grid, random_program, violation
 from scipy.optimize import linprog
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
-from mechdesign.solve._block_angular import FloorBlock
-from mechdesign.solve._block_angular import lower_bound
-from mechdesign.solve._block_angular import reduced_costs
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
-from mechdesign.solve._blocks import choice
-from mechdesign.solve._blocks import columns
-from mechdesign.solve._blocks import generation
-from mechdesign.solve._blocks import outside
-from mechdesign.solve._blocks.solve import solve_block
-from mechdesign.solve._blocks.columns import solve_columns
-from mechdesign.solve._blocks import stages
+from mechdesign.errors import InputError, SolverError
+from mechdesign.solve._block_angular import FloorBlock, lower_bound, reduced_costs
+from mechdesign.solve._blocks import choice, columns, generation, outside, stages
 from mechdesign.solve._blocks.aggregation import aggregated
-from mechdesign.solve._blocks.estimates import close_estimates
-from mechdesign.solve._blocks.estimates import with_all_estimates
-from mechdesign.solve._blocks.estimates import with_estimates
+from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks.estimates import close_estimates, with_all_estimates, with_estimates
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.merging import merged
-from mechdesign.solve._blocks.neighbours import Group
-from mechdesign.solve._blocks.neighbours import grouped
-from mechdesign.solve._blocks.outside import Outside
-from mechdesign.solve._blocks.outside import restricted
-from mechdesign.solve._blocks.pricing import Priced
-from mechdesign.solve._blocks.pricing import price
-from mechdesign.solve._blocks.solve import iterate_blocks
+from mechdesign.solve._blocks.neighbours import Group, grouped
+from mechdesign.solve._blocks.outside import Outside, restricted
+from mechdesign.solve._blocks.pricing import Priced, price
+from mechdesign.solve._blocks.solve import iterate_blocks, solve_block
+from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
 

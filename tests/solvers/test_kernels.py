@@ -11,20 +11,16 @@ import numpy as np
 import pytest
 from block_cases import grid, iterates, violation
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MissingDependencyError
-from mechdesign.base._errors import SolverError
+from mechdesign.errors import InputError, MissingDependencyError, SolverError
 from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
 from mechdesign.solve._blocks.automorphisms import find_symmetry
-from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels import numpy as kernel_numpy
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.newton import StallError
-from mechdesign.solve._blocks.newton import factor_blocks
+from mechdesign.solve._blocks.newton import StallError, factor_blocks
+from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._blocks.step import take_step
+from mechdesign.solve._contract import Options, Status
 
 
 def _reason(library, device):

@@ -9,27 +9,19 @@ import pytest
 from block_cases import grid, iterates, violation
 from test_sparse_blocks import program_on, roads, squares
 
-from mechdesign.base._errors import SolverError
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._block_angular import lower_bound
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
-from mechdesign.solve._blocks import generation
-from mechdesign.solve._blocks import memory
-from mechdesign.solve._blocks.solve import solve_block
-from mechdesign.solve._blocks.columns import solve_columns
-from mechdesign.solve._blocks import newton
+from mechdesign.errors import SolverError
+from mechdesign.solve._block_angular import BlockProgram, lower_bound
+from mechdesign.solve._blocks import generation, memory, newton
 from mechdesign.solve._blocks import solve as solve_module
+from mechdesign.solve._blocks.columns import solve_columns
 from mechdesign.solve._blocks.kernels import choose
-from mechdesign.solve._blocks.kernels.lapack import Lapack
-from mechdesign.solve._blocks.kernels.lapack import address
+from mechdesign.solve._blocks.kernels.lapack import Lapack, address
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.newton import SchurComplement
-from mechdesign.solve._blocks.newton import Targets
-from mechdesign.solve._blocks.newton import newton_direction
-from mechdesign.solve._blocks.newton import refined_direction
+from mechdesign.solve._blocks.newton import SchurComplement, Targets, newton_direction, refined_direction
+from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._blocks.step import take_step
+from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
 

@@ -11,31 +11,22 @@ from block_cases import optimum, random_program, violation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._block_angular import FloorBlock
-from mechdesign.solve._block_angular import WorstBlock
-from mechdesign.solve._block_angular import lower_bound
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Progress
-from mechdesign.solve._contract import Status
+from mechdesign.errors import InputError, SolverError
+from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock, lower_bound
 from mechdesign.solve._blocks.automorphisms import find_symmetry
-from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._blocks.iterate import first_iterate
-from mechdesign.solve._blocks.kernels import choose
-from mechdesign.solve._blocks.kernels import tridiagonal
+from mechdesign.solve._blocks.kernels import choose, tridiagonal
 from mechdesign.solve._blocks.kernels.numpy import NumpyKernel
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
-from mechdesign.solve._blocks.kernels.tridiagonal import Factors
-from mechdesign.solve._blocks.kernels.tridiagonal import Shape
-from mechdesign.solve._blocks.kernels.tridiagonal import find_levels
+from mechdesign.solve._blocks.kernels.tridiagonal import Factors, Shape, find_levels
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.memory import measure
 from mechdesign.solve._blocks.newton import factor_blocks
 from mechdesign.solve._blocks.parallel import Workers
 from mechdesign.solve._blocks.ratios import RatioRows
+from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._blocks.step import take_step
+from mechdesign.solve._contract import Options, Progress, Status
 
 
 def roads(count, seed):

@@ -9,22 +9,14 @@ import numpy as np
 import pytest
 from block_cases import grid
 
-from mechdesign.solve._block_angular import lower_bound
-from mechdesign.solve._block_angular import objective
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
-from mechdesign.solve._blocks import generation
-from mechdesign.solve._blocks import memory
-from mechdesign.solve._blocks import outside
+from mechdesign.solve._block_angular import lower_bound, objective
+from mechdesign.solve._blocks import generation, memory, outside
 from mechdesign.solve._blocks.columns import solve_columns
-from mechdesign.solve._blocks.iterate import EAGER
-from mechdesign.solve._blocks.iterate import SPREAD
-from mechdesign.solve._blocks.iterate import UNIFORM
-from mechdesign.solve._blocks.iterate import first_iterate
-from mechdesign.solve._blocks.iterate import primal_residual
+from mechdesign.solve._blocks.iterate import EAGER, SPREAD, UNIFORM, first_iterate, primal_residual
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.pricing import price
 from mechdesign.solve._blocks.solve import iterate_blocks
+from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
 

@@ -8,18 +8,13 @@ import pytest
 from block_cases import grid, iterates, optimum
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._block_angular import WorstBlock
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
-from mechdesign.solve._blocks.automorphisms import find_symmetry
-from mechdesign.solve._blocks.automorphisms import generated
-from mechdesign.solve._blocks.solve import solve_block
-from mechdesign.solve._blocks.automorphisms import symmetry_of
+from mechdesign.errors import InputError
+from mechdesign.solve._block_angular import BlockProgram, WorstBlock
+from mechdesign.solve._blocks.automorphisms import find_symmetry, generated, symmetry_of
 from mechdesign.solve._blocks.kernels import choose
-from mechdesign.solve._blocks.layout import Layout
-from mechdesign.solve._blocks.layout import lay_out
+from mechdesign.solve._blocks.layout import Layout, lay_out
+from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._contract import Options, Status
 
 
 @pytest.mark.parametrize(

@@ -9,15 +9,13 @@ import numpy as np
 import pytest
 from block_cases import grid
 
-from mechdesign.base._errors import SolverError
+from mechdesign.errors import SolverError
 from mechdesign.solve._block_angular import lower_bound
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
-from mechdesign.solve._blocks import generation
-from mechdesign.solve._blocks.solve import solve_block
-from mechdesign.solve._blocks.columns import solve_columns
-from mechdesign.solve._blocks import stages
+from mechdesign.solve._blocks import generation, stages
 from mechdesign.solve._blocks.aggregation import aggregated
+from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
 

@@ -8,17 +8,15 @@ import numpy as np
 import pytest
 
 from mechdesign import specification as spec
-from mechdesign.base._errors import SpecificationError
-from mechdesign.base._errors import StepWarning
+from mechdesign.errors import SpecificationError, StepWarning
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
-from mechdesign.model._markov import MarkovChain
-from mechdesign.model._markov import VaryingChain
+from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._problem import Problem
-from mechdesign.model._words import requirement_name
 from mechdesign.model._requirements._metric import MetricPrivacy
-from mechdesign.specification._specification import Specification
+from mechdesign.model._words import requirement_name
 from mechdesign.runs import _tasks as sweep
+from mechdesign.specification._specification import Specification
 
 BOX = "domain.grid = { columns = 2, rows = 1, south = 40.0, north = 40.1, west = -74.2, east = -74.0 }"
 # Seconds, and the cell: every minute or so, then a gap of an hour.

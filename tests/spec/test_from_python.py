@@ -12,10 +12,8 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
+from mechdesign.errors import InputError, SolverInterruptedError, SpecificationError
 from mechdesign.report import _saving as saving
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverInterruptedError
-from mechdesign.base._errors import SpecificationError
 from mechdesign.solve._contract import Status
 
 METRIC = """

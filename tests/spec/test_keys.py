@@ -7,11 +7,8 @@ from decimal import Decimal
 
 import pytest
 
-from mechdesign.base._errors import SpecificationError
-from mechdesign.specification._grammar import schema
-from mechdesign.specification._grammar import check_key
-from mechdesign.specification._grammar import files
-from mechdesign.specification._grammar import with_value
+from mechdesign.errors import SpecificationError
+from mechdesign.specification._grammar import check_key, files, schema, with_value
 
 
 @pytest.mark.parametrize(

@@ -10,10 +10,8 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.data._states import as_states
-from mechdesign.data._states import read_states
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SpecificationError
+from mechdesign.data._states import as_states, read_states
+from mechdesign.errors import InputError, SpecificationError
 from mechdesign.specification._specification import parse
 
 LABELS = 'domain.labels = ["A", "B", "C"]\n'

@@ -7,7 +7,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign import specification as spec
-from mechdesign.base._errors import SpecificationError
+from mechdesign.errors import SpecificationError
 
 GRID = "domain.grid = { columns = 4, rows = 2, width = 4.0, height = 2.0 }"
 BOX = "domain.grid = { columns = 4, rows = 2, south = 40.0, north = 40.2, west = -74.2, east = -73.8 }"

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from spec_examples import document, failure, problem
 
-from mechdesign.base._errors import SpecificationError
+from mechdesign.errors import SpecificationError
 from mechdesign.specification._measures import scaled_cost
 
 

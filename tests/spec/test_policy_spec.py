@@ -9,8 +9,7 @@ import pytest
 from mechdesign import specification as spec
 from mechdesign.data._movement import read_plt
 from mechdesign.data._trajectories import to_grid
-from mechdesign.base._errors import GraphWarning
-from mechdesign.base._errors import SpecificationError
+from mechdesign.errors import GraphWarning, SpecificationError
 from mechdesign.graphs._builders import edge_array
 from mechdesign.model._markov import MarkovChain
 

@@ -8,10 +8,8 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SpecificationError
-from mechdesign.specification._table_specification import parse
-from mechdesign.specification._table_specification import read
+from mechdesign.errors import InputError, SpecificationError
+from mechdesign.specification._table_specification import parse, read
 
 AGE = "domain.attributes.age = { range = [0, 9] }\n"
 BOTH = 'domain.attributes = { age = { range = [0, 3] }, sex = { values = ["f", "m"] } }\n'
@@ -88,41 +86,41 @@ def test_numbers_between_values_are_rounded_where_it_says_so(tmp_path):
 @pytest.mark.parametrize(
     ("text", "domain", "wanted"),
     [
-        (FULL, AGE, lambda d: md.blowfish.Policy.full(d)),
-        ('policy.kind = "attribute"\n', BOTH, lambda d: md.blowfish.Policy.attribute(d)),
-        ('policy.kind = "line"\n', AGE, lambda d: md.blowfish.Policy.line(d)),
-        ('policy = { kind = "threshold", theta = 3 }\n', AGE, lambda d: md.blowfish.Policy.threshold(d, 3)),
+        (FULL, AGE, lambda d: md.tables.Policy.full(d)),
+        ('policy.kind = "attribute"\n', BOTH, lambda d: md.tables.Policy.attribute(d)),
+        ('policy.kind = "line"\n', AGE, lambda d: md.tables.Policy.line(d)),
+        ('policy = { kind = "threshold", theta = 3 }\n', AGE, lambda d: md.tables.Policy.threshold(d, 3)),
         (
             'policy = { kind = "threshold", theta = 1, attributes = ["age"] }\n',
             BOTH,
-            lambda d: md.blowfish.Policy.threshold(d, 1, attributes=["age"]),
+            lambda d: md.tables.Policy.threshold(d, 1, attributes=["age"]),
         ),
         (
             'policy = { kind = "partition", blocks = { width = 4 } }\n',
             AGE,
-            lambda d: md.blowfish.Policy.partition(d, np.arange(10) // 4),
+            lambda d: md.tables.Policy.partition(d, np.arange(10) // 4),
         ),
         (
             'policy = { kind = "partition", blocks = { by = ["sex"] } }\n',
             BOTH,
-            lambda d: md.blowfish.Policy.partition(d, ["f", "m"] * 4),
+            lambda d: md.tables.Policy.partition(d, ["f", "m"] * 4),
         ),
         (
             'policy = { kind = "partition", blocks = { labels = [1, 1, 2, 2, 2, 2, 3, 3] } }\n',
             BOTH,
-            lambda d: md.blowfish.Policy.partition(d, [1, 1, 2, 2, 2, 2, 3, 3]),
+            lambda d: md.tables.Policy.partition(d, [1, 1, 2, 2, 2, 2, 3, 3]),
         ),
         (
             'policy = { kind = "graph", edges = [[0, 9], [3, 4]] }\n',
             AGE,
-            lambda d: md.blowfish.Policy.graph(d, [(0, 9), (3, 4)]),
+            lambda d: md.tables.Policy.graph(d, [(0, 9), (3, 4)]),
         ),
         (
             'policy = { kind = "graph", edges = [[[0, "f"], [3, "m"]]] }\n',
             BOTH,
-            lambda d: md.blowfish.Policy.graph(d, [(0, 7)]),
+            lambda d: md.tables.Policy.graph(d, [(0, 7)]),
         ),
-        ('policy = { kind = "full", unbounded = true }\n', AGE, lambda d: md.blowfish.Policy.full(d, unbounded=True)),
+        ('policy = { kind = "full", unbounded = true }\n', AGE, lambda d: md.tables.Policy.full(d, unbounded=True)),
     ],
 )
 def test_policies(text, domain, wanted):
@@ -303,11 +301,11 @@ def test_releases_that_do_not_fit_are_refused_before_any_data(policy, release, p
 
 def test_names_in_the_package(tmp_path):
     (tmp_path / "s.toml").write_text(AGE + FULL + HISTOGRAM)
-    given = md.spec.read(tmp_path / "s.toml")
-    assert isinstance(given, md.spec.ReleaseSpecification)
-    assert isinstance(given.plan(), md.blowfish.Plan)
+    given = md.specification.read(tmp_path / "s.toml")
+    assert isinstance(given, md.specification.ReleaseSpecification)
+    assert isinstance(given.plan(), md.tables.Plan)
     published = given.release({"age": [1, 2, 3]}, rng=1, ledger=(ledger := md.Ledger(epsilon=1)))
-    assert isinstance(published, md.blowfish.Publication)
+    assert isinstance(published, md.tables.Publication)
     assert ledger.spent.epsilon == 1
     with pytest.raises(SpecificationError, match="cannot be opened"):
         read(tmp_path / "none.toml")

@@ -7,15 +7,15 @@ from typing import get_args
 
 import pytest
 
+from mechdesign.errors import SpecificationError
 from mechdesign.model._grammar import Distance
-from mechdesign.base._errors import SpecificationError
 from mechdesign.specification import examples
-from mechdesign.specification._specification import parse
-from mechdesign.specification._table_specification import ReleaseDocument
-from mechdesign.specification._table_specification import parse as parse_release
 from mechdesign.specification._document import Document
 from mechdesign.specification._grammar import schema
 from mechdesign.specification._measures import DISTANCES
+from mechdesign.specification._specification import parse
+from mechdesign.specification._table_specification import ReleaseDocument
+from mechdesign.specification._table_specification import parse as parse_release
 
 jsonschema = pytest.importorskip("jsonschema")
 

@@ -3,8 +3,7 @@
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SpecificationError
+from mechdesign.errors import InputError, SpecificationError
 
 TEXT = """
 domain.line = 3
@@ -16,13 +15,13 @@ privacy = [{ kind = "metric", epsilon = 1, distance = "euclidean" }]
 
 def test_the_name_of_a_file_is_not_its_text():
     with pytest.raises(SpecificationError, match="read it with read_spec"):
-        md.spec.parse("city.toml")
+        md.specification.parse("city.toml")
 
 
 @pytest.mark.parametrize("name", ["epsilon", "toleranze"])
 def test_what_is_no_setting_is_named(name):
     with pytest.raises(InputError, match=f"{name}: is no setting of a solver.*tolerance"):
-        md.spec.parse(TEXT).design(**{name: 1})
+        md.specification.parse(TEXT).design(**{name: 1})
 
 
 def test_an_address_is_a_text(tmp_path):

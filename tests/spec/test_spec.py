@@ -11,19 +11,15 @@ import pytest
 from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, document, failure, problem, requirement, write
 
 from mechdesign import specification as spec
-from mechdesign.data._movement import read_checkins
-from mechdesign.data._movement import read_plt
+from mechdesign.data._movement import read_checkins, read_plt
 from mechdesign.data._trajectories import to_grid
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import MetricWarning
-from mechdesign.base._errors import SpecificationError
+from mechdesign.errors import InfeasibleError, MetricWarning, SpecificationError
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior
 from mechdesign.specification import examples
 from mechdesign.synthesis._design import design
-from mechdesign.synthesis._settings import Rows
-from mechdesign.synthesis._settings import SolveSettings
+from mechdesign.synthesis._settings import Rows, SolveSettings
 
 
 def test_grids():

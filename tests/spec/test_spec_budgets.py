@@ -8,8 +8,7 @@ import pytest
 from spec_examples import LABELS, document, failure, write
 
 from mechdesign import specification as spec
-from mechdesign.base._errors import MetricWarning
-from mechdesign.base._errors import SpecificationError
+from mechdesign.errors import MetricWarning, SpecificationError
 
 BUDGETS = 'privacy = [{ kind = "metric", epsilon = { budgets = "b.csv" }, distance = "hamming" }]'
 

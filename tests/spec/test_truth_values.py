@@ -6,10 +6,8 @@ import pyarrow as pa
 import pyarrow.parquet as parquet
 import pytest
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SpecificationError
-from mechdesign.specification._records import build_records
-from mechdesign.specification._records import value_numbers
+from mechdesign.errors import InputError, SpecificationError
+from mechdesign.specification._records import build_records, value_numbers
 
 
 def records(values):

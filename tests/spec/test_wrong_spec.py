@@ -7,7 +7,7 @@ import pytest
 from spec_examples import BOX, CHECKINS, EUCLIDEAN, GRID, LABELS, document, failure, write
 
 from mechdesign import specification as spec
-from mechdesign.base._errors import SpecificationError
+from mechdesign.errors import SpecificationError
 
 
 def privacy(table):

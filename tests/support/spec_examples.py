@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from mechdesign import specification as spec
-from mechdesign.base._errors import SpecificationError
+from mechdesign.errors import SpecificationError
 
 GRID = "domain.grid = { columns = 3, rows = 2, width = 3.0, height = 2.0 }"
 BOX = "domain.grid = { columns = 2, rows = 2, south = 40.0, north = 40.2, west = -74.2, east = -74.0 }"

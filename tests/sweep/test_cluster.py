@@ -11,10 +11,9 @@ from types import SimpleNamespace
 import pytest
 from sweep_examples import TABLES, sweep, values
 
-from mechdesign.base._errors import ClusterError
-from mechdesign.base._errors import InputError
-from mechdesign.runs._store import State
+from mechdesign.errors import ClusterError, InputError
 from mechdesign.runs import _engines as clusters
+from mechdesign.runs._store import State
 from mechdesign.runs.sweep import run
 
 distributed = pytest.importorskip("distributed", reason="needs the extra dask: pip install 'mechdesign[dask]'")
@@ -122,7 +121,7 @@ def test_a_cluster_without_workers_is_refused(tmp_path):
 def test_without_distributed_the_extra_is_named(tmp_path, monkeypatch):
     import sys
 
-    from mechdesign.base._errors import MissingDependencyError
+    from mechdesign.errors import MissingDependencyError
 
     monkeypatch.setitem(sys.modules, "distributed", None)
     with pytest.raises(MissingDependencyError, match=r"mechdesign\[dask\]"):

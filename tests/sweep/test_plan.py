@@ -7,16 +7,10 @@ from decimal import Decimal
 import pytest
 from sweep_examples import TABLES, sweep, text
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MetricWarning
-from mechdesign.base._errors import MissingDependencyError
-from mechdesign.base._errors import SpecificationError
-from mechdesign.specification._specification import parse as parse_spec
-from mechdesign.runs._tasks import parse
-from mechdesign.runs._tasks import read
+from mechdesign.errors import InputError, MetricWarning, MissingDependencyError, SpecificationError
+from mechdesign.runs._tasks import MOST_ROWS, parse, prepare, read
 from mechdesign.runs.sweep import run
-from mechdesign.runs._tasks import MOST_ROWS
-from mechdesign.runs._tasks import prepare
+from mechdesign.specification._specification import parse as parse_spec
 
 EPSILON = '"privacy.0.epsilon" = [0.2, 0.5]'
 

@@ -15,13 +15,12 @@ import pytest
 from sweep_examples import sweep, text, values
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SerialWarning
-from mechdesign.runs._store import State
-from mechdesign.runs import _engines as solve
+from mechdesign.errors import InputError, SerialWarning
 from mechdesign.runs import _engines as local
-from mechdesign.runs.sweep import run
+from mechdesign.runs import _engines as solve
+from mechdesign.runs._store import State
 from mechdesign.runs._tasks import prepare
+from mechdesign.runs.sweep import run
 
 pytestmark = pytest.mark.slow
 

@@ -12,13 +12,12 @@ from sweep_examples import LISTS, TABLES, sweep, values
 import mechdesign as md
 import mechdesign.base._atomic
 from mechdesign.certify import _bundle as bundle
-from mechdesign.base._errors import ExportError
-from mechdesign.base._errors import RecordsError
-from mechdesign.runs._store import State
+from mechdesign.errors import ExportError, RecordsError
 from mechdesign.runs import _engines as local
-from mechdesign.runs.sweep import run
-from mechdesign.runs._tasks import prepare
 from mechdesign.runs._engines import solve
+from mechdesign.runs._store import State
+from mechdesign.runs._tasks import prepare
+from mechdesign.runs.sweep import run
 
 
 @pytest.fixture(scope="module")
@@ -43,7 +42,7 @@ def test_the_table_has_the_paths_as_written_then_the_results(made):
 
 
 def test_rows_are_what_single_designs_are(made):
-    given = md.spec.parse(TABLES.replace("epsilon = 0.7", "epsilon = 0.5"))
+    given = md.specification.parse(TABLES.replace("epsilon = 0.7", "epsilon = 0.5"))
     alone = given.design().certificate
     row = made.rows[2]
     assert row.values["cost"] == pytest.approx(alone.expected_cost, rel=1e-9)
@@ -235,21 +234,21 @@ def test_a_full_disk_ends_the_sweep_and_loses_nothing(tmp_path, monkeypatch, whe
 
 
 def test_a_solver_that_breaks_down_fails_its_own_row_only(tmp_path, monkeypatch):
-    genuine = md.spec.Specification.design
+    genuine = md.specification.Specification.design
 
     def broken(self, **changed):
         if self.document.cost["power"] == 2:
             raise MemoryError("too large")
         return genuine(self, **changed)
 
-    monkeypatch.setattr(md.spec.Specification, "design", broken)
+    monkeypatch.setattr(md.specification.Specification, "design", broken)
     result = run(sweep('"cost.power" = [1, 2, 3]'), tmp_path, jobs=1)
     assert [row.state for row in result.rows] == [State.DONE, State.FAILED, State.DONE]
     assert result.rows[1].values["message"] == "MemoryError: too large"
 
 
 def test_threads_are_one_unless_told(tmp_path, monkeypatch):
-    genuine, seen = md.spec.Specification.design, []
+    genuine, seen = md.specification.Specification.design, []
 
     def watched(self, **changed):
         from threadpoolctl import threadpool_info
@@ -258,7 +257,7 @@ def test_threads_are_one_unless_told(tmp_path, monkeypatch):
         seen.append((changed["threads"], blas))
         return genuine(self, **changed)
 
-    monkeypatch.setattr(md.spec.Specification, "design", watched)
+    monkeypatch.setattr(md.specification.Specification, "design", watched)
     run(sweep('"cost.power" = [1]'), tmp_path / "a", jobs=1)
     run(sweep('"solver.threads" = [2]'), tmp_path / "b", jobs=1)
     assert [threads for threads, _ in seen] == [1, 2]

@@ -8,11 +8,8 @@ from html.parser import HTMLParser
 import pytest
 from sweep_examples import sweep
 
-from mechdesign.runs._store import Row
-from mechdesign.runs._store import State
-from mechdesign.runs._sweep_page import layout
-from mechdesign.runs._sweep_page import sweep_picture
-from mechdesign.runs._sweep_page import html
+from mechdesign.runs._store import Row, State
+from mechdesign.runs._sweep_page import html, layout, sweep_picture
 
 COLUMNS = ["status", "cost", "lower_bound", "relative_gap", "tight_epsilon", "channel"]
 

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
+from mechdesign.errors import InputError
 
 ANSWERS = md.Domain.grid(5, 5, 4.0, 3.0)
 

@@ -12,11 +12,8 @@ from hypothesis import strategies as st
 from scipy.optimize import linprog
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MissingDependencyError
-from mechdesign.base._errors import SolverError
-from mechdesign.solve._contract import Answer
-from mechdesign.solve._contract import Status
+from mechdesign.errors import InputError, MissingDependencyError, SolverError
+from mechdesign.solve._contract import Answer, Status
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "channels.json").read_text())
 LINE = np.abs(np.subtract.outer(np.arange(5.0), np.arange(5.0)))
@@ -50,7 +47,7 @@ def test_reference_values(case):
     assert assert_proved(design) == pytest.approx(case["value"], rel=1e-12)
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize(
     "case",
     REFERENCE["privacy_games"],
@@ -170,7 +167,7 @@ def small_problems(draw):
     return md.Problem(prior, cost, requirements, objective), reference_value(prior, cost, pairs, floors, objective)
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @settings(max_examples=150)
 @given(small_problems())
 def test_small_problems_agree_with_a_program_written_row_by_row(case):
@@ -249,14 +246,14 @@ def test_a_distance_of_zero_in_one_direction_is_proved_too():
     np.testing.assert_array_equal(design.channel.numerators[0], design.channel.numerators[1])
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_without_requirements_every_secret_gets_its_cheapest_answer():
     cost = np.array([[3, 1, 2], [0.5, 4, 0.25]])
     assert assert_proved(md.design(md.Problem([0.5, 0.5], cost, []), isolated="release")) == 0.625
     assert assert_proved(md.design(md.Problem([0.5, 0.5], cost, [], "worst"), isolated="release")) == 1.0
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_a_floor_at_the_largest_possible_value_releases_nothing():
     prior, d, hamming = grid(3)
     largest = (d @ prior).min()
@@ -266,7 +263,7 @@ def test_a_floor_at_the_largest_possible_value_releases_nothing():
         assert_proved(design, gap=1e-7)
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("epsilon", [1e-3, 0.05, 4, 8, 20, 60, 400])
 def test_extreme_epsilons_are_certified(epsilon):
     prior, d, hamming = grid(3)

@@ -12,15 +12,12 @@ import pytest
 from scipy.optimize import linprog
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
+from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._stated import Stated
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import PriorWarning
-from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.errors import InfeasibleError, InputError, PriorWarning
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
+from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.report import _saving as saving
 
 LINE = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
 PRIOR = np.array([0.4, 0.3, 0.2, 0.1])
@@ -86,7 +83,7 @@ def least(problem: md.Problem) -> float:
     return float(found.fun)
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("solver", ["highs-simplex", "block"])
 @pytest.mark.parametrize("objective", ["expected", "worst"])
 @pytest.mark.parametrize(
@@ -124,14 +121,14 @@ def test_a_factor_of_one_makes_secrets_alike() -> None:
     assert made.certificate.relative_gap < 1e-9
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_the_prior_of_the_problem_may_be_given_as_a_floors_own() -> None:
     own = md.design(md.Problem(PRIOR, LINE, [doubt(0.5, PRIOR)])).certificate
     shared = md.design(md.Problem(PRIOR, LINE, [md.DistortionPrivacy("0.5", LINE)])).certificate
     assert own.cost == pytest.approx(shared.cost, rel=1e-8)
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_the_largest_floor_is_that_of_its_own_prior() -> None:
     # The median of the belief is 2: errors 2, 1, 0, 1.
     largest = "0.6"

@@ -7,8 +7,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.solve._contract import Options
-from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT
-from mechdesign.synthesis._normal import VACUOUS
+from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT, VACUOUS
 
 
 def problem(k, floor=False):

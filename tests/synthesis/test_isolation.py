@@ -15,18 +15,12 @@ import pytest
 
 import mechdesign as md
 from mechdesign.certify import second_verifier
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import RatioBound
+from mechdesign.certify._claims import ExponentBound, Floor, RatioBound
 from mechdesign.certify._stated import Stated
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import RevealedWarning
-from mechdesign.model._disclosure import disclosed
-from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.model._disclosure import bounds_pairs
-from mechdesign.model._disclosure import loose
-from mechdesign.model._disclosure import untied
+from mechdesign.errors import InputError, RevealedWarning
+from mechdesign.model._disclosure import bounds_pairs, disclosed, loose, untied
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
+from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.synthesis._design import synthesise
 from mechdesign.synthesis._settings import SolveSettings
 

@@ -11,20 +11,16 @@ from hypothesis import strategies as st
 from oracle import least_cost
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
 from mechdesign.certify._certificate import certify
-from mechdesign.base._errors import CertificateError
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import InputError
-from mechdesign.synthesis.formats._plain import mps
-from mechdesign.graphs._builders import blocks
-from mechdesign.graphs._builders import from_edges
+from mechdesign.errors import CertificateError, InfeasibleError, InputError
+from mechdesign.graphs._builders import blocks, from_edges
 from mechdesign.model._problem import largest_distortion
+from mechdesign.report import _saving as saving
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis import _design as road
 from mechdesign.synthesis import _parts as restriction
-from mechdesign.synthesis._parts import split
-from mechdesign.synthesis._parts import undominated
+from mechdesign.synthesis._parts import split, undominated
+from mechdesign.synthesis.formats._plain import mps
 
 INF = math.inf
 EXACT = {"primal_feasibility_tolerance": 1e-9, "dual_feasibility_tolerance": 1e-9}
@@ -95,7 +91,7 @@ def problems(draw):
     return md.Problem(prior, cost, requirements, objective)
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @settings(max_examples=60)
 @given(problems())
 def test_parts_together_are_as_good_as_the_whole_program(problem):
@@ -177,7 +173,7 @@ def test_undominated_columns_against_all_pairs(seed):
         assert better.sum() == 1
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_secrets_alone_get_their_cheapest_answer():
     cost = np.array([[3.0, 1, 2], [INF, 5, 4], [0, INF, INF]])
     for objective, value in (("expected", 0.2 * 1 + 0.3 * 4), ("worst", 4.0)):

@@ -13,25 +13,17 @@ import pytest
 from oracle import least_cost
 
 import mechdesign as md
-from mechdesign.report import _saving as saving
 from mechdesign.certify import second_verifier
 from mechdesign.certify._stated import Stated
-from mechdesign.base._errors import InfeasibleError
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MetricWarning
-from mechdesign.base._errors import TimeLimitError
+from mechdesign.errors import InfeasibleError, InputError, MetricWarning, TimeLimitError
 from mechdesign.model._problem import largest_distortion
-from mechdesign.solve._linear import LinearProgram
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
-from mechdesign.solve._contract import Answer
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Solution
-from mechdesign.solve._contract import Status
-from mechdesign.solve._contract import measure
-from mechdesign.synthesis._slater_point import interior
+from mechdesign.report import _saving as saving
+from mechdesign.solve._contract import Answer, Options, Solution, Status, measure
+from mechdesign.solve._linear import LinearProgram
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._parts import has_floors
-from mechdesign.synthesis._parts import split
+from mechdesign.synthesis._parts import has_floors, split
+from mechdesign.synthesis._slater_point import interior
 
 INF = math.inf
 PAIRS = np.repeat([0, 1], 2)
@@ -74,7 +66,7 @@ def joins_different_answers(problem: md.Problem) -> bool:
 
 
 @pytest.mark.slow
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_two_hundred_random_problems_against_the_whole_program_by_another_solver() -> None:
     designed = infeasible = seed = 0
     while designed < 200:
@@ -104,7 +96,7 @@ def test_two_hundred_random_problems_against_the_whole_program_by_another_solver
     assert 0 < infeasible < 40
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_a_bound_in_one_direction_by_hand() -> None:
     """Secret 0 may answer 1 alone, which then has at least half of its probability for secret 1 as well."""
     bound = one_way(Fraction(2), [[0, 1]], 2)
@@ -126,7 +118,7 @@ def test_a_bound_with_the_factor_one_forbids_in_both_directions() -> None:
     assert made.certificate.relative_gap < 1e-9
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("factor", ["2.001", "1.999"])
 def test_bounds_that_ask_for_more_than_all_probability(factor: str) -> None:
     """Two secrets with one answer each ask a third for 1/g of its probability, both: g >= 2 can be met."""
@@ -141,7 +133,7 @@ def test_bounds_that_ask_for_more_than_all_probability(factor: str) -> None:
     assert made.certificate.relative_gap < 1e-8
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_a_floor_over_partly_shared_answers_by_hand() -> None:
     """Only answer 1 is shared: the adversary errs by half of what both give it."""
     cost = [[0, 1, INF], [INF, 1, 0]]
@@ -173,7 +165,7 @@ def test_the_worst_cost_where_floors_couple_sets_of_secrets() -> None:
     assert made.certificate.relative_gap < 1e-7
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_answers_far_from_the_secret_may_be_forbidden_under_a_floor() -> None:
     """Privacy Games (Shokri 2015), appendix C: answers beyond a threshold are dropped; the cost falls with it."""
     places = np.arange(8.0)
@@ -234,7 +226,7 @@ def test_solvers_that_take_no_forbidden_answers_say_so() -> None:
         assert md.design(problem, rows=rows).certificate.relative_gap < 1e-6  # type: ignore[arg-type]
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_something_certified_comes_of_any_time() -> None:
     places = np.arange(12.0)
     distance = np.abs(np.subtract.outer(places, places))

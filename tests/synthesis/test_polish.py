@@ -6,21 +6,17 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.solve import _solve as solvers
 from mechdesign.certify._bracket import lower_bound
 from mechdesign.certify._evidence import Evidence
 from mechdesign.model._channel import EXPONENT
-from mechdesign.solve._contract import Answer
-from mechdesign.solve._contract import Options
-from mechdesign.solve._registry import Solver
-from mechdesign.solve._contract import Status
 from mechdesign.solve import _registry as registry
-from mechdesign.synthesis._recovery import carried
+from mechdesign.solve import _solve as solvers
+from mechdesign.solve._contract import Answer, Options, Status
+from mechdesign.solve._registry import Solver
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._recovery import polished
-from mechdesign.synthesis._rows import RowReduction
-from mechdesign.synthesis._rows import all_triples
 from mechdesign.synthesis._pairs import bounded_pairs
+from mechdesign.synthesis._recovery import carried, polished
+from mechdesign.synthesis._rows import RowReduction, all_triples
 
 
 def problem(epsilon, objective="expected", floor=None):

@@ -11,13 +11,9 @@ import pytest
 
 import mechdesign as md
 from mechdesign.certify import second_verifier
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MetricWarning
-from mechdesign.base._errors import TooLargeError
+from mechdesign.errors import InputError, MetricWarning, TooLargeError
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._sizes import Size
-from mechdesign.synthesis._sizes import check_size
-from mechdesign.synthesis._sizes import estimate
+from mechdesign.synthesis._sizes import Size, check_size, estimate
 
 MARGIN = 1e-6
 
@@ -112,7 +108,7 @@ def test_identical_secrets_are_one() -> None:
     assert found.certificate.lower_bound <= optimum.expected_cost <= found.certificate.expected_cost * (1 + MARGIN)
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("count", [1, 2, 3])
 def test_few_secrets(count: int) -> None:
     distance = md.distances.euclidean(grid(3)[:count])

@@ -7,15 +7,13 @@ import pytest
 from scipy.optimize import linprog
 
 import mechdesign as md
-from mechdesign.base._errors import SolverError
+from mechdesign.errors import SolverError
 from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._rays.generation import _batches
-from mechdesign.synthesis._rays.generators import closed
-from mechdesign.synthesis._rays.generators import falling
+from mechdesign.synthesis._rays.generators import closed, falling
 from mechdesign.synthesis._rays.master import least_mixture
 from mechdesign.synthesis._rays.metric import laid_out
-from mechdesign.synthesis._rays.transport import Choices
-from mechdesign.synthesis._rays.transport import transport
+from mechdesign.synthesis._rays.transport import Choices, transport
 from mechdesign.synthesis._rounding import _nearly_private
 
 

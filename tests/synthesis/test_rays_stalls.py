@@ -10,16 +10,14 @@ import pytest
 from scipy.optimize import linprog
 
 import mechdesign as md
-from mechdesign.base._errors import BracketWarning
-from mechdesign.base._errors import SolverError
+from mechdesign.errors import BracketWarning, SolverError
 from mechdesign.solve._contract import Status
-from mechdesign.synthesis._result import stalled
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._rays import generation
-from mechdesign.synthesis._rays import transport
+from mechdesign.synthesis._rays import generation, transport
 from mechdesign.synthesis._rays.generators import falling
 from mechdesign.synthesis._rays.master import least_mixture
 from mechdesign.synthesis._rays.metric import laid_out
+from mechdesign.synthesis._result import stalled
 from mechdesign.synthesis._settings import SolveSettings
 
 
@@ -52,7 +50,7 @@ def test_what_the_guide_says_is_taken_ends_at_the_tolerance(make: Any, seed: int
 
 
 # The largest exponents hide nothing.
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("epsilon", ["1e-100", "1e-16", "1e-12", "1e5", "1e100"])
 @pytest.mark.parametrize("count", [2, 5])
 def test_exponents_at_both_ends(epsilon: str, count: int) -> None:
@@ -84,7 +82,7 @@ def skewed(seed: int, share: float) -> md.Problem:
     return md.Problem(prior, distance, [md.MetricPrivacy(1, distance), floor])
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.BracketWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.BracketWarning")
 @pytest.mark.parametrize("seed", range(6))
 def test_floors_and_skewed_priors(seed: int) -> None:
     problem = skewed(seed, 0.8)

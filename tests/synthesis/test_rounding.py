@@ -6,13 +6,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
+from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._costs import distortion
 from mechdesign.certify._privacy import check
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._rounding import _apportion
-from mechdesign.synthesis._rounding import round_channel
+from mechdesign.synthesis._rounding import _apportion, round_channel
 
 ONE = 1 << 62
 

@@ -15,20 +15,22 @@ import pytest
 import mechdesign as md
 from mechdesign.synthesis import _rounding as rounding
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._rounding import _apportion
-from mechdesign.synthesis._rounding import _Chosen
-from mechdesign.synthesis._rounding import _clean
-from mechdesign.synthesis._rounding import _common
-from mechdesign.synthesis._rounding import _least_weights
-from mechdesign.synthesis._rounding import _met
-from mechdesign.synthesis._rounding import _mix
-from mechdesign.synthesis._rounding import _permitted
-from mechdesign.synthesis._rounding import _raise
-from mechdesign.synthesis._rounding import _shortage
-from mechdesign.synthesis._rounding import channel_cost
-from mechdesign.synthesis._rounding import cheapest_constant
-from mechdesign.synthesis._rounding import round_channel
-from mechdesign.synthesis._rounding import tight
+from mechdesign.synthesis._rounding import (
+    _apportion,
+    _Chosen,
+    _clean,
+    _common,
+    _least_weights,
+    _met,
+    _mix,
+    _permitted,
+    _raise,
+    _shortage,
+    channel_cost,
+    cheapest_constant,
+    round_channel,
+    tight,
+)
 
 ONE = 2**62
 UNIT = 2.0**-62

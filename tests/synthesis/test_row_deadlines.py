@@ -8,17 +8,14 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.solve._contract import Status
 from mechdesign.solve import _apart as apart
 from mechdesign.solve._blocks.parallel import LateError
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis import _plan as plans
 from mechdesign.synthesis import _rows as row_generation
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._rows import all_triples
-from mechdesign.synthesis._rows import permitted_triples
-from mechdesign.synthesis._pairs import bounded_pairs
-from mechdesign.synthesis._pairs import dilation
-from mechdesign.synthesis._pairs import irreducible
+from mechdesign.synthesis._pairs import bounded_pairs, dilation, irreducible
+from mechdesign.synthesis._rows import all_triples, permitted_triples
 
 
 def scattered(n: int, floor: float = 0.0) -> md.Problem:

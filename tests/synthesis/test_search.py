@@ -7,10 +7,10 @@ import pytest
 import mechdesign as md
 from mechdesign.model._problem import largest_distortion
 from mechdesign.solve._contract import Status
-from mechdesign.synthesis import _plan as plan
 from mechdesign.synthesis import _blocks as block_program
-from mechdesign.synthesis import _rows as row_generation
 from mechdesign.synthesis import _design as search
+from mechdesign.synthesis import _plan as plan
+from mechdesign.synthesis import _rows as row_generation
 
 
 def problem(k):
@@ -57,7 +57,7 @@ def test_where_we_chose_it_another_solver_takes_over_and_says_so():
     assert certificate.relative_gap <= 1e-9
 
 
-@pytest.mark.filterwarnings("ignore::mechdesign.base._errors.RevealedWarning")
+@pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("digits", [6, 12])
 def test_near_the_largest_floor_another_solver_takes_over(digits, monkeypatch):
     monkeypatch.setattr(plan, "SMALL", 100)

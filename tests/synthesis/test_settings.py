@@ -4,12 +4,11 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import InputError
-from mechdesign.solve._contract import Progress
-from mechdesign.solve._contract import Status
+from mechdesign.errors import InputError
+from mechdesign.solve._contract import Progress, Status
 from mechdesign.synthesis._design import synthesise
-from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.synthesis._result import SolveSummary
+from mechdesign.synthesis._settings import SolveSettings
 
 HAMMING = 1 - np.eye(3)
 PROBLEM = md.Problem(np.full(3, 1 / 3), HAMMING, [md.MetricPrivacy(1, HAMMING)])

@@ -10,24 +10,15 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.base._errors import SizeWarning
-from mechdesign.base._errors import SolverError
-from mechdesign.base._errors import TooLargeError
+from mechdesign.errors import SizeWarning, SolverError, TooLargeError
 from mechdesign.solve._blocks import memory
-from mechdesign.specification._specification import Specification
-from mechdesign.specification._specification import parse
+from mechdesign.specification._specification import Specification, parse
 from mechdesign.synthesis._blocks import solve_blocks
 from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._parts import split
 from mechdesign.synthesis._plan import plan
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._sizes import Size
-from mechdesign.synthesis._sizes import check_size
-from mechdesign.synthesis._sizes import estimate
-from mechdesign.synthesis._sizes import largest
-from mechdesign.synthesis._sizes import most_symmetries
-from mechdesign.synthesis._sizes import remedies
-from mechdesign.synthesis._sizes import size_of
+from mechdesign.synthesis._sizes import Size, check_size, estimate, largest, most_symmetries, remedies, size_of
 
 SPECIFICATION = """
 domain.grid = {{ columns = {side}, rows = {side}, width = 10, height = 10 }}

@@ -8,8 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import mechdesign as md
-from mechdesign.synthesis._pairs import dilation
-from mechdesign.synthesis._pairs import irreducible
+from mechdesign.synthesis._pairs import dilation, irreducible
 
 
 def grid_exponents(columns, rows):

@@ -13,17 +13,11 @@ from mechdesign.solve._blocks.memory import Sparsity
 from mechdesign.synthesis import _rounding as rounding
 from mechdesign.synthesis._blocks import BlockReduction
 from mechdesign.synthesis._normal import normalise
+from mechdesign.synthesis._pairs import dilation, few_pairs, irreducible
 from mechdesign.synthesis._parts import split
-from mechdesign.synthesis._rounding import _apportion
-from mechdesign.synthesis._rounding import _raise
-from mechdesign.synthesis._rounding import _raise_step_by_step
+from mechdesign.synthesis._rounding import _apportion, _raise, _raise_step_by_step
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._sizes import Size
-from mechdesign.synthesis._sizes import estimate
-from mechdesign.synthesis._sizes import size_of
-from mechdesign.synthesis._pairs import dilation
-from mechdesign.synthesis._pairs import few_pairs
-from mechdesign.synthesis._pairs import irreducible
+from mechdesign.synthesis._sizes import Size, estimate, size_of
 
 SIDE = 7
 STREETS = nx.convert_node_labels_to_integers(nx.grid_2d_graph(SIDE, SIDE))

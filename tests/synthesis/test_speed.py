@@ -13,12 +13,7 @@ import pytest
 
 from mechdesign.synthesis import _sizes as speed
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._sizes import Size
-from mechdesign.synthesis._sizes import estimate
-from mechdesign.synthesis._sizes import largest
-from mechdesign.synthesis._sizes import Speed
-from mechdesign.synthesis._sizes import measure_speed
-from mechdesign.synthesis._sizes import slowness
+from mechdesign.synthesis._sizes import Size, Speed, estimate, largest, measure_speed, slowness
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 

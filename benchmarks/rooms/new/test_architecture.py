@@ -176,10 +176,9 @@ def test_an_addition_touches_as_many_files_as_the_page_says(kind):
 @pytest.mark.parametrize("kind", KINDS)
 def test_no_module_elsewhere_tests_for_a_kind(kind):
     """No name of a registered kind stands in a comparison outside its own room."""
-    from mechdesign.synthesis.formats import FORMATS
-
     from mechdesign.mechanisms._registry import available
     from mechdesign.model import KINDS as REQUIREMENTS
+    from mechdesign.synthesis.formats import FORMATS
 
     names = {
         "requirement": set(REQUIREMENTS),

@@ -10,16 +10,16 @@ direction (a, b), and then a + b = 1. A polygon may repeat a vertex, which chang
 (N, V, 3) hold N polygons of at most V corners each. A half-plane (p, q, r) is p·a + q·b <= r; at infinity it keeps
 the directions with p·a + q·b <= 0.
 """
-from __future__ import annotations
-from dataclasses import dataclass
-import numpy as np
-from scipy.spatial import ConvexHull
-from scipy.spatial import QhullError
-from scipy.spatial import cKDTree
-from mechdesign.model._components import connected
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
 
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from scipy.spatial import ConvexHull, QhullError, cKDTree
+
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.model._components import connected
 
 ROUNDING = 1e-12
 

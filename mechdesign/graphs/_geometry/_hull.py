@@ -9,32 +9,24 @@ floats carry rounding, and the differences of equal offsets on a grid differ in 
 tolerance, `TOLERANCE`, is stated and used throughout: a generator that close to the span of the others, relative to the
 longest one, counts as inside it, and `contains` accepts K-norms up to 1 + `TOLERANCE`.
 """
-from __future__ import annotations
-import math
-from typing import NamedTuple
-import numpy as np
-from scipy.spatial import ConvexHull
-from scipy.spatial import QhullError
-from scipy.spatial import cKDTree
-from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from dataclasses import dataclass
-from dataclasses import field
-from numpy.typing import ArrayLike
-from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._display import card
-from mechdesign.base._display import outline_plot
-from mechdesign.model.distances import refuse_distances
-from mechdesign.model._domain import Domain
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._check import as_generator
-from mechdesign.base._check import as_integer
-from mechdesign.base._arrays import read_only
-from mechdesign.base._arrays import require
-from mechdesign.base._check import require_unmasked
 
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.spatial import ConvexHull, QhullError, cKDTree
+
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._arrays import Flags, Floats, Integers, as_floats, read_only, require
+from mechdesign.base._check import as_generator, as_integer, require_unmasked
+from mechdesign.base._display import card, outline_plot
+from mechdesign.base._errors import InputError
+from mechdesign.model._domain import Domain
+from mechdesign.model.distances import refuse_distances
 
 TOLERANCE = 1e-9
 """How far, relative to the hull, a point may lie outside and still count as inside."""

@@ -5,23 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from mechdesign.certify._claims import Claim
-from mechdesign.certify._claims import Floor
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import as_integer
+from mechdesign.base._errors import InputError
+from mechdesign.certify._claims import Claim, Floor
 from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._exact import nearest
 from mechdesign.certify._stated import Stated
-from mechdesign.base._errors import InputError
-from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.model._requirements._requirement import Words
-from mechdesign.model._requirements._requirement import restricted
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_integer
-
-__all__ = ["ClaimedPrivacy"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+from mechdesign.model._requirements._requirement import Requirement, Words, restricted
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -10,38 +10,20 @@ from typing import ClassVar, Literal, Self
 
 import numpy as np
 
-from mechdesign.certify._dithering import CHEBYSHEV
-from mechdesign.certify._dithering import EUCLIDEAN
-from mechdesign.certify._dithering import MANHATTAN
-from mechdesign.certify._dithering import Dithered
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
-from mechdesign.certify._exact import nearest
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import require_kind
+from mechdesign.base._errors import InputError, SpacingWarning
+from mechdesign.base._warnings import warn
+from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered
+from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.certify._stated import Stated
-from mechdesign.model._grammar import Table
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SpacingWarning
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
+from mechdesign.model._grammar import Table
+from mechdesign.model._numbers import Number, positive
+from mechdesign.model._requirements._kind import Epsilon, Reading, RequirementKind, check_stated, with_fields
 from mechdesign.model._requirements._requirement import Words
-from mechdesign.model._requirements._kind import Epsilon
-from mechdesign.model._requirements._kind import Reading
-from mechdesign.model._requirements._kind import RequirementKind
-from mechdesign.model._requirements._kind import check_stated
-from mechdesign.model._requirements._kind import with_fields
-from mechdesign.model._numbers import Number
-from mechdesign.model._numbers import positive
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import require_kind
-from mechdesign.base._warnings import warn
-
-__all__ = ["ContinuousPrivacy", "ContinuousTable"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
 
 Distance = Literal["euclidean", "manhattan", "chebyshev"]
 

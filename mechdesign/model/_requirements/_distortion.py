@@ -10,42 +10,18 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, require
+from mechdesign.base._check import renamed, require_kind
+from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
-from mechdesign.model._grammar import Distance
-from mechdesign.model._grammar import GraphTable
-from mechdesign.model._grammar import MatrixFile
-from mechdesign.model._grammar import Raw
-from mechdesign.model._grammar import Table
-from mechdesign.model._grammar import holds
-from mechdesign.model._grammar import refers
-from mechdesign.base._errors import InputError
-from mechdesign.model._dithering import anchor_means
-from mechdesign.model._dithering import between
+from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
+from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, Raw, Table, holds, refers
+from mechdesign.model._numbers import Number, not_negative
 from mechdesign.model._prior import Prior
-from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.model._requirements._requirement import Words
-from mechdesign.model._requirements._kind import Reading
-from mechdesign.model._requirements._kind import RequirementKind
-from mechdesign.model._requirements._kind import check_stated
-from mechdesign.model._requirements._kind import with_fields
-from mechdesign.model._numbers import Number
-from mechdesign.model._numbers import not_negative
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._check import renamed
-from mechdesign.base._arrays import require
-from mechdesign.base._check import require_kind
-
-__all__ = ["DistortionPrivacy", "DistortionTable"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, with_fields
+from mechdesign.model._requirements._requirement import Requirement, Words
 
 # Probabilities that differ by no more than rounding make a uniform prior.
 _EQUAL = 1e-12

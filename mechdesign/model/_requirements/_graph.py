@@ -10,35 +10,15 @@ from typing import Annotated, ClassVar, Literal, Self
 import networkx as nx
 import numpy as np
 
+from mechdesign.base._arrays import Integers, as_indices
+from mechdesign.base._check import require_kind
+from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
-from mechdesign.model._grammar import CategoriesFile
-from mechdesign.model._grammar import ChainTable
-from mechdesign.model._grammar import Distance
-from mechdesign.model._grammar import EdgesFile
-from mechdesign.model._grammar import MatrixFile
-from mechdesign.model._grammar import Raw
-from mechdesign.model._grammar import Table
-from mechdesign.model._grammar import holds
-from mechdesign.base._errors import InputError
-from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.model._requirements._requirement import Words
-from mechdesign.model._requirements._kind import Epsilon
-from mechdesign.model._requirements._kind import Reading
-from mechdesign.model._requirements._kind import RequirementKind
-from mechdesign.model._requirements._kind import check_stated
-from mechdesign.model._requirements._kind import with_fields
-from mechdesign.model._numbers import Number
-from mechdesign.model._numbers import positive
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_indices
-from mechdesign.base._check import require_kind
-
-__all__ = ["GraphPrivacy", "GraphPrivacyTable", "graph_requirements"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+from mechdesign.model._grammar import CategoriesFile, ChainTable, Distance, EdgesFile, MatrixFile, Raw, Table, holds
+from mechdesign.model._numbers import Number, positive
+from mechdesign.model._requirements._kind import Epsilon, Reading, RequirementKind, check_stated, with_fields
+from mechdesign.model._requirements._requirement import Requirement, Words
 
 
 class GraphPrivacyTable(Table, frozen=True):

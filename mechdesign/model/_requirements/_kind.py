@@ -18,31 +18,14 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.certify._stated import Stated
-from mechdesign.model._grammar import BudgetsFile
-from mechdesign.model._grammar import Distance
-from mechdesign.model._grammar import Raw
-from mechdesign.model._grammar import Table
-from mechdesign.model._grammar import holds
+from mechdesign.base._arrays import Floats, Integers, as_floats, read_only, require
+from mechdesign.base._check import as_list, require_kind
 from mechdesign.base._errors import InputError
+from mechdesign.certify._stated import Stated
 from mechdesign.model._domain import Domain
+from mechdesign.model._grammar import BudgetsFile, Distance, Raw, Table, holds
 from mechdesign.model._prior import Prior
-from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.model._requirements._requirement import restricted
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._check import as_list
-from mechdesign.base._arrays import read_only
-from mechdesign.base._arrays import require
-from mechdesign.base._check import require_kind
-
-__all__ = ["Epsilon", "MeasuredTable", "Reading", "RequirementKind", "check_stated", "square", "with_fields"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.model._requirements._requirement import Requirement, restricted
 
 _R = TypeVar("_R", bound=Requirement)
 

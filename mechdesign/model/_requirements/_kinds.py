@@ -5,32 +5,31 @@ the open, verified, loaded and phrased in reports as those of this package are. 
 kinds as entry points of the group ``mechdesign.requirements``: `load_extensions` imports them, and the command line
 does where it meets a kind that it does not know.
 """
+
 from __future__ import annotations
-from collections.abc import Iterator
+
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
-from collections.abc import Sequence
-from importlib.metadata import EntryPoint
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from itertools import groupby
 from types import ModuleType
 from typing import TypeVar
-from mechdesign.certify._stated import Stated
-from mechdesign.base._errors import ExtensionWarning
-from mechdesign.base._errors import InputError
-from mechdesign.model._requirements._requirement import Requirement
+
+from mechdesign.base._errors import ExtensionWarning, InputError
 from mechdesign.base._registry import Registry
+from mechdesign.base._warnings import warn
+from mechdesign.certify._stated import Stated
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
 from mechdesign.model._requirements._continuous import ContinuousPrivacy
 from mechdesign.model._requirements._distortion import DistortionPrivacy
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._kind import RequirementKind
 from mechdesign.model._requirements._metric import MetricPrivacy
+from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.model._requirements._threshold import ThresholdPrivacy
-from mechdesign.base._warnings import warn
 
-
-EXTENSIONS = "mechdesign.model._requirements"
+EXTENSIONS = "mechdesign.requirements"
 """The group of entry points that name kinds of other packages: a class of a kind, or a module that registers some."""
 
 

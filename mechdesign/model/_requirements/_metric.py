@@ -11,36 +11,17 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mechdesign.base._arrays import Floats, Integers, as_indices
+from mechdesign.base._check import require_kind
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
-from mechdesign.model._grammar import Distance
-from mechdesign.model._grammar import GraphTable
-from mechdesign.model._grammar import MatrixFile
-from mechdesign.model._grammar import Raw
-from mechdesign.model._grammar import Table
-from mechdesign.model._grammar import holds
 from mechdesign.model import distances
+from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, Raw, Table, holds
+from mechdesign.model._numbers import Number, positive
+from mechdesign.model._requirements._kind import Epsilon, Reading, RequirementKind, check_stated, square, with_fields
 from mechdesign.model._requirements._requirement import Words
-from mechdesign.model._requirements._kind import Epsilon
-from mechdesign.model._requirements._kind import Reading
-from mechdesign.model._requirements._kind import RequirementKind
-from mechdesign.model._requirements._kind import check_stated
-from mechdesign.model._requirements._kind import square
-from mechdesign.model._requirements._kind import with_fields
-from mechdesign.model._numbers import Number
-from mechdesign.model._numbers import positive
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_indices
-from mechdesign.base._check import require_kind
-
-__all__ = ["MetricPrivacy", "MetricTable"]
 
 _IRREGULAR = {"feet": "foot", "inches": "inch"}
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
 
 
 class MetricTable(Table, frozen=True):

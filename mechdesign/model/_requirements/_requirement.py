@@ -1,4 +1,4 @@
-"""What every requirement on a channel can do; the kinds of requirement are in `mechdesign.model._requirements`."""
+"""What every requirement on a channel can do; the kinds of requirement are in `mechdesign.requirements`."""
 
 from __future__ import annotations
 
@@ -8,18 +8,11 @@ from typing import ClassVar, Protocol
 
 import numpy as np
 
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._errors import InputError
 from mechdesign.certify._claims import Claim
 from mechdesign.certify._stated import Stated
-from mechdesign.base._errors import InputError
 from mechdesign.model._domain import Domain
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["Measured", "Requirement", "Words", "restricted"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
 
 
 class Measured(Protocol):

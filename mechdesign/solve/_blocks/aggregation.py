@@ -19,12 +19,8 @@ import numpy as np
 from scipy.cluster import hierarchy
 from scipy.spatial.distance import squareform
 
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._block_angular import implied_exponents
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["aggregated"]
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.solve._block_angular import BlockProgram, implied_exponents
 
 
 def aggregated(program: BlockProgram, count: int) -> BlockProgram:

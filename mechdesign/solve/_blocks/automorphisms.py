@@ -11,14 +11,9 @@ from __future__ import annotations
 
 import numpy as np
 
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._blocks.symmetry import Symmetry
-from mechdesign.solve._blocks.symmetry import trivial
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["find_symmetry", "generated", "invariant", "symmetry_of"]
-
+from mechdesign.solve._blocks.symmetry import Symmetry, trivial
 
 _TOLERANCE = 1e-9
 _LARGEST_BASE = 8

@@ -10,10 +10,7 @@ import itertools
 
 import numpy as np
 
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-
-__all__ = ["AuxiliaryRows"]
+from mechdesign.base._arrays import Flags, Floats
 
 
 class AuxiliaryRows:

@@ -7,18 +7,10 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechdesign.solve._block_angular import BlockMultipliers
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._blocks.estimates import close_estimates
-from mechdesign.solve._blocks.estimates import with_all_estimates
-from mechdesign.solve._blocks.estimates import with_estimates
+from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram
+from mechdesign.solve._blocks.estimates import close_estimates, with_all_estimates, with_estimates
 from mechdesign.solve._blocks.iterate import State
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["CLOSE", "NEAR", "Choice", "beyond"]
-
 
 NEAR = 0.3
 """By what part worse estimates than the best one still take part in a column."""

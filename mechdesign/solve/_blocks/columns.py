@@ -4,18 +4,13 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
+from mechdesign.base._errors import InputError, SolverError
 from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
-from mechdesign.solve._blocks.generation import may_pay
-from mechdesign.solve._blocks.generation import solve_generated
+from mechdesign.solve._blocks.generation import may_pay, solve_generated
 from mechdesign.solve._blocks.solution import BlockSolution
 from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._blocks.symmetry import Symmetry
-
-__all__ = ["solve_columns"]
+from mechdesign.solve._contract import Options, Status
 
 
 def solve_columns(

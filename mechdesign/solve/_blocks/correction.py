@@ -17,20 +17,18 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mechdesign.solve._block_angular import BlockMultipliers
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._block_angular import FloorBlock
-from mechdesign.solve._block_angular import RatioMultipliers
-from mechdesign.solve._block_angular import priced_cost
-from mechdesign.solve._block_angular import reduced_costs
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.solve._block_angular import (
+    BlockMultipliers,
+    BlockProgram,
+    FloorBlock,
+    RatioMultipliers,
+    priced_cost,
+    reduced_costs,
+)
 from mechdesign.solve._blocks.estimates import with_all_estimates
 from mechdesign.solve._blocks.solve import solve_block
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["corrected"]
+from mechdesign.solve._contract import Options, Status
 
 
 def corrected(

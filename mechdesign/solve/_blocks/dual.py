@@ -6,16 +6,11 @@ import numpy as np
 import numpy.typing as npt
 import scipy.sparse as sparse
 
-from mechdesign.solve._block_angular import BlockMultipliers
-from mechdesign.solve._block_angular import RatioMultipliers
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.solve._block_angular import BlockMultipliers, RatioMultipliers
 from mechdesign.solve._blocks.iterate import Iterate
 from mechdesign.solve._blocks.layout import Layout
 from mechdesign.solve._blocks.newton import FactoredBlocks
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["Part", "dual_bound", "sparsify", "trimmed"]
-
 
 Part = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Floats]
 """Rows s, columns t and values of the multipliers of one block."""

@@ -12,15 +12,9 @@ from dataclasses import replace
 
 import numpy as np
 
-from mechdesign.solve._block_angular import BlockMultipliers
-from mechdesign.solve._block_angular import BlockProgram
+from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram
 from mechdesign.solve._blocks.iterate import State
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["close_estimates", "with_all_estimates", "with_close_estimates", "with_estimates"]
-
 
 _INSIDE = 1e-4
 

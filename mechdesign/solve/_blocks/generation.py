@@ -17,51 +17,31 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import SolverError
-from mechdesign.solve._block_angular import BlockMultipliers
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._block_angular import lower_bound
-from mechdesign.solve._block_angular import objective
-from mechdesign.solve._block_angular import priced_cost
-from mechdesign.solve._block_angular import repaired
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Progress
-from mechdesign.solve._contract import Status
+from mechdesign.solve._block_angular import (
+    BlockMultipliers,
+    BlockProgram,
+    lower_bound,
+    objective,
+    priced_cost,
+    repaired,
+)
 from mechdesign.solve._blocks import stages
 from mechdesign.solve._blocks.aggregation import aggregated
-from mechdesign.solve._blocks.choice import CLOSE
-from mechdesign.solve._blocks.choice import NEAR
-from mechdesign.solve._blocks.choice import Choice
-from mechdesign.solve._blocks.choice import beyond
+from mechdesign.solve._blocks.choice import CLOSE, NEAR, Choice, beyond
 from mechdesign.solve._blocks.correction import corrected
 from mechdesign.solve._blocks.estimates import with_close_estimates
-from mechdesign.solve._blocks.iterate import EAGER
-from mechdesign.solve._blocks.iterate import UNIFORM
-from mechdesign.solve._blocks.iterate import State
+from mechdesign.solve._blocks.iterate import EAGER, UNIFORM, State
 from mechdesign.solve._blocks.kernels import sparse_kernel
-from mechdesign.solve._blocks.memory import FEW
-from mechdesign.solve._blocks.memory import allowed_memory
-from mechdesign.solve._blocks.memory import block_memory
-from mechdesign.solve._blocks.memory import check_merging
-from mechdesign.solve._blocks.memory import few_may_do
+from mechdesign.solve._blocks.memory import FEW, allowed_memory, block_memory, check_merging, few_may_do
 from mechdesign.solve._blocks.merging import merged
-from mechdesign.solve._blocks.outside import Outside
-from mechdesign.solve._blocks.outside import restricted
+from mechdesign.solve._blocks.outside import Outside, restricted
 from mechdesign.solve._blocks.pricing import Priced
-from mechdesign.solve._blocks.solution import BlockSolution
-from mechdesign.solve._blocks.solution import Iteration
-from mechdesign.solve._blocks.solution import free_constant
-from mechdesign.solve._blocks.solution import no_multipliers
-from mechdesign.solve._blocks.solution import no_time
-from mechdesign.solve._blocks.solve import Reached
-from mechdesign.solve._blocks.solve import iterate_blocks
-from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.solution import BlockSolution, Iteration, free_constant, no_multipliers, no_time
+from mechdesign.solve._blocks.solve import Reached, iterate_blocks, solve_block
 from mechdesign.solve._blocks.stages import Stage
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["may_pay", "solve_generated"]
-
+from mechdesign.solve._contract import Options, Progress, Status
 
 _ROUNDS = 20
 # Each round is more careful than the one before, which may have merged too much.

@@ -12,26 +12,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._block_angular import objective
+from mechdesign.base._arrays import Flags, Floats
+from mechdesign.solve._block_angular import BlockProgram, objective
 from mechdesign.solve._blocks.layout import Layout
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-
-__all__ = [
-    "EAGER",
-    "SPREAD",
-    "UNIFORM",
-    "Iterate",
-    "Start",
-    "State",
-    "first_iterate",
-    "link_residual",
-    "primal_residual",
-    "resumed_iterate",
-    "state_of",
-]
-
 
 _BELOW = 0.05
 _FARTHEST = 40.0

@@ -16,16 +16,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.solve._block_angular import BlockProgram
 from mechdesign.solve._blocks.auxiliary import AuxiliaryRows
-from mechdesign.solve._blocks.symmetry import Symmetry
-from mechdesign.solve._blocks.symmetry import trivial
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["LARGEST_EXPONENT", "Layout", "bounded", "has_sparse_blocks", "is_sparse", "lay_out"]
-
+from mechdesign.solve._blocks.symmetry import Symmetry, trivial
 
 LARGEST_EXPONENT = 43.0
 """Bounds with ratios above e^43 (about 2^62) are left out: for integers below 2^62 zero only goes with zero."""

@@ -8,29 +8,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mechdesign.base._arrays import Integers
 from mechdesign.base._errors import SolverError
-from mechdesign.base._machine import free_memory
-from mechdesign.base._machine import limited_memory
+from mechdesign.base._machine import free_memory, limited_memory
 from mechdesign.solve._blocks.kernels.contract import Kernel
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.kernels.tridiagonal import find_levels
 from mechdesign.solve._blocks.layout import Layout
-from mechdesign.base._arrays import Integers
-
-__all__ = [
-    "COPIED",
-    "FEW",
-    "Sparsity",
-    "allowed_memory",
-    "block_memory",
-    "check_memory",
-    "check_merging",
-    "few_may_do",
-    "measure",
-    "merging_memory",
-    "sparse_memory",
-]
-
 
 COPIED = 4_000_000
 """Up to so many ratio rows the multipliers of the best bound are copied; of more, once the gap is small, kept in spare

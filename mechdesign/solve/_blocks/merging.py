@@ -12,12 +12,8 @@ from dataclasses import replace
 
 import numpy as np
 
+from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.solve._blocks.iterate import State
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["merged"]
 
 
 def merged(state: State, cost: Floats, empty: float, movable: Flags | None = None) -> tuple[State, Integers]:

@@ -10,12 +10,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["Group", "grouped"]
-
 
 _NEIGHBOURS = 4
 # Columns with less than this part of an even share are not in use.

@@ -14,24 +14,10 @@ from dataclasses import dataclass
 import numpy as np
 import scipy.linalg
 
-from mechdesign.solve._blocks.iterate import Iterate
-from mechdesign.solve._blocks.iterate import link_residual
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.solve._blocks.iterate import Iterate, link_residual
 from mechdesign.solve._blocks.layout import Layout
 from mechdesign.solve._blocks.ratios import RatioRows
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = [
-    "Direction",
-    "FactoredBlocks",
-    "SchurComplement",
-    "StallError",
-    "Targets",
-    "factor_blocks",
-    "newton_direction",
-    "refined_direction",
-]
-
 
 _LINK_ACCURACY = 1e-11
 # One in single precision takes more of that; else linking rows are missed in the end.

@@ -7,33 +7,25 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._machine import count_processors
-from mechdesign.solve._block_angular import BlockMultipliers
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._block_angular import RatioMultipliers
-from mechdesign.solve._block_angular import priced_cost
-from mechdesign.solve._block_angular import reduced_costs
-from mechdesign.solve._block_angular import near_exponents
-from mechdesign.solve._contract import Options
+from mechdesign.solve._block_angular import (
+    BlockMultipliers,
+    BlockProgram,
+    RatioMultipliers,
+    near_exponents,
+    priced_cost,
+    reduced_costs,
+)
 from mechdesign.solve._blocks.estimates import with_estimates
-from mechdesign.solve._blocks.kernels import choose
-from mechdesign.solve._blocks.kernels import few_bounds
-from mechdesign.solve._blocks.kernels import sparse_kernel
-from mechdesign.solve._blocks.layout import bounded
-from mechdesign.solve._blocks.layout import lay_out
+from mechdesign.solve._blocks.kernels import choose, few_bounds, sparse_kernel
+from mechdesign.solve._blocks.layout import bounded, lay_out
 from mechdesign.solve._blocks.memory import measure
-from mechdesign.solve._blocks.neighbours import Group
-from mechdesign.solve._blocks.neighbours import grouped
-from mechdesign.solve._blocks.parallel import Workers
-from mechdesign.solve._blocks.parallel import single_threaded
-from mechdesign.solve._blocks.pricing import Priced
-from mechdesign.solve._blocks.pricing import price
+from mechdesign.solve._blocks.neighbours import Group, grouped
+from mechdesign.solve._blocks.parallel import Workers, single_threaded
+from mechdesign.solve._blocks.pricing import Priced, price
 from mechdesign.solve._blocks.solution import BlockSolution
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["Outside", "restricted"]
-
+from mechdesign.solve._contract import Options
 
 _WORSE = 0.1
 # Entries (columns × rows²) that are priced at the same time; of sparse blocks, bytes.

@@ -15,10 +15,7 @@ import numpy as np
 
 from mechdesign.base import _interrupts as interrupts
 from mechdesign.base._machine import count_threads
-from mechdesign.solve._blas import blas_threads
-from mechdesign.solve._blas import limit_this_thread
-
-__all__ = ["LateError", "Workers", "single_threaded"]
+from mechdesign.solve._blas import blas_threads, limit_this_thread
 
 Result = TypeVar("Result")
 

@@ -18,18 +18,10 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.solve._blocks.dual import Part
-from mechdesign.solve._blocks.dual import trimmed
-from mechdesign.solve._blocks.kernels.contract import Kernel
-from mechdesign.solve._blocks.kernels.contract import FARTHEST
-from mechdesign.solve._blocks.kernels.contract import NEAREST
+from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.solve._blocks.dual import Part, trimmed
+from mechdesign.solve._blocks.kernels.contract import FARTHEST, NEAREST, Kernel
 from mechdesign.solve._blocks.layout import Layout
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["Priced", "price"]
-
 
 _ITERATIONS = 80
 _LARGEST_SIGMA = 0.1

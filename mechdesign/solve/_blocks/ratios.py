@@ -10,12 +10,10 @@ from collections.abc import Callable
 
 import numpy as np
 
+from mechdesign.base._arrays import Floats
 from mechdesign.solve._blocks.kernels.contract import Kernel
 from mechdesign.solve._blocks.layout import Layout
 from mechdesign.solve._blocks.parallel import Workers
-from mechdesign.base._arrays import Floats
-
-__all__ = ["RatioRows"]
 
 
 class RatioRows:

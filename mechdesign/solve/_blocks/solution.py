@@ -7,16 +7,16 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.solve._block_angular import BlockMultipliers
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._block_angular import RatioMultipliers
-from mechdesign.solve._block_angular import lower_bound
-from mechdesign.solve._block_angular import objective
-from mechdesign.solve._block_angular import repaired
-from mechdesign.solve._contract import Status
 from mechdesign.base._arrays import Floats
-
-__all__ = ["BlockSolution", "Iteration", "free_constant", "no_multipliers", "no_time"]
+from mechdesign.solve._block_angular import (
+    BlockMultipliers,
+    BlockProgram,
+    RatioMultipliers,
+    lower_bound,
+    objective,
+    repaired,
+)
+from mechdesign.solve._contract import Status
 
 
 @dataclass(frozen=True)

@@ -11,51 +11,32 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError
 from mechdesign.base._machine import count_processors
-from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._block_angular import lower_bound
-from mechdesign.solve._block_angular import objective
-from mechdesign.solve._block_angular import repaired
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Progress
-from mechdesign.solve._contract import ProgressCallback
-from mechdesign.solve._contract import Status
-from mechdesign.solve._blocks.dual import dual_bound
-from mechdesign.solve._blocks.dual import sparsify
-from mechdesign.solve._blocks.iterate import SPREAD
-from mechdesign.solve._blocks.iterate import UNIFORM
-from mechdesign.solve._blocks.iterate import Iterate
-from mechdesign.solve._blocks.iterate import Start
-from mechdesign.solve._blocks.iterate import State
-from mechdesign.solve._blocks.iterate import first_iterate
-from mechdesign.solve._blocks.iterate import primal_residual
-from mechdesign.solve._blocks.iterate import resumed_iterate
-from mechdesign.solve._blocks.iterate import state_of
+from mechdesign.solve._block_angular import BlockProgram, lower_bound, objective, repaired
+from mechdesign.solve._blocks.dual import dual_bound, sparsify
+from mechdesign.solve._blocks.iterate import (
+    SPREAD,
+    UNIFORM,
+    Iterate,
+    Start,
+    State,
+    first_iterate,
+    primal_residual,
+    resumed_iterate,
+    state_of,
+)
 from mechdesign.solve._blocks.kernels import choose
-from mechdesign.solve._blocks.layout import Layout
-from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.memory import COPIED
-from mechdesign.solve._blocks.memory import check_memory
-from mechdesign.solve._blocks.newton import FactoredBlocks
-from mechdesign.solve._blocks.newton import StallError
-from mechdesign.solve._blocks.newton import factor_blocks
-from mechdesign.solve._blocks.parallel import LateError
-from mechdesign.solve._blocks.parallel import Workers
-from mechdesign.solve._blocks.parallel import single_threaded
+from mechdesign.solve._blocks.layout import Layout, lay_out
+from mechdesign.solve._blocks.memory import COPIED, check_memory
+from mechdesign.solve._blocks.newton import FactoredBlocks, StallError, factor_blocks
+from mechdesign.solve._blocks.parallel import LateError, Workers, single_threaded
 from mechdesign.solve._blocks.ratios import RatioRows
-from mechdesign.solve._blocks.solution import BlockSolution
-from mechdesign.solve._blocks.solution import Iteration
-from mechdesign.solve._blocks.solution import free_constant
-from mechdesign.solve._blocks.solution import no_multipliers
-from mechdesign.solve._blocks.solution import no_time
-from mechdesign.solve._blocks.step import Step
-from mechdesign.solve._blocks.step import take_step
+from mechdesign.solve._blocks.solution import BlockSolution, Iteration, free_constant, no_multipliers, no_time
+from mechdesign.solve._blocks.step import Step, take_step
 from mechdesign.solve._blocks.symmetry import Symmetry
-from mechdesign.base._arrays import Floats
-
-__all__ = ["Reached", "iterate_blocks", "solve_block"]
-
+from mechdesign.solve._contract import Options, Progress, ProgressCallback, Status
 
 _EXTRA = {"arrays", "device", "memory"}
 # From so many ratio rows on several threads are faster than one.

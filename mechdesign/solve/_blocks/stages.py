@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import TypeAlias
 
-__all__ = ["FLOORLESS", "SPARSE", "TRIAL", "USUAL", "Stage", "of_small", "small_sizes", "tried"]
-
 Stage: TypeAlias = tuple[float, float]
 """A relative gap, and the part of an even share of the mass below which a column is merged into another there."""
 

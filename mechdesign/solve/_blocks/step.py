@@ -11,18 +11,16 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.solve._blocks.iterate import Iterate
-from mechdesign.solve._blocks.kernels.contract import FARTHEST
-from mechdesign.solve._blocks.kernels.contract import NEAREST
-from mechdesign.solve._blocks.newton import Direction
-from mechdesign.solve._blocks.newton import FactoredBlocks
-from mechdesign.solve._blocks.newton import SchurComplement
-from mechdesign.solve._blocks.newton import StallError
-from mechdesign.solve._blocks.newton import Targets
-from mechdesign.solve._blocks.newton import newton_direction
-from mechdesign.solve._blocks.newton import refined_direction
-
-__all__ = ["Step", "take_step"]
-
+from mechdesign.solve._blocks.kernels.contract import FARTHEST, NEAREST
+from mechdesign.solve._blocks.newton import (
+    Direction,
+    FactoredBlocks,
+    SchurComplement,
+    StallError,
+    Targets,
+    newton_direction,
+    refined_direction,
+)
 
 _LARGEST_SIGMA, _LARGEST_SPARSE_SIGMA = 0.02, 0.1
 # At most so many correctors; they end when both steps are long enough, or one gains too little or shortens a step.

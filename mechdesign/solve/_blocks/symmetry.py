@@ -6,10 +6,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.solve._block_angular import BlockProgram
 from mechdesign.base._arrays import Integers
-
-__all__ = ["Symmetry", "trivial"]
+from mechdesign.solve._block_angular import BlockProgram
 
 
 @dataclass(frozen=True, eq=False)

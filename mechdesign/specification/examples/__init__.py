@@ -10,8 +10,6 @@ from pathlib import Path
 
 from mechdesign.base._errors import InputError
 
-__all__ = ["EXAMPLES", "Example", "find", "on_disk", "text_of"]
-
 
 @dataclass(frozen=True)
 class Example:

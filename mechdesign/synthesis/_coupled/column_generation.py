@@ -17,20 +17,14 @@ from dataclasses import dataclass, replace
 import numpy as np
 import scipy.sparse as sparse
 
-from mechdesign.solve import _solve as solvers
-from mechdesign.base._errors import SolverError
-from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Progress
-from mechdesign.solve._contract import Status
-from mechdesign.synthesis._plan import EXACT
-from mechdesign.synthesis._coupled.pricing import Answer
-from mechdesign.synthesis._coupled.pricing import Kind
-from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.base._arrays import Floats
-
-__all__ = ["Decomposed", "decompose"]
-
+from mechdesign.base._errors import SolverError
+from mechdesign.solve import _solve as solvers
+from mechdesign.solve._contract import Options, Progress, Status
+from mechdesign.solve._linear import LinearProgram
+from mechdesign.synthesis._coupled.pricing import Answer, Kind
+from mechdesign.synthesis._plan import EXACT
+from mechdesign.synthesis._settings import SolveSettings
 
 _ROUNDS = 300
 

@@ -12,36 +12,21 @@ from fractions import Fraction
 
 import numpy as np
 
-from mechdesign.certify._claims import Floor
-from mechdesign.certify._claims import PairBound
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._errors import InputError, SolverError
+from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._costs import distortion
-from mechdesign.certify._evidence import FloorMultipliers
-from mechdesign.certify._evidence import Multipliers
-from mechdesign.certify._evidence import PairMultipliers
+from mechdesign.certify._evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._privacy import check
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._problem import Problem
-from mechdesign.synthesis._coupled.column_generation import Decomposed
-from mechdesign.synthesis._coupled.column_generation import decompose
-from mechdesign.synthesis._parts import Assembled
-from mechdesign.synthesis._parts import Gathered
-from mechdesign.synthesis._parts import Known
-from mechdesign.synthesis._parts import Part
-from mechdesign.synthesis._plan import EXACT
-from mechdesign.synthesis._plan import takes_blocks
-from mechdesign.synthesis._coupled.pricing import Answer
-from mechdesign.synthesis._coupled.pricing import Kind
-from mechdesign.synthesis._coupled.pricing import priced_problem
+from mechdesign.synthesis._coupled.column_generation import Decomposed, decompose
+from mechdesign.synthesis._coupled.pricing import Answer, Kind, priced_problem
+from mechdesign.synthesis._parts import Assembled, Gathered, Known, Part
+from mechdesign.synthesis._plan import EXACT, takes_blocks
+from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._rounding import round_channel
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._result import SolveSummary
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["couple", "decomposes"]
-
 
 _Columns = tuple[Integers, Integers, Floats]
 

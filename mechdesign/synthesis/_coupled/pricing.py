@@ -7,31 +7,22 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mechdesign.solve import _solve as solvers
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._errors import SolverError
 from mechdesign.certify._claims import Floor
 from mechdesign.certify._evidence import Multipliers
 from mechdesign.certify._stated import Stated
-from mechdesign.base._errors import SolverError
-from mechdesign.model._problem import Problem
-from mechdesign.model._problem import largest_distortion
+from mechdesign.model._problem import Problem, largest_distortion
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
-from mechdesign.solve._contract import Options
-from mechdesign.solve._contract import Status
-from mechdesign.synthesis._recovery import carried
+from mechdesign.solve import _solve as solvers
+from mechdesign.solve._contract import Options, Status
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._parts import Part
-from mechdesign.synthesis._parts import restricted
-from mechdesign.synthesis._parts import undominated
-from mechdesign.synthesis._rounding import channel_cost
-from mechdesign.synthesis._rounding import cheapest_constant
-from mechdesign.synthesis._rows import RowReduction
-from mechdesign.synthesis._rows import all_triples
-from mechdesign.synthesis._settings import Rows
 from mechdesign.synthesis._pairs import bounded_pairs
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["Answer", "Kind", "Proposal", "priced_problem"]
+from mechdesign.synthesis._parts import Part, restricted, undominated
+from mechdesign.synthesis._recovery import carried
+from mechdesign.synthesis._rounding import channel_cost, cheapest_constant
+from mechdesign.synthesis._rows import RowReduction, all_triples
+from mechdesign.synthesis._settings import Rows
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,3 @@ functions from this cone are in it, so that a linear program over a list of them
 for the pairs. New functions come from column generation, and the lower bound from a small transport problem for every
 observable.
 """
-
-from mechdesign.synthesis._rays.generation import solve_rays
-
-__all__ = ["solve_rays"]

@@ -6,14 +6,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.solve._blocks.symmetry import Symmetry
-from mechdesign.synthesis._rays.pricing import Attack
-from mechdesign.synthesis._rays.pricing import Proof
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["Folding", "folding"]
-
+from mechdesign.synthesis._rays.pricing import Attack, Proof
 
 _DIGITS = 9
 

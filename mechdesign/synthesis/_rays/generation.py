@@ -17,39 +17,22 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._errors import InputError, SolverError
 from mechdesign.base._machine import count_processors
-from mechdesign.solve._contract import Progress
-from mechdesign.solve._contract import Status
-from mechdesign.solve._blocks.parallel import Workers
-from mechdesign.solve._blocks.parallel import single_threaded
-from mechdesign.synthesis._blocks import BlockReduction
-from mechdesign.synthesis._blocks import asked_symmetry
-from mechdesign.synthesis._normal import NormalForm
-from mechdesign.synthesis._plan import Plan
-from mechdesign.synthesis._rays.folding import Folding
-from mechdesign.synthesis._rays.folding import folding
-from mechdesign.synthesis._rays.generators import falling
-from mechdesign.synthesis._rays.master import Mixture
-from mechdesign.synthesis._rays.master import least_mixture
-from mechdesign.synthesis._rays.metric import check_rays
-from mechdesign.synthesis._rays.metric import laid_out
-from mechdesign.synthesis._rays.metric import metric_of
-from mechdesign.synthesis._rays.pricing import Prices
-from mechdesign.synthesis._rays.pricing import Proof
-from mechdesign.synthesis._rays.pricing import Scene
-from mechdesign.synthesis._rays.pricing import price
-from mechdesign.synthesis._normal import Candidate
-from mechdesign.synthesis._normal import FormMultipliers
-from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._result import SolveSummary
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
 from mechdesign.base._version import __version__
-
-__all__ = ["solve_rays"]
-
+from mechdesign.solve._blocks.parallel import Workers, single_threaded
+from mechdesign.solve._contract import Progress, Status
+from mechdesign.synthesis._blocks import BlockReduction, asked_symmetry
+from mechdesign.synthesis._normal import Candidate, FormMultipliers, NormalForm
+from mechdesign.synthesis._plan import Plan
+from mechdesign.synthesis._rays.folding import Folding, folding
+from mechdesign.synthesis._rays.generators import falling
+from mechdesign.synthesis._rays.master import Mixture, least_mixture
+from mechdesign.synthesis._rays.metric import check_rays, laid_out, metric_of
+from mechdesign.synthesis._rays.pricing import Prices, Proof, Scene, price
+from mechdesign.synthesis._result import SolveSummary
+from mechdesign.synthesis._settings import SolveSettings
 
 _ROUNDS = 200
 # Rounds without a bracket that is narrower by a tenth, after which it ends: costs fall meanwhile, and bounds follow.

@@ -12,12 +12,8 @@ import numpy as np
 from scipy.spatial import cKDTree
 from scipy.spatial.distance import cdist
 
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.synthesis._rays.metric import Layout
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["closed", "falling"]
-
 
 _PLATEAUS = (0.0, 1.0)
 # How far outside the map, in units of E, centres are laid, and how far from the next secret, in steps of the map.

@@ -15,11 +15,8 @@ import numpy as np
 import scipy.linalg as linalg
 
 from mechdesign.base import _interrupts as interrupts
-from mechdesign.base._errors import SolverError
 from mechdesign.base._arrays import Floats
-
-__all__ = ["Mixture", "least_mixture"]
-
+from mechdesign.base._errors import SolverError
 
 _ITERATIONS = 80
 # Rows are met to about this, relative to the right side, and more closely by the last correction.

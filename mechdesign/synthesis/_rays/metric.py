@@ -9,12 +9,9 @@ from scipy.sparse.linalg import eigsh
 from scipy.spatial.distance import cdist
 
 from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError
 from mechdesign.synthesis._normal import NormalForm
-from mechdesign.base._arrays import Floats
-
-__all__ = ["Layout", "check_rays", "laid_out", "metric_of"]
-
 
 _ROUNDING = 1e-9
 # Up to so many secrets all eigenvalues are computed: there is always an answer, and it takes no time.

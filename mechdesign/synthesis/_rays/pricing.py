@@ -15,14 +15,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.synthesis._rays.generators import closed
-from mechdesign.synthesis._rays.transport import Choices
-from mechdesign.synthesis._rays.transport import transport
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["Attack", "Prices", "Proof", "Scene", "price"]
-
+from mechdesign.synthesis._rays.transport import Choices, transport
 
 _REACH = 8.0
 # Estimates that may have a weight at first, and how often new weights are looked for, as long as less than so much of

@@ -22,9 +22,6 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats
 
-__all__ = ["Choices", "Transport", "transport"]
-
-
 _Five = tuple[Floats, Floats, Floats, Floats, Floats]
 
 _ITERATIONS = 60

@@ -9,16 +9,13 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import Self
 
+from mechdesign.base._errors import InputError, MissingDependencyError
+from mechdesign.base._files import write_output
 from mechdesign.certify._certificate import Certificate
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MissingDependencyError
-from mechdesign.synthesis._bundle import require_plain_names
 from mechdesign.model._channel import Channel
 from mechdesign.model._problem import Problem
-from mechdesign.base._files import write_output
+from mechdesign.synthesis._bundle import require_plain_names
 from mechdesign.synthesis._result import Design
-
-__all__ = ["Exported", "Format"]
 
 _NOTHING: Mapping[str, object] = MappingProxyType({})
 

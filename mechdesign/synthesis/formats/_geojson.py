@@ -8,15 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError
-from mechdesign.synthesis._bundle import names
-from mechdesign.synthesis.formats._format import Exported
-from mechdesign.synthesis.formats._format import Format
 from mechdesign.model._domain import Domain
 from mechdesign.model._locate import DEGREES
-from mechdesign.base._arrays import Floats
-
-__all__ = ["GEOJSON"]
+from mechdesign.synthesis._bundle import names
+from mechdesign.synthesis.formats._format import Exported, Format
 
 
 def _contents(exported: Exported) -> Iterator[bytes]:

@@ -13,24 +13,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify._claims import Claim
-from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._claims import PairBound
-from mechdesign.certify._claims import RatioBound
-from mechdesign.certify._dithering import Dithered
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
 from mechdesign.base._errors import InputError
-from mechdesign.synthesis._bundle import names
-from mechdesign.synthesis.formats._format import Exported
-from mechdesign.synthesis.formats._format import Format
-from mechdesign.model._domain import Domain
-from mechdesign.model._locate import Lattice
-from mechdesign.model._locate import DEGREES
-from mechdesign.model._words import claim_names
 from mechdesign.base._version import __version__
-
-__all__ = ["JS"]
+from mechdesign.certify._claims import Claim, ExponentBound, PairBound, RatioBound
+from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._exact import exact, exact_text
+from mechdesign.model._domain import Domain
+from mechdesign.model._locate import DEGREES, Lattice
+from mechdesign.model._words import claim_names
+from mechdesign.synthesis._bundle import names
+from mechdesign.synthesis.formats._format import Exported, Format
 
 # An answer on the Earth is what `sample` takes.
 _SHORT = {"latitude": "lat", "longitude": "lon", "x": "x", "y": "y"}
@@ -43,7 +35,9 @@ def _contents(exported: Exported) -> Iterator[bytes]:
     floors on the adversary's error, which need the prior.
     """
     text = json.dumps(_payload(exported), separators=(",", ":"))
-    template = resources.files("mechdesign.synthesis.formats._registry").joinpath("channel.js").read_text(encoding="utf-8")
+    template = (
+        resources.files("mechdesign.synthesis.formats._registry").joinpath("channel.js").read_text(encoding="utf-8")
+    )
     digest = hashlib.sha256(text.encode("ascii")).hexdigest()
     # The data come last: they may hold anything.
     for name, value in (("VERSION", __version__), ("SHA256", digest), ("TEXT", script_text(text))):

@@ -1,27 +1,24 @@
 """CSV, JSON, NPZ, Parquet, MPS."""
+
 from __future__ import annotations
-from collections.abc import Iterator
-from mechdesign.synthesis._bundle import to_csv
-from mechdesign.synthesis.formats._format import Exported
-from mechdesign.synthesis.formats._format import Format
+
+import io
 import json
-from mechdesign.synthesis._bundle import described
-from mechdesign.synthesis._bundle import names
-from mechdesign.model._channel import EXPONENT
 import math
+from collections.abc import Iterator
 from dataclasses import replace
+
 import numpy as np
 import scipy.sparse as sparse
+
+from mechdesign.model._channel import EXPONENT
 from mechdesign.model._problem import Problem
-from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._linear import to_mps
-from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT
-from mechdesign.synthesis._normal import NormalForm
-from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._rows import RowReduction
-from mechdesign.synthesis._rows import all_triples
+from mechdesign.solve._linear import LinearProgram, to_mps
+from mechdesign.synthesis._bundle import described, names, to_csv
+from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT, NormalForm, normalise
 from mechdesign.synthesis._pairs import irreducible
-import io
+from mechdesign.synthesis._rows import RowReduction, all_triples
+from mechdesign.synthesis.formats._format import Exported, Format
 
 
 def _csv_contents(exported: Exported) -> Iterator[bytes]:

@@ -9,23 +9,11 @@ from __future__ import annotations
 from pathlib import Path
 
 from mechdesign.base._errors import InputError
-from mechdesign.synthesis.formats._plain import CSV
-from mechdesign.synthesis.formats._format import Exported
+from mechdesign.base._registry import Registry
 from mechdesign.synthesis.formats._format import Format
 from mechdesign.synthesis.formats._geojson import GEOJSON
 from mechdesign.synthesis.formats._javascript import JS
-from mechdesign.synthesis.formats._plain import JSON
-from mechdesign.synthesis.formats._plain import MPS
-from mechdesign.synthesis.formats._plain import NPZ
-from mechdesign.synthesis.formats._plain import PARQUET
-from mechdesign.base._registry import Registry
-
-__all__ = ["FORMATS", "Exported", "Format", "format_of", "register"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.synthesis.formats._plain import CSV, JSON, MPS, NPZ, PARQUET
 
 FORMATS: Registry[Format] = Registry("format")
 """Every format that `mechdesign export` writes, by name."""

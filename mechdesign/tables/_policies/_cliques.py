@@ -11,25 +11,22 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._policies._graphs import BLOCK
-from mechdesign.tables._policies._graphs import Edge
-from mechdesign.tables._policies._graphs import Largest
-from mechdesign.tables._policies._graphs import SecretGraph
-from mechdesign.tables._policies._graphs import along
-from mechdesign.tables._policies._graphs import as_scalar
-from mechdesign.tables._policies._graphs import largest_of
-from mechdesign.tables._policies._graphs import merged
-from mechdesign.tables._policies._graphs import one_per_pair
-from mechdesign.base._values import cached_property
-from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_labels
-from mechdesign.base._arrays import read_only
+from mechdesign.base._arrays import Flags, Integers, as_labels, read_only
 from mechdesign.base._check import require_unmasked
-
-__all__ = ["AttributeGraph", "CliqueGraph", "CompleteGraph", "PartitionGraph", "block_numbers"]
+from mechdesign.base._errors import InputError
+from mechdesign.base._values import cached_property
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policies._graphs import (
+    BLOCK,
+    Edge,
+    Largest,
+    SecretGraph,
+    along,
+    as_scalar,
+    largest_of,
+    merged,
+    one_per_pair,
+)
 
 
 class CliqueGraph(SecretGraph):

@@ -1,16 +1,16 @@
 """Known counts that contradict each other, and the moves that keep them."""
+
 from __future__ import annotations
+
 from collections.abc import Sequence
+from fractions import Fraction
+
 import numpy as np
 from scipy import optimize
-from mechdesign.tables._policies._known_counts import Constraint
-from mechdesign.tables._policies._known_counts import kinds_of
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
-from mechdesign.base._arrays import Floats
-from fractions import Fraction
-from mechdesign.base._arrays import Integers
 
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._errors import InputError, SolverError
+from mechdesign.tables._policies._known_counts import Constraint, kinds_of
 
 # Beyond, a count times a tolerance of the solver is no longer small.
 _LARGEST_COUNT = 10**9

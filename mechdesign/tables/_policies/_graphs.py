@@ -6,28 +6,25 @@ Graphs are kept by their rule: those of a policy on several attributes have far 
 needed of them, largest differences over the edges above all, has a closed form for each rule, and a plain walk over the
 edges in blocks as the general method.
 """
+
 from __future__ import annotations
+
 import math
-from abc import ABC
-from abc import abstractmethod
+from abc import ABC, abstractmethod
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any
-from typing import NamedTuple
+from typing import Any, NamedTuple, Protocol
+
 import numpy as np
-from numpy.typing import ArrayLike
-from numpy.typing import NDArray
+from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from scipy.sparse.csgraph import connected_components
-from mechdesign.base._values import cached_property
-from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import read_only
-from typing import Protocol
-from mechdesign.tables._policies._known_counts import Constraint
-from mechdesign.tables._domain import Domain
 
+from mechdesign.base._arrays import Flags, Integers, read_only
+from mechdesign.base._errors import InputError
+from mechdesign.base._values import cached_property
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policies._known_counts import Constraint
 
 LARGEST_EDGE_LIST = 4_000_000
 """Number of edges up to which `SecretGraph.edges` lists them."""

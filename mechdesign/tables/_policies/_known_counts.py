@@ -9,21 +9,10 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.tables._domain import Domain
+from mechdesign.base._arrays import Flags, Integers, as_array, read_only
+from mechdesign.base._check import as_list, require_kind, require_unmasked
 from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._check import as_list
-from mechdesign.base._arrays import read_only
-from mechdesign.base._check import require_kind
-from mechdesign.base._check import require_unmasked
-
-__all__ = ["Constraint", "as_constraints", "kinds_of", "marginal_constraints"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+from mechdesign.tables._domain import Domain
 
 
 @dataclass(frozen=True, eq=False)

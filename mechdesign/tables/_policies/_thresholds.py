@@ -12,19 +12,18 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from mechdesign.tables._policies._graphs import BLOCK
-from mechdesign.tables._policies._graphs import Edge
-from mechdesign.tables._policies._graphs import Largest
-from mechdesign.tables._policies._graphs import SecretGraph
-from mechdesign.tables._policies._graphs import along
-from mechdesign.tables._policies._graphs import as_scalar
-from mechdesign.tables._policies._graphs import largest_of
-from mechdesign.tables._policies._graphs import one_per_pair
+from mechdesign.base._arrays import Flags, Integers
 from mechdesign.base._values import cached_property
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Integers
-
-__all__ = ["OrderedGraph", "ThresholdGraph"]
+from mechdesign.tables._policies._graphs import (
+    BLOCK,
+    Edge,
+    Largest,
+    SecretGraph,
+    along,
+    as_scalar,
+    largest_of,
+    one_per_pair,
+)
 
 
 @dataclass(frozen=True, eq=False)

@@ -1,54 +1,34 @@
 """Cumulative, Ranges, Quantiles."""
+
 from __future__ import annotations
+
 import functools
-from collections.abc import Callable
-from collections.abc import Mapping
-from dataclasses import dataclass
-from dataclasses import field
-from dataclasses import replace
-from fractions import Fraction
-from typing import Any
-from typing import ClassVar
-import numpy as np
-from numpy.typing import ArrayLike
-from numpy.typing import NDArray
-from scipy.optimize import isotonic_regression
-from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.tables._budget import Budget
-from mechdesign.tables._budget import LedgerLike
-from mechdesign.tables._charges import charge
-from mechdesign.tables._charges import classes_of_values
-from mechdesign.tables._charges import number_of_records
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._policy import Policy
-from mechdesign.tables._policy import as_policy
-from mechdesign.tables._policy import describe_policy
-from mechdesign.tables._sensitivity._sensitivity import sensitivity
-from mechdesign.tables._queries._trees import RangeNoise
-from mechdesign.tables._queries._trees import interval_about
-from mechdesign.tables._queries._trees import plan_ranges
-from mechdesign.tables._queries._trees import RangeTree
-from mechdesign.tables._release import Description
-from mechdesign.tables._release import Release
-from mechdesign.tables._values import value_labels
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
-from mechdesign.base._values import cached_property
-from mechdesign.base._errors import InputError
-from mechdesign.mechanisms._discrete import LARGEST_VALUE
-from mechdesign.mechanisms._discrete import DiscreteLaplace
-from mechdesign.mechanisms._discrete import as_confidence
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._check import as_generator
-from mechdesign.base._check import as_integer
-from mechdesign.base._check import require_kind
 import math
 import operator
-from mechdesign.tables._values import find_label
-from mechdesign.tables._values import read_label
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from fractions import Fraction
+from typing import Any, ClassVar
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.optimize import isotonic_regression
+
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._arrays import Floats, Integers, as_array
+from mechdesign.base._check import as_generator, as_integer, require_kind
+from mechdesign.base._errors import InputError
+from mechdesign.base._values import cached_property
+from mechdesign.certify._exact import exact, exact_text
+from mechdesign.mechanisms._discrete import LARGEST_VALUE, DiscreteLaplace, as_confidence
+from mechdesign.tables._budget import Budget, LedgerLike
+from mechdesign.tables._charges import charge, classes_of_values, number_of_records
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy, as_policy, describe_policy
+from mechdesign.tables._queries._trees import RangeNoise, RangeTree, interval_about, plan_ranges
+from mechdesign.tables._release import Description, Release
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
+from mechdesign.tables._values import find_label, read_label, value_labels
 
 Rng = np.random.Generator | int | None
 _Noisy = Callable[[DiscreteLaplace, Integers], Integers]
@@ -60,7 +40,7 @@ _CONFIDENCE = Fraction(19, 20)
 class CumulativeRelease(Release):
     """Released cumulative counts: `answers` are monotone and between 0 and the number of records.
 
-    `mechdesign.tables._queries._cumulative.range_query`, `cdf` and `quantile` read it.
+    `mechdesign.tables.range_query`, `cdf` and `quantile` read it.
 
     Attributes:
         linear: the unbiased estimates before isotonic regression, float64 (|T|,); intervals are about these.

@@ -10,42 +10,21 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.leakage._partition import UNKNOWN
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.tables._budget import Budget
-from mechdesign.tables._budget import LedgerLike
-from mechdesign.tables._charges import charge
-from mechdesign.tables._sensitivity._clusterings import _box
-from mechdesign.tables._domain import Domain
-from mechdesign.tables._policy import Policy
-from mechdesign.tables._policy import as_policy
-from mechdesign.tables._policy import describe_policy
-from mechdesign.tables._sensitivity._sensitivity import refuse_kmeans
-from mechdesign.tables._sensitivity._sensitivity import sensitivity
-from mechdesign.tables._release import Description
-from mechdesign.tables._release import Release
-from mechdesign.tables._budget import scaled
-from mechdesign.tables._answers import check_table
-from mechdesign.tables._answers import true_answers
-from mechdesign.certify._exact import exact_text
+from mechdesign.base._arrays import Floats, Integers, as_floats, read_only
+from mechdesign.base._check import as_generator, as_integer, require_kind, require_unmasked
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms._discrete import DiscreteLaplace
-from mechdesign.mechanisms._discrete import as_confidence
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_floats
-from mechdesign.base._check import as_generator
-from mechdesign.base._check import as_integer
-from mechdesign.base._arrays import read_only
-from mechdesign.base._check import require_kind
-from mechdesign.base._check import require_unmasked
-
-__all__ = ["ClusteringRelease", "kmeans"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.certify._exact import exact_text
+from mechdesign.leakage._partition import UNKNOWN
+from mechdesign.mechanisms._discrete import DiscreteLaplace, as_confidence
+from mechdesign.tables._answers import check_table, true_answers
+from mechdesign.tables._budget import Budget, LedgerLike, scaled
+from mechdesign.tables._charges import charge
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy, as_policy, describe_policy
+from mechdesign.tables._release import Description, Release
+from mechdesign.tables._sensitivity._clusterings import _box
+from mechdesign.tables._sensitivity._sensitivity import refuse_kmeans, sensitivity
 
 _MOST_CLUSTERS = 1_000_000
 

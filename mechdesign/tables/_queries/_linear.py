@@ -12,52 +12,29 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.tables._budget import Budget
-from mechdesign.tables._budget import LedgerLike
-from mechdesign.tables._charges import charge
-from mechdesign.tables._charges import classes_of_attribute
-from mechdesign.tables._charges import classes_of_blocks
-from mechdesign.tables._charges import classes_of_rows
-from mechdesign.tables._charges import classes_of_values
-from mechdesign.tables._policies._cliques import block_numbers
-from mechdesign.tables._policy import Policy
-from mechdesign.tables._policy import as_policy
-from mechdesign.tables._policy import describe_policy
-from mechdesign.tables._release import Description
-from mechdesign.tables._release import Release
-from mechdesign.tables._budget import scaled
-from mechdesign.tables._answers import check_table
-from mechdesign.tables._answers import true_answers
-from mechdesign.tables._values import as_labels
-from mechdesign.tables._values import value_labels
-from mechdesign.tables._workload import Workload
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
-from mechdesign.certify._exact import printed
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._check import as_generator, require_unmasked
 from mechdesign.base._errors import InputError
-from mechdesign.mechanisms._discrete import LARGEST_VALUE
-from mechdesign.mechanisms._discrete import as_confidence
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_generator
-from mechdesign.base._check import require_unmasked
+from mechdesign.certify._exact import exact, exact_text, printed
+from mechdesign.mechanisms._discrete import LARGEST_VALUE, as_confidence
+from mechdesign.tables._answers import check_table, true_answers
+from mechdesign.tables._budget import Budget, LedgerLike, scaled
+from mechdesign.tables._charges import (
+    charge,
+    classes_of_attribute,
+    classes_of_blocks,
+    classes_of_rows,
+    classes_of_values,
+)
+from mechdesign.tables._policies._cliques import block_numbers
+from mechdesign.tables._policy import Policy, as_policy, describe_policy
+from mechdesign.tables._release import Description, Release
+from mechdesign.tables._values import as_labels, value_labels
+from mechdesign.tables._workload import Workload
 
 if TYPE_CHECKING:
     from mechdesign.leakage._partition import Partition
     from mechdesign.tables._domain import Domain
-
-__all__ = [
-    "on_lattice",
-    "release_histogram",
-    "release_linear",
-    "release_sum",
-    "step_of",
-    "weights_of",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
 
 
 Rng = np.random.Generator | int | None

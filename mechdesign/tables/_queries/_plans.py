@@ -11,46 +11,21 @@ from typing import Any
 import numpy as np
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.tables._budget import Budget
-from mechdesign.tables._queries._cumulative import cumulative_scale
-from mechdesign.tables._queries._linear import on_lattice
-from mechdesign.tables._queries._linear import step_of
-from mechdesign.tables._queries._linear import weights_of
-from mechdesign.tables._strategies._strategy import Strategy
-from mechdesign.tables._policy import Policy
-from mechdesign.tables._policy import describe_policy
-from mechdesign.tables._sensitivity._sensitivity import sensitivity
-from mechdesign.tables._queries._trees import RangeNoise
-from mechdesign.tables._queries._trees import plan_ranges
-from mechdesign.tables._queries._trees import RangeTree
-from mechdesign.tables._budget import scaled
-from mechdesign.tables._policies._graphs import require_room
-from mechdesign.tables._strategies._choice import strategy
-from mechdesign.tables._values import read_ranges
-from mechdesign.tables._workload import Workload
-from mechdesign.tables._workload import as_workload
-from mechdesign.tables._workload import prefixes
-from mechdesign.certify._exact import exact_text
-from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import as_array
+from mechdesign.base._arrays import Floats, as_array
 from mechdesign.base._check import require_kind
-
-__all__ = [
-    "Option",
-    "Plan",
-    "cumulative_theta",
-    "plan_cumulative",
-    "plan_histogram",
-    "plan_kmeans",
-    "plan_sum",
-    "plan_workload",
-]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact_text
+from mechdesign.tables._budget import Budget, scaled
+from mechdesign.tables._policies._graphs import require_room
+from mechdesign.tables._policy import Policy, describe_policy
+from mechdesign.tables._queries._cumulative import cumulative_scale
+from mechdesign.tables._queries._linear import on_lattice, step_of, weights_of
+from mechdesign.tables._queries._trees import RangeNoise, RangeTree, plan_ranges
+from mechdesign.tables._sensitivity._sensitivity import sensitivity
+from mechdesign.tables._strategies._choice import strategy
+from mechdesign.tables._strategies._strategy import Strategy
+from mechdesign.tables._values import read_ranges
+from mechdesign.tables._workload import Workload, as_workload, prefixes
 
 Ranges = Sequence[tuple[int, int]]
 

@@ -14,27 +14,28 @@ uneven trees): upwards, each node's count from its subtree; along the blocks, a 
 left of each node shared among its children in proportion to their variances. They are unbiased, and among linear
 unbiased estimates those of least variance.
 """
+
 from __future__ import annotations
+
+import math
 from dataclasses import dataclass
+from fractions import Fraction
+from statistics import NormalDist
 from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solveh_banded
-from mechdesign.base._values import cached_property
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-import math
-from fractions import Fraction
-from statistics import NormalDist
-from mechdesign.tables._policies._graphs import require_room
-from mechdesign.certify._exact import nearest
-from mechdesign.base._errors import InputError
-from mechdesign.mechanisms._discrete import DiscreteLaplace
 from scipy.optimize import minimize_scalar
+
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import exact_text
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import as_integer
+from mechdesign.base._errors import InputError
+from mechdesign.base._values import cached_property
+from mechdesign.certify._exact import exact, exact_text, nearest
+from mechdesign.mechanisms._discrete import DiscreteLaplace
+from mechdesign.tables._policies._graphs import require_room
 
 
 def height(size: int, fanout: int) -> int:

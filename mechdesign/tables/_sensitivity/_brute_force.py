@@ -9,15 +9,14 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from mechdesign.certify._exact import exact
-from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_integer
+from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact
 
 if TYPE_CHECKING:
     from mechdesign.tables._policies._graphs import PolicyLike
 
-__all__ = ["LARGEST_SEARCH", "largest_change", "neighbouring_databases"]
 
 LARGEST_SEARCH = 200_000
 """Number of databases, and of pairs of them where counts are known, up to which they are enumerated."""

@@ -16,29 +16,19 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.tables._policies._cliques import AttributeGraph
-from mechdesign.tables._policies._cliques import CompleteGraph
-from mechdesign.tables._sensitivity._linear import Found
-from mechdesign.tables._sensitivity._linear import counts
-from mechdesign.tables._sensitivity._linear import linear
-from mechdesign.tables._sensitivity._numbers import Lattice
-from mechdesign.tables._policies._thresholds import OrderedGraph
-from mechdesign.tables._policies._thresholds import ThresholdGraph
-from mechdesign.tables._policies._graphs import NullGraph
-from mechdesign.tables._policies._graphs import SecretGraph
-from mechdesign.tables._policies._graphs import UnionGraph
-from mechdesign.tables._policies._graphs import require_room
-from mechdesign.certify._exact import exact
+from mechdesign.base._arrays import Integers, as_array, as_indices
 from mechdesign.base._errors import InputError
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import as_array
-from mechdesign.base._arrays import as_indices
+from mechdesign.certify._exact import exact
+from mechdesign.tables._policies._cliques import AttributeGraph, CompleteGraph
+from mechdesign.tables._policies._graphs import NullGraph, SecretGraph, UnionGraph, require_room
+from mechdesign.tables._policies._thresholds import OrderedGraph, ThresholdGraph
+from mechdesign.tables._sensitivity._linear import Found, counts, linear
+from mechdesign.tables._sensitivity._numbers import Lattice
 
 if TYPE_CHECKING:
     from mechdesign.tables._domain import Domain
     from mechdesign.tables._policies._graphs import PolicyLike
 
-__all__ = ["kmeans_sizes", "kmeans_sums"]
 
 # Distances inside clusters, and between given clusters, are found edge by edge up to this many edges of a threshold.
 _EDGES_TO_WALK = 20_000_000

@@ -44,36 +44,17 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.tables._policies._cliques import CompleteGraph
-from mechdesign.tables._policies._known_counts import kinds_of
-from mechdesign.tables._sensitivity._linear import ALL
-from mechdesign.tables._sensitivity._linear import FEW_ROWS
-from mechdesign.tables._sensitivity._linear import Additive
-from mechdesign.tables._sensitivity._linear import Extremes
-from mechdesign.tables._sensitivity._linear import Found
-from mechdesign.tables._sensitivity._linear import histogram
-from mechdesign.tables._sensitivity._numbers import root_up
-from mechdesign.tables._policies._graphs import require_policy
-from mechdesign.tables._policies._graphs import ExplicitGraph
-from mechdesign.tables._policies._graphs import NullGraph
-from mechdesign.tables._policies._graphs import SecretGraph
-from mechdesign.tables._policies._graphs import UnionGraph
-from mechdesign.tables._policies._contradictions import longest
-from mechdesign.tables._policies._contradictions import minimal_zero_sums
-from mechdesign.tables._policies._contradictions import rank
+from mechdesign.base._arrays import Flags, Integers, read_only
 from mechdesign.base._values import cached_property
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import read_only
+from mechdesign.tables._policies._cliques import CompleteGraph
+from mechdesign.tables._policies._contradictions import longest, minimal_zero_sums, rank
+from mechdesign.tables._policies._graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph, require_policy
+from mechdesign.tables._policies._known_counts import kinds_of
+from mechdesign.tables._sensitivity._linear import ALL, FEW_ROWS, Additive, Extremes, Found, histogram
+from mechdesign.tables._sensitivity._numbers import root_up
 
 if TYPE_CHECKING:
     from mechdesign.tables._policies._graphs import PolicyLike
-
-__all__ = ["ConstraintSensitivity", "constraint_sensitivity", "under_known_counts"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
 
 
 # Up to this many edges are listed, so that only those between kinds, or within one, count.

@@ -10,27 +10,9 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.tables._sensitivity._numbers import Lattice
-from mechdesign.tables._policies._graphs import Edge
-from mechdesign.tables._policies._graphs import Largest
-from mechdesign.tables._policies._graphs import SecretGraph
-from mechdesign.tables._policies._graphs import as_scalar
-from mechdesign.tables._policies._graphs import require_room
 from mechdesign.base._arrays import Integers
-
-__all__ = [
-    "ALL",
-    "FEW_ROWS",
-    "Additive",
-    "Change",
-    "Extremes",
-    "Found",
-    "counts",
-    "cumulative",
-    "histogram",
-    "linear",
-    "weighted",
-]
+from mechdesign.tables._policies._graphs import Edge, Largest, SecretGraph, as_scalar, require_room
+from mechdesign.tables._sensitivity._numbers import Lattice
 
 FEW_ROWS = 6
 """Queries of at most so many rows have their matrix at hand."""

@@ -11,17 +11,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.certify._exact import exact
-from mechdesign.certify._exact import float_up
-from mechdesign.certify._exact import is_flushing
-from mechdesign.certify._exact import least_float
-from mechdesign.certify._exact import nearest
-from mechdesign.certify._exact import printed
-from mechdesign.base._errors import InputError
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import require_unmasked
-
-__all__ = ["Lattice", "as_lattice", "plain", "root_up"]
+from mechdesign.base._errors import InputError
+from mechdesign.certify._exact import exact, float_up, is_flushing, least_float, nearest, printed
 
 # Sums of as many squares of entries as there are rows stay below 2^62.
 _LARGEST_BITS = 62

@@ -11,33 +11,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.tables._sensitivity._brute_force import largest_change
-from mechdesign.tables._policies._cliques import block_numbers
-from mechdesign.tables._sensitivity._clusterings import kmeans_sizes
-from mechdesign.tables._sensitivity._clusterings import kmeans_sums
-from mechdesign.tables._sensitivity._constrained import under_known_counts
-from mechdesign.tables._sensitivity._linear import Additive
-from mechdesign.tables._sensitivity._linear import Found
-from mechdesign.tables._sensitivity._linear import cumulative
-from mechdesign.tables._sensitivity._linear import histogram
-from mechdesign.tables._sensitivity._linear import weighted
-from mechdesign.tables._sensitivity._numbers import Lattice
-from mechdesign.tables._sensitivity._numbers import as_lattice
-from mechdesign.tables._sensitivity._numbers import plain
-from mechdesign.tables._policies._graphs import require_policy
-from mechdesign.tables._policies._graphs import Edge
-from mechdesign.tables._policies._graphs import require_room
-from mechdesign.base._errors import InputError
 from mechdesign.base._check import as_integer
+from mechdesign.base._errors import InputError
+from mechdesign.tables._policies._cliques import block_numbers
+from mechdesign.tables._policies._graphs import Edge, require_policy, require_room
+from mechdesign.tables._sensitivity._brute_force import largest_change
+from mechdesign.tables._sensitivity._clusterings import kmeans_sizes, kmeans_sums
+from mechdesign.tables._sensitivity._constrained import under_known_counts
+from mechdesign.tables._sensitivity._linear import Additive, Found, cumulative, histogram, weighted
+from mechdesign.tables._sensitivity._numbers import Lattice, as_lattice, plain
 
 if TYPE_CHECKING:
     from mechdesign.tables._policies._graphs import PolicyLike
-
-__all__ = ["Sensitivity", "refuse_kmeans", "sensitivity"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
 
 
 _OPTIONS = {

@@ -10,17 +10,8 @@ import numpy as np
 from scipy.linalg import cholesky, eigh
 
 from mechdesign.base._arrays import Floats
-
 from mechdesign.tables._strategies._gaussian import EdgeSpace
-from mechdesign.tables._workload import RangeQueries
-from mechdesign.tables._workload import Workload
-
-__all__ = ["StrategyBound", "certified_bound"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
-
+from mechdesign.tables._workload import RangeQueries, Workload
 
 _UNIT = 2.0**-53
 # A loss of twice this much is accepted without looking for a better conditioned H.

@@ -1,45 +1,35 @@
 """Candidates and the best of them."""
-from __future__ import annotations
-from collections.abc import Callable
-from dataclasses import dataclass
-from dataclasses import replace
-import numpy as np
-from scipy.linalg import cholesky
-from scipy.linalg import eigh
-from scipy.linalg import qr
-from mechdesign.base._arrays import Floats
-from mechdesign.tables._strategies._classical import balanced_levels
-from mechdesign.tables._strategies._classical import decoder
-from mechdesign.tables._strategies._classical import hierarchical_levels
-from mechdesign.tables._strategies._classical import largest_change
-from mechdesign.tables._strategies._classical import ordered_hierarchical_levels
-from mechdesign.tables._strategies._classical import squared_error
-from mechdesign.tables._strategies._gaussian import EdgeSpace
-from mechdesign.tables._strategies._gaussian import OptimalGram
-from mechdesign.tables._strategies._gaussian import optimal_gram
-from mechdesign.tables._strategies._gaussian import symmetries
-from mechdesign.tables._workload import Workload
-from mechdesign.tables._workload import identity
-from mechdesign.tables._workload import prefixes
-import math
-from fractions import Fraction
-from typing import Any
-from typing import Literal
-from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_number
-from mechdesign.tables._strategies._gaussian import edge_space
-from mechdesign.tables._sensitivity._linear import linear
-from mechdesign.tables._strategies._strategy import Strategy
-from mechdesign.tables._sensitivity._numbers import as_lattice
-from mechdesign.tables._policy import Policy
-from mechdesign.tables._policy import as_policy
-from mechdesign.tables._strategies._bound import StrategyBound
-from mechdesign.tables._strategies._bound import certified_bound
-from mechdesign.tables._workload import as_workload
 
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, Literal
+
+import numpy as np
+from scipy.linalg import cholesky, eigh, qr
+
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._check import as_number
+from mechdesign.base._errors import InputError, SolverError
+from mechdesign.tables._policy import Policy, as_policy
+from mechdesign.tables._sensitivity._linear import linear
+from mechdesign.tables._sensitivity._numbers import as_lattice
+from mechdesign.tables._strategies._bound import StrategyBound, certified_bound
+from mechdesign.tables._strategies._classical import (
+    balanced_levels,
+    decoder,
+    hierarchical_levels,
+    largest_change,
+    ordered_hierarchical_levels,
+    squared_error,
+)
+from mechdesign.tables._strategies._gaussian import EdgeSpace, OptimalGram, edge_space, optimal_gram, symmetries
+from mechdesign.tables._strategies._strategy import Strategy
+from mechdesign.tables._workload import Workload, as_workload, identity, prefixes
 
 KINDS = ("optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical")
 

@@ -11,17 +11,7 @@ from scipy.optimize import minimize
 from scipy.spatial.distance import cdist
 
 from mechdesign.base._arrays import Floats
-
 from mechdesign.tables._strategies._gaussian import EdgeSpace
-
-__all__ = [
-    "balanced_levels",
-    "decoder",
-    "hierarchical_levels",
-    "largest_change",
-    "ordered_hierarchical_levels",
-    "squared_error",
-]
 
 
 def hierarchical_levels(size: int, fanout: int) -> list[Floats]:

@@ -1,19 +1,18 @@
 """Optimal Gaussian strategy."""
+
 from __future__ import annotations
-from dataclasses import dataclass
-import numpy as np
-from scipy.sparse import coo_array
-from scipy.sparse.csgraph import breadth_first_order
-from scipy.sparse.csgraph import connected_components
-from scipy.sparse.csgraph import minimum_spanning_tree
-from mechdesign.base._values import cached_property
-from mechdesign.base._arrays import Flags
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
+
 import time
 from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
 from scipy.linalg import eigh
-from scipy.sparse import csr_array
+from scipy.sparse import coo_array, csr_array
+from scipy.sparse.csgraph import breadth_first_order, connected_components, minimum_spanning_tree
+
+from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.base._values import cached_property
 
 
 @dataclass(frozen=True)

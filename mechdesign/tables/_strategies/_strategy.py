@@ -1,38 +1,29 @@
 """Strategy: decoded answers, errors, release."""
+
 from __future__ import annotations
+
 import math
+from dataclasses import dataclass, field
 from fractions import Fraction
 from statistics import NormalDist
-from typing import Any
-import numpy as np
-from mechdesign.mechanisms._discrete import DiscreteGaussian
-from mechdesign.mechanisms._discrete import DiscreteNoise
-from mechdesign.base._arrays import Floats
-from dataclasses import dataclass
-from dataclasses import field
-from typing import Literal
-from numpy.typing import ArrayLike
-from numpy.typing import NDArray
-from mechdesign.leakage._partition import Partition
-from mechdesign.base._errors import InputError
-from mechdesign.mechanisms._discrete import DiscreteLaplace
-from mechdesign.mechanisms._discrete import as_confidence
-from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_generator
-from mechdesign.tables._budget import Budget
-from mechdesign.tables._budget import LedgerLike
-from mechdesign.tables._charges import charge
-from mechdesign.tables._charges import classes_of_workload
-from mechdesign.tables._strategies._gaussian import EdgeSpace
-from mechdesign.tables._policy import Policy
-from mechdesign.tables._policy import describe_policy
-from mechdesign.tables._release import Description
-from mechdesign.tables._release import Release
-from mechdesign.tables._strategies._bound import StrategyBound
-from mechdesign.tables._answers import check_table
-from mechdesign.tables._answers import true_answers
-from mechdesign.tables._workload import Workload
+from typing import Any, Literal
 
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._check import as_generator
+from mechdesign.base._errors import InputError
+from mechdesign.leakage._partition import Partition
+from mechdesign.mechanisms._discrete import DiscreteGaussian, DiscreteLaplace, DiscreteNoise, as_confidence
+from mechdesign.tables._answers import check_table, true_answers
+from mechdesign.tables._budget import Budget, LedgerLike
+from mechdesign.tables._charges import charge, classes_of_workload
+from mechdesign.tables._policy import Policy, describe_policy
+from mechdesign.tables._release import Description, Release
+from mechdesign.tables._strategies._bound import StrategyBound
+from mechdesign.tables._strategies._gaussian import EdgeSpace
+from mechdesign.tables._workload import Workload
 
 _FINE = 2.0**20
 

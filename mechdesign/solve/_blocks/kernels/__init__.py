@@ -6,13 +6,10 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import MissingDependencyError
+from mechdesign.base._errors import InputError, MissingDependencyError
 from mechdesign.solve._block_angular import BlockProgram
 from mechdesign.solve._blocks.kernels.contract import Kernel
 from mechdesign.solve._blocks.layout import has_sparse_blocks
-
-__all__ = ["Kernel", "choose", "few_bounds", "sparse_kernel"]
 
 # From so many ratio rows on Numba pays: importing it takes half a second once, and then it takes half of the time.
 # The size alone decides, not what happens to be imported already: the same program then gives the same numbers.

@@ -4,13 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from mechdesign.base._errors import InputError
-from mechdesign.base._errors import SolverError
-from mechdesign.solve._blocks.kernels.torch import TorchKernel
-from mechdesign.solve._blocks.kernels.torch import largest_area
+from mechdesign.base._errors import InputError, SolverError
+from mechdesign.solve._blocks.kernels.torch import TorchKernel, largest_area
 from mechdesign.solve._blocks.layout import Layout
-
-__all__ = ["AcceleratorKernel", "kernel_on"]
 
 # Entries of a batch: it is to keep thousands of cores busy.
 _BATCH = 1 << 25

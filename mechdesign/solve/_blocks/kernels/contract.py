@@ -17,12 +17,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.solve._blocks.layout import Layout
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["FARTHEST", "LEAST_SHARE", "NEAREST", "NEVER", "REGULARISATIONS", "Kernel"]
-
 
 NEAREST, FARTHEST = 0.1, 10.0
 """Gondzio's β_min and β_max: products are moved to within these factors of the centre, none lowered by more than the

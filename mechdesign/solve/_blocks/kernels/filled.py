@@ -11,16 +11,12 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
 from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
-from mechdesign.solve._blocks.kernels.lapack import Lapack
-from mechdesign.solve._blocks.kernels.lapack import address
+from mechdesign.solve._blocks.kernels.lapack import Lapack, address
 from mechdesign.solve._blocks.kernels.pairs import Pairs
 from mechdesign.solve._blocks.layout import Layout
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["FilledKernel"]
 
 
 @dataclass(frozen=True, eq=False)

@@ -20,12 +20,8 @@ import numpy as np
 import scipy.linalg.cython_blas
 import scipy.linalg.cython_lapack
 
+from mechdesign.base._arrays import Floats, Singles
 from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Singles
-
-__all__ = ["Lapack", "address"]
-
 
 _LEAF = 48
 # Up to these sizes a call holds the interpreter's lock.

@@ -13,20 +13,11 @@ from typing import Any, ClassVar
 import numba
 import numpy as np
 
-from mechdesign.solve._blocks.kernels.contract import FARTHEST
-from mechdesign.solve._blocks.kernels.contract import LEAST_SHARE
-from mechdesign.solve._blocks.kernels.contract import NEAREST
-from mechdesign.solve._blocks.kernels.contract import NEVER
+from mechdesign.base._arrays import Floats, Integers, Singles
+from mechdesign.solve._blocks.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER
 from mechdesign.solve._blocks.kernels.lapack import address
-from mechdesign.solve._blocks.kernels.numpy import SINGLE_FACTORS
-from mechdesign.solve._blocks.kernels.numpy import Dense
+from mechdesign.solve._blocks.kernels.numpy import SINGLE_FACTORS, Dense
 from mechdesign.solve._blocks.layout import Layout
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import Singles
-
-__all__ = ["KERNEL", "NumbaKernel", "compiled"]
-
 
 _HOW: dict[str, Any] = {
     "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "nsz", "contract", "nnan"}

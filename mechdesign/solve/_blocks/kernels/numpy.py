@@ -9,20 +9,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from mechdesign.base._arrays import Floats, Integers, Singles
 from mechdesign.base._errors import SolverError
-from mechdesign.solve._blocks.kernels.contract import FARTHEST
-from mechdesign.solve._blocks.kernels.contract import LEAST_SHARE
-from mechdesign.solve._blocks.kernels.contract import NEAREST
-from mechdesign.solve._blocks.kernels.contract import NEVER
-from mechdesign.solve._blocks.kernels.lapack import Lapack
-from mechdesign.solve._blocks.kernels.lapack import address
+from mechdesign.solve._blocks.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER
+from mechdesign.solve._blocks.kernels.lapack import Lapack, address
 from mechdesign.solve._blocks.layout import Layout
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import Singles
-
-__all__ = ["KERNEL", "SINGLE_FACTORS", "WORTH_SINGLE", "NumpyKernel", "centred"]
-
 
 # and a quarter of the batch, an iteration takes 5 to 25 % longer on two threads (100 to 1,024 rows); with twice as many
 # it takes no less.

@@ -13,21 +13,14 @@ from typing import Any
 
 import numpy as np
 
-from mechdesign.base._values import cached_property
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
+from mechdesign.base._values import cached_property
 from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
 from mechdesign.solve._blocks.kernels.numpy import WORTH_SINGLE
-from mechdesign.solve._blocks.kernels.pairs import Pairs
-from mechdesign.solve._blocks.kernels.pairs import Tile
-from mechdesign.solve._blocks.kernels.tridiagonal import Factors
-from mechdesign.solve._blocks.kernels.tridiagonal import Shape
-from mechdesign.solve._blocks.kernels.tridiagonal import find_levels
+from mechdesign.solve._blocks.kernels.pairs import Pairs, Tile
+from mechdesign.solve._blocks.kernels.tridiagonal import Factors, Shape, find_levels
 from mechdesign.solve._blocks.layout import Layout
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["SparseKernel"]
-
 
 # fit the cache is read and written (2,500 road places: 14 seconds an iteration, 21 with 750,000 and half the tile).
 _PANEL = 4_000_000

@@ -13,17 +13,9 @@ import numpy as np
 import numpy.typing as npt
 import torch
 
-from mechdesign.solve._blocks.kernels.contract import FARTHEST
-from mechdesign.solve._blocks.kernels.contract import LEAST_SHARE
-from mechdesign.solve._blocks.kernels.contract import NEAREST
-from mechdesign.solve._blocks.kernels.contract import NEVER
-from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.solve._blocks.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER, REGULARISATIONS
 from mechdesign.solve._blocks.layout import Layout
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-
-__all__ = ["TorchKernel", "largest_area"]
-
 
 _BATCH = 100_000
 

@@ -20,12 +20,7 @@ import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
-from mechdesign.base._arrays import Floats
-from mechdesign.base._arrays import Integers
-from mechdesign.base._arrays import Singles
-
-__all__ = ["Factors", "Levels", "Shape", "find_levels"]
-
+from mechdesign.base._arrays import Floats, Integers, Singles
 
 Panels = Floats | Singles
 

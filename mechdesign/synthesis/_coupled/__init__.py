@@ -1,0 +1,1 @@
+"""Column generation for parts that a constraint couples."""

@@ -1,0 +1,1 @@
+"""Secret graphs and known counts."""

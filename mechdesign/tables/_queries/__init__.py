@@ -1,0 +1,1 @@
+"""Queries: what is released of a table."""

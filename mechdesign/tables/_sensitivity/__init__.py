@@ -1,0 +1,1 @@
+"""How much a query changes between neighbouring tables."""

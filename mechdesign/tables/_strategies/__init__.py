@@ -1,0 +1,1 @@
+"""Strategies: what to measure in place of a query."""
