@@ -3,9 +3,9 @@
 A bound on pairs is either an `ExponentBound`, with factors exp(ε·w), or a `RatioBound`, with factors that are rational
 numbers. Both are a `PairBound`: ordered pairs of secrets, and for each of them a factor that can be enclosed from below
 (to decide whether a channel is private) and from above (to prove a lower bound of the cost). A `Floor` bounds the
-expected error of the best attack from below. `Dithered`, in `mechdesign.certify._dithering`, is about all points between
-secrets that are the corners of a grid. Proofs need no more than these; how requirements are written down, so that
-they come to one of these, is in `mechdesign.certify._stated`.
+expected error of the best attack from below. `Dithered`, in `mechdesign.certify._dithering`, is about all points
+between secrets that are the corners of a grid. Proofs need no more than these; how requirements are written down, so
+that they come to one of these, is in `mechdesign.certify._stated`.
 """
 
 from __future__ import annotations

@@ -42,7 +42,8 @@ class Entry:
         components: the components of the policy, as classes of the values and, last, absence; None where that does not
             say what it protects, as under known counts.
         classes: the classes of values, and absence, that exact answers tell apart; None where all answers are noisy.
-        together: whether somebody insisted on the release beside others, see `mechdesign.leakage.accounting.Ledger.spend`.
+        together: whether somebody insisted on the release beside others, see
+            `mechdesign.leakage.accounting.Ledger.spend`.
     """
 
     when: str

@@ -133,8 +133,8 @@ class LossFunction:
 
     Equation (18) of Cao, Yoshikawa, Xiao and Xiong (2019). `P` is row-stochastic, of shape (n, n): an array, a
     `MarkovChain` or a SciPy sparse matrix. Calling the function takes a number α ≥ 0, or an array of them of any shape,
-    in nats. It is found once for all α, and kept in the cache of `mechdesign.base._cache` from 32 states on (or always, or
-    never, by `cache`).
+    in nats. It is found once for all α, and kept in the cache of `mechdesign.base._cache` from 32 states on (or always,
+    or never, by `cache`).
 
     `P` may be an `OpenChain`; the maximum is then over all rows that its ends may have. A mixture of other rows adds no
     pair: (Σ w_i q_i·x)/(d·x) is at most the largest (q_i·x)/(d·x), and the same for d. One row that may be any gives
@@ -160,7 +160,8 @@ class LossFunction:
     matrix: Floats | sparse.csr_array | None
     # The word that stands for rows of zeros; empty where there are none.
     ends: str
-    # Why it does not fit a forward one, by the digest of that; empty where it does. See `mechdesign.leakage._correlations`.
+    # Why it does not fit a forward one, by the digest of that; empty where it does. See
+    # `mechdesign.leakage._correlations`.
     misfits: dict[str, str]
     _gains: Floats
     _rests: Floats

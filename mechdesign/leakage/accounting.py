@@ -46,10 +46,10 @@ from mechdesign.leakage._ledger_file import (
 from mechdesign.leakage._partition import Partition
 
 __all__ = [
+    "MANIFEST",
     "Checked",
     "Entry",
     "Ledger",
-    "MANIFEST",
     "Partition",
     "PolicyTotals",
     "Totals",

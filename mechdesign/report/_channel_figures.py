@@ -309,21 +309,21 @@ def outputs_picture(
     wider, higher = maps.bar_room(observables, lines * height)
     figure = new_figure(max(columns * width + 0.2 + wider, 4.5), lines * (height + 0.3) + 0.75 + higher)
     axes = figure.subplots(lines, columns, squeeze=False, sharex=True, sharey=True)
-    for panel, index in zip(axes.flat, chosen, strict=False):
+    for shown, index in zip(axes.flat, chosen, strict=False):
         mark = _own_place(secrets, observables, int(index))
-        maps.draw(panel, observables, channel[index], scale, mark=mark, ticks=False)
-        _mark_elsewhere(panel, secrets, observables, int(index), mark)
+        maps.draw(shown, observables, channel[index], scale, mark=mark, ticks=False)
+        _mark_elsewhere(shown, secrets, observables, int(index), mark)
         name = clip(secrets.labels[index], 34) if secrets is not None else str(index)
-        panel.set_title(f"secret {name}, prior {percent(probabilities[index])}", loc="left", fontsize=9)
+        shown.set_title(f"secret {name}, prior {percent(probabilities[index])}", loc="left", fontsize=9)
     used = list(axes.flat[: len(chosen)])
-    for panel in axes.flat[len(chosen) :]:
-        panel.set_visible(False)
-    for panel in used:
-        panel.label_outer()
-    for panel in used[-columns:]:
-        # The lowest panel of each column, also above one that is not used.
-        panel.tick_params(axis="x", labelbottom=True)
-        panel.xaxis.label.set_visible(True)
+    for shown in axes.flat[len(chosen) :]:
+        shown.set_visible(False)
+    for shown in used:
+        shown.label_outer()
+    for shown in used[-columns:]:
+        # The lowest shown of each column, also above one that is not used.
+        shown.tick_params(axis="x", labelbottom=True)
+        shown.xaxis.label.set_visible(True)
     if _is_map(observables):
         maps.scale_bar(figure, used, scale, lines * height)
     if (rows == 0).any():

@@ -37,11 +37,11 @@ class Designed(Protocol):
     """What the figures show of a design."""
 
     @property
-    def problem(self) -> Problem: ...  # noqa: D102
+    def problem(self) -> Problem: ...
     @property
-    def channel(self) -> Channel: ...  # noqa: D102
+    def channel(self) -> Channel: ...
     @property
-    def certificate(self) -> Certificate: ...  # noqa: D102
+    def certificate(self) -> Certificate: ...
 
 
 def _require_design(design: object) -> None:

@@ -272,7 +272,6 @@ FACTS, EDGES, PICTURE = "policy.json", "policy-edges.csv", "policy.svg"
 
 def picture(domain: Domain, found: Overview) -> Figure:
     """Return the picture of a policy graph on the map of its secrets."""
-
     shape = found.geometry
     assert shape is not None
     repaired = shape.repair

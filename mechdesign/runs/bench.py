@@ -26,11 +26,11 @@ from mechdesign.synthesis.formats._plain import mps
 
 __all__ = [
     "CONTESTANTS",
-    "Contestant",
     "FAMILIES",
+    "SUITES",
+    "Contestant",
     "Family",
     "Results",
-    "SUITES",
     "Suite",
     "Verdict",
     "export_mps",

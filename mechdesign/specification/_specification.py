@@ -2,8 +2,8 @@
 
 A specification has a ``title`` and these tables: ``[domain]``, ``[prior]``, ``[cost]``, ``[[privacy]]`` once for each
 requirement, and, where they are needed, ``[observables]``, ``[policy]``, ``[release]`` and ``[solver]``. File names are
-relative to its folder. `mechdesign.specification.schema` gives the grammar as a JSON schema, key by key; the tables themselves,
-with what reads them, are the other modules of this folder.
+relative to its folder. `mechdesign.specification.schema` gives the grammar as a JSON schema, key by key; the tables
+themselves, with what reads them, are the other modules of this folder.
 
 ``epsilon``, ``radius``, ``minimum`` and ``delta`` are exact: 0.1 is one tenth; a text such as "1/3" is accepted, too.
 In one ``[[privacy]]`` table ``epsilon = { budgets = "budgets.csv" }`` takes the ε of successive releases from a file.

@@ -304,7 +304,8 @@ def save_designs(
     Args:
         directory: A folder; an older schedule in it goes when the first design of the new one is written.
         schedule: Which release uses which ε.
-        designs: The distinct ε in their order, with their designs; such as `mechdesign.specification.Specification.designs`.
+        designs: The distinct ε in their order, with their designs; such as
+            `mechdesign.specification.Specification.designs`.
         save: Writes a design into a folder, with its page or without.
         force: Write into a folder that holds other files, beside them.
 

@@ -234,8 +234,8 @@ class Design:
                 certificate holds their digests. Where the function fails, the set is written without them.
             overwrite: Whether to replace a set of another origin that stands there.
             prior: Whether the files hold the prior. Without it a uniform one stands in its place, the lower bound is 0,
-                and the origin, the multipliers and the summary are left out: see `mechdesign.synthesis._without_prior`. The
-                folder is then a new or empty one, or holds a design without its prior.
+                and the origin, the multipliers and the summary are left out: see `mechdesign.synthesis._without_prior`.
+                The folder is then a new or empty one, or holds a design without its prior.
 
         Raises:
             ExportError: The files may not, or cannot, be written.

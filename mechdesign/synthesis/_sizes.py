@@ -350,8 +350,8 @@ class Speed:
     sparse: float
 
 
-# What they take on the machine that the constants of `mechdesign.synthesis._sizes` are from: one of two idle cores of an
-# AMD EPYC, under NumPy 2.4 with OpenBLAS.
+# What they take on the machine that the constants of `mechdesign.synthesis._sizes` are from: one of two idle cores of
+# an AMD EPYC, under NumPy 2.4 with OpenBLAS.
 _REFERENCE = Speed(factor=3.0e-3, sweep=1.3e-4, sparse=3.2e-3)
 
 

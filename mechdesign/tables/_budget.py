@@ -26,7 +26,8 @@ class LedgerLike(Protocol):
     """What a release needs of a `mechdesign.leakage.accounting.Ledger`, or of a part of one.
 
     A ledger that keeps policies apart, and so has an attribute `by_policy`, is also given the keywords `policy`,
-    `domain`, `components`, `classes` and `together` of `mechdesign.leakage.accounting.Ledger.spend`, and hears of releases without noise.
+    `domain`, `components`, `classes` and `together` of `mechdesign.leakage.accounting.Ledger.spend`, and hears of
+    releases without noise.
     """
 
     def spend(

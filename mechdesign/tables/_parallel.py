@@ -102,7 +102,8 @@ class LedgerPart:
     ) -> Entry:
         """Record what a release about this group spends; raise `InputError` for one under another policy.
 
-        Arguments are those of `mechdesign.leakage.accounting.Ledger.spend`. A release that names no policy is one under that of the part.
+        Arguments are those of `mechdesign.leakage.accounting.Ledger.spend`. A release that names no policy is one under
+        that of the part.
         """
         part = self._named(policy)
         return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)

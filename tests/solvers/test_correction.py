@@ -112,10 +112,10 @@ def test_negative_multipliers_correct_nothing(monkeypatch):
     program = CASES["joint"]
     used = np.flatnonzero(solve_block(program).x.sum(axis=0) > 1e-3)
     _, multipliers, missing = _priced(program, used[1:])
-    solve = solve.solve_block
+    original = solve.solve_block
 
     def wrong(*arguments, **named):
-        found = solve(*arguments, **named)
+        found = original(*arguments, **named)
         ratios = replace(found.multipliers.ratios, values=-found.multipliers.ratios.values)
         return replace(found, multipliers=replace(found.multipliers, ratios=ratios))
 
@@ -293,11 +293,11 @@ def test_without_room_for_a_correction_the_rounds_go_on(monkeypatch):
 
 def test_ctrl_c_during_a_correction_keeps_what_was_proved(monkeypatch):
     program, rounds, gap = _correctable(monkeypatch)
-    solve = solve.solve_block
+    original = solve.solve_block
 
     def stopped(*arguments, **named):
         signal.raise_signal(signal.SIGINT)
-        return solve(*arguments, **named)
+        return original(*arguments, **named)
 
     monkeypatch.setattr(correction, "solve_block", stopped)
     found = solve_columns(program, Options(extra={"generation": True}), gap=gap)

@@ -30,7 +30,8 @@ def neighbouring_databases(policy: PolicyLike, records: int) -> Iterator[tuple[D
     A database is a tuple with the number of each record's value, |T| for an absent one. Two databases are neighbours if
     both agree with the known counts (where a count is only said to be known: have the same), at least one record that
     differs moves along an edge, and no smaller part of the moves leads to a database that agrees with them, too. All
-    neighbours of Definition 4.1 of Blowfish (He et al. 2014) are among them: see `mechdesign.tables._sensitivity._constrained`.
+    neighbours of Definition 4.1 of Blowfish (He et al. 2014) are among them: see
+    `mechdesign.tables._sensitivity._constrained`.
 
     Raises:
         InputError: more than `LARGEST_SEARCH` databases, or pairs of them.

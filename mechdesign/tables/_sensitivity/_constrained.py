@@ -86,9 +86,9 @@ class ConstraintSensitivity:
 def constraint_sensitivity(policy: PolicyLike) -> ConstraintSensitivity:
     """Return how far the histograms of two neighbouring databases can be apart, constraints included.
 
-    The neighbours are those of `mechdesign.tables._sensitivity._constrained`. For disjoint and nested counts the value is 2 for
-    every kind of values that more than one value is of, where an edge leads from one kind to another. (The published
-    bound 2·max(|Q|, 1) is too small: one range reaches 4, two chained ones 6.)
+    The neighbours are those of `mechdesign.tables._sensitivity._constrained`. For disjoint and nested counts the value
+    is 2 for every kind of values that more than one value is of, where an edge leads from one kind to another. (The
+    published bound 2·max(|Q|, 1) is too small: one range reaches 4, two chained ones 6.)
 
     >>> from mechdesign.tables import Domain, Policy
     >>> domain = Domain({"region": ["north", "south"], "dx": ["hiv", "flu"]})
