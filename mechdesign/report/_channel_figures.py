@@ -321,7 +321,7 @@ def outputs_picture(
     for shown in used:
         shown.label_outer()
     for shown in used[-columns:]:
-        # The lowest shown of each column, also above one that is not used.
+        # The lowest panel of each column, also above one that is not used.
         shown.tick_params(axis="x", labelbottom=True)
         shown.xaxis.label.set_visible(True)
     if _is_map(observables):
