@@ -1,8 +1,9 @@
 """From an answer back to the problem; multipliers polished.
 
-With row potentials λ (the multipliers of Σ_o p(o|s) = 1) the bound of `mechdesign.certify._bracket` is Σ_s min_o r[s,o],
-and at an optimum r[s,o] >= λ_s with Σ_s λ_s the value. A solver meets r >= λ up to an absolute tolerance, or up to the
-rounding of numbers as large as g = e^{ε·d}; the whole row then loses what one entry lacks. Mending costs far less: as
+With row potentials λ (the multipliers of Σ_o p(o|s) = 1) the bound of `mechdesign.certify._bracket` is Σ_s min_o
+r[s,o], and at an optimum r[s,o] >= λ_s with Σ_s λ_s the value. A solver meets r >= λ up to an absolute tolerance, or up
+to the rounding of numbers as large as g = e^{ε·d}; the whole row then loses what one entry lacks. Mending costs far
+less: as
 
     r[t,o] = … − g y(s,t,o)   and   r[s,o] = … + y(s,t,o),
 
