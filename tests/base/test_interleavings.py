@@ -20,7 +20,7 @@ pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are f
 
 @pytest.fixture(scope="module")
 def script() -> ModuleType:
-    path = Path(__file__).parents[1] / "benchmarks" / "interleavings.py"
+    path = Path(__file__).parents[2] / "benchmarks" / "interleavings.py"
     spec = importlib.util.spec_from_file_location("interleavings", path)
     assert spec is not None
     assert spec.loader is not None
