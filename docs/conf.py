@@ -33,10 +33,11 @@ nitpick_ignore_regex = [
     ("py:.*", r"(ArrayLike|NDArray|Any|Callable|Iterable|Iterator|Mapping|Sequence|Literal|Path|PathLike|Figure|Axes)"),
     ("py:.*", r"(Decimal|Fraction|Generator|Graph|datetime|csr_array|float64|int64|np|nx|Floats|Integers|Number)"),
     ("py:.*", r"(abc|decimal|enum|typing|types|msgspec|filelock)\..*"),
-    ("py:.*", r"mechdesign\..*\._\w+"),
+    # Types of private files.
+    ("py:.*", r"mechdesign\.(\w+\.)*_\w+(\.\w+)*"),
     (
         "py:.*",
-        r"(mechdesign\.(registry\.T|blowfish\.release\.R)|Edge|ProgressCallback|States|ReleasedTrace|Overview|dict\[str|tuple\[str)",
+        r"(Files|Edge|ProgressCallback|States|ReleasedTrace|Overview|dict\[str|tuple\[str)",
     ),
     # Aliases, and what only the mechanisms of releases from tables know of.
     ("py:class", r"(.*\.)?(LedgerLike|PolicyLike|Rng|Column|R|Discrete\w+|RangeNoise|RangeTree|Ranges|Additive|Found)"),

@@ -109,7 +109,7 @@ def export_mps(
         progress: Called with each file.
 
     Returns:
-        The files: one for each problem, or one for each pair of rows.
+        The files, one for each problem or pair of rows.
 
     Raises:
         InputError: There is no such suite.
