@@ -134,9 +134,9 @@ def test_exit_code_1_says_that_a_verification_failed_and_nothing_else(monkeypatc
     def fail(*_):
         raise raised
 
-    monkeypatch.setattr("mechdesign.certify._bundle.inspect", fail)
-    monkeypatch.setattr("mechdesign.cli._console.divert", lambda _: None)
-    monkeypatch.setattr("mechdesign.synthesis._folders.require_design", lambda _: None)
+    monkeypatch.setattr("mechdesign.cli.verify.inspect", fail)
+    monkeypatch.setattr("mechdesign.cli.divert", lambda _: None)
+    monkeypatch.setattr("mechdesign.cli.verify.require_design", lambda _: None)
     result = run("verify", "anything")
     assert result.exit_code == code
     assert said in result.stderr

@@ -187,5 +187,5 @@ def test_what_is_said_is_of_the_files_that_were_proved(monkeypatch):
         assert run("design", "other.toml", "-o", "once", "--no-report", "--overwrite").exit_code == 0
         return before(found, memory)
 
-    monkeypatch.setattr("mechdesign.certify._verify.prove", replaced)
+    monkeypatch.setattr("mechdesign.cli.verify.prove", replaced)
     assert run("verify", "once").stdout == first

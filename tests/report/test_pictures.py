@@ -52,7 +52,7 @@ def script():
     """Return the script of the page in an engine of its own, without a page."""
 
     engine = MiniRacer()
-    engine.eval(resources.files("mechdesign.report").joinpath("report.js").read_text(encoding="utf-8"))
+    engine.eval(resources.files("mechdesign.report").joinpath("templates", "report.js").read_text(encoding="utf-8"))
     return engine
 
 

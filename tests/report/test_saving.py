@@ -183,8 +183,8 @@ def test_what_is_written_stands_although_a_page_fails(design, table, trace, tmp_
 
 def test_folders_are_looked_at_before_anything_is_drawn(design, table, trace, tmp_path, monkeypatch):
     (tmp_path / "file").write_text("")
-    for page in ("report.page", "release.page", "blowfish.report"):
-        monkeypatch.setattr(f"mechdesign.{page}.html", fails)
+    for page in ("_design_page", "_trace_page", "_table_page"):
+        monkeypatch.setattr(f"mechdesign.report.{page}.html", fails)
     for value in (table, trace):
         with pytest.raises(ExportError, match="is not a folder"):
             saving.save(value, tmp_path / "file")

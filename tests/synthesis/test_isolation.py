@@ -261,8 +261,8 @@ def test_nothing_is_said_where_there_is_nothing_to_say() -> None:
 def test_the_checks_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """A check that finds no secret refuses nothing, and a certificate that lists none says nothing."""
     nobody: Callable[..., np.ndarray] = lambda *_: np.zeros(0, dtype=np.int64)  # noqa: E731
-    monkeypatch.setattr("mechdesign.model._disclosure.untied", nobody)
+    monkeypatch.setattr("mechdesign.synthesis._isolation.untied", nobody)
     with pytest.warns(RevealedWarning, match="6 of 6"):
         md.design(problem())
-    monkeypatch.setattr("mechdesign.certify._revealed.revealed", lambda _: ())
+    monkeypatch.setattr("mechdesign.certify._certificate.revealed", lambda _: ())
     assert md.design(problem()).certificate.revealed == ()

@@ -86,7 +86,7 @@ def test_few_bounds_are_reduced_as_many_are(monkeypatch: pytest.MonkeyPatch) -> 
     exponents = np.where(rng.random((60, 60)) < 0.1, rng.random((60, 60)), np.inf)
     np.fill_diagonal(exponents, np.inf)
     found = irreducible(exponents)
-    monkeypatch.setattr("mechdesign.solve._blocks.layout.is_sparse", lambda *sizes: False)
+    monkeypatch.setattr("mechdesign.synthesis._pairs.is_sparse", lambda *sizes: False)
     assert np.array_equal(found, irreducible(exponents))
     assert found.sum() < np.isfinite(exponents).sum()
 

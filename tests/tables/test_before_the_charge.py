@@ -37,7 +37,7 @@ def test_steps_below_every_normal_float_are_answered_exactly(values, unbounded):
     found = B.kmeans(records, 1, policy, 10**6, 2, initial=[[values[1]]], ledger=ledger)
     assert found.centroids[0, 0] == pytest.approx(total / 4, rel=1e-9, abs=LEAST)
     assert ledger.remaining_epsilon == 0
-    assert B.planning.plan_sum(policy, "x", epsilon=1).taken.error <= 2 * values[-1]
+    assert B.plan_sum(policy, "x", epsilon=1).taken.error <= 2 * values[-1]
 
 
 def test_noise_in_subnormal_steps_is_as_wide_as_it_says():
@@ -142,21 +142,21 @@ WORKLOAD = parse(
 )
 STRATEGY = B.strategy("prefixes", POLICY)
 STEPS = [
-    ("linear_release.scaled", lambda ledger: B.release_sum([1], POLICY, epsilon=1, ledger=ledger)),
-    ("linear_release.Release", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
-    ("charging.components", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
-    ("charging.digest_of_domain", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
-    ("cumulative._inferred", lambda ledger: B.ordered([1, 2, 1], 1, 1, ledger=ledger)),
-    ("cumulative.CumulativeRelease", lambda ledger: B.ordered([1, 2, 1], 1, 1, ledger=ledger)),
-    ("range_tree.RangeTree.fit", lambda ledger: B.ordered_hierarchical([1, 2, 1, 0, 0], 3, 1, ledger=ledger)),
-    ("range_tree.Block.counts", lambda ledger: B.hierarchical([1, 2, 1, 0, 0], 1, ledger=ledger)),
-    ("kmeans_release._nearest", lambda ledger: B.kmeans([1], 2, POLICY, 1, 2, ledger=ledger)),
-    ("kmeans_release.ClusteringRelease", lambda ledger: B.kmeans([1], 2, POLICY, 1, 2, ledger=ledger)),
-    ("linear_strategy.true_answers", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
-    ("linear_strategy.Release", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
-    ("workload.RangeQueries.answers", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
-    ("workload.RangeQueries.labels", lambda ledger: WORKLOAD.release({"a": [1]}, ledger=ledger)),
-    ("ranges.range_query", lambda ledger: SPECIFIED.release({"a": [1]}, ledger=ledger)),
+    ("_queries._linear.scaled", lambda ledger: B.release_sum([1], POLICY, epsilon=1, ledger=ledger)),
+    ("_queries._linear.Release", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
+    ("_charges.components", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
+    ("_charges.digest_of_domain", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
+    ("_queries._cumulative._inferred", lambda ledger: B.ordered([1, 2, 1], 1, 1, ledger=ledger)),
+    ("_queries._cumulative.CumulativeRelease", lambda ledger: B.ordered([1, 2, 1], 1, 1, ledger=ledger)),
+    ("_queries._trees.RangeTree.fit", lambda ledger: B.ordered_hierarchical([1, 2, 1, 0, 0], 3, 1, ledger=ledger)),
+    ("_queries._trees.Block.counts", lambda ledger: B.hierarchical([1, 2, 1, 0, 0], 1, ledger=ledger)),
+    ("_queries._kmeans._nearest", lambda ledger: B.kmeans([1], 2, POLICY, 1, 2, ledger=ledger)),
+    ("_queries._kmeans.ClusteringRelease", lambda ledger: B.kmeans([1], 2, POLICY, 1, 2, ledger=ledger)),
+    ("_strategies._strategy.true_answers", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
+    ("_strategies._strategy.Release", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
+    ("_workload.RangeQueries.answers", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
+    ("_workload.RangeQueries.labels", lambda ledger: WORKLOAD.release({"a": [1]}, ledger=ledger)),
+    ("_files.range_query", lambda ledger: SPECIFIED.release({"a": [1]}, ledger=ledger)),
 ]
 
 
@@ -168,8 +168,7 @@ def test_no_step_but_the_draw_can_fail_after_the_charge(place, release, monkeypa
     ledger = md.Ledger()
     release(ledger)
     assert len(ledger.entries) == 1
-    where = {"ranges.range_query": "publication.range_query"}.get(place, place)
-    monkeypatch.setattr(f"mechdesign.tables.{where}", fail)
+    monkeypatch.setattr(f"mechdesign.tables.{place}", fail)
     with pytest.raises(MemoryError, match="made to fail"):
         release(ledger)
     assert len(ledger.entries) == 1
@@ -180,7 +179,7 @@ def test_tables_of_the_noise_are_made_before_the_charge(place, release, monkeypa
     def fail(law):
         raise MemoryError("no room for thresholds")
 
-    monkeypatch.setattr("mechdesign.mechanisms._sampling.prepare", fail)
+    monkeypatch.setattr("mechdesign.mechanisms._discrete.prepare", fail)
     ledger = md.Ledger()
     with pytest.raises(MemoryError, match="thresholds"):
         release(ledger)
@@ -190,10 +189,10 @@ def test_tables_of_the_noise_are_made_before_the_charge(place, release, monkeypa
 def test_exact_answers_are_there_before_their_entry(monkeypatch):
     policy = Policy.partition(Domain({"a": range(4)}), range(4))
     asked = {
-        "linear_release.scaled": lambda ledger: B.release_histogram([1], policy, 1, ledger=ledger),
-        "cumulative.interval_about": lambda ledger: B.release_cumulative([1], policy, 1, ledger=ledger),
-        "kmeans_release._totals": lambda ledger: B.kmeans([1], 2, policy, 1, 2, ledger=ledger),
-        "linear_strategy.Release": lambda ledger: prepared.release([1], rho=1, ledger=ledger),
+        "_queries._linear.scaled": lambda ledger: B.release_histogram([1], policy, 1, ledger=ledger),
+        "_queries._cumulative.interval_about": lambda ledger: B.release_cumulative([1], policy, 1, ledger=ledger),
+        "_queries._kmeans._totals": lambda ledger: B.kmeans([1], 2, policy, 1, 2, ledger=ledger),
+        "_strategies._strategy.Release": lambda ledger: prepared.release([1], rho=1, ledger=ledger),
     }
     prepared = B.strategy("identity", policy)
 

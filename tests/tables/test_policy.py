@@ -22,7 +22,8 @@ MIXED = Domain({"age": range(4), "sex": ["f", "m"]})
 
 
 @pytest.mark.parametrize(
-    "module", ["clique_graphs", "constraints", "domain", "ordered_graphs", "parallel", "policy", "secret_graphs"]
+    "module",
+    ["_policies._cliques", "_policies._known_counts", "_domain", "_policies._thresholds", "_parallel", "_policy"],
 )
 def test_examples_in_docstrings(module: str) -> None:
     results = doctest.testmod(importlib.import_module(f"mechdesign.tables.{module}"))

@@ -35,9 +35,7 @@ def _contents(exported: Exported) -> Iterator[bytes]:
     floors on the adversary's error, which need the prior.
     """
     text = json.dumps(_payload(exported), separators=(",", ":"))
-    template = (
-        resources.files("mechdesign.synthesis.formats._registry").joinpath("channel.js").read_text(encoding="utf-8")
-    )
+    template = resources.files("mechdesign.synthesis.formats").joinpath("channel.js").read_text(encoding="utf-8")
     digest = hashlib.sha256(text.encode("ascii")).hexdigest()
     # The data come last: they may hold anything.
     for name, value in (("VERSION", __version__), ("SHA256", digest), ("TEXT", script_text(text))):
