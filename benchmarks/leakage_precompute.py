@@ -93,7 +93,8 @@ def main() -> None:
     Console(width=110).print(table)
     if arguments.output:
         arguments.output.mkdir(parents=True, exist_ok=True)
-        plots.runtime(times, "n", title="precompute of L").savefig(arguments.output / "precompute_n.png", dpi=150)
+        figure = plots.leakage_runtime(times, "n", title="precompute of L")
+        figure.savefig(arguments.output / "precompute_n.png", dpi=150)
 
 
 if __name__ == "__main__":

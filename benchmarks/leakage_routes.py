@@ -139,10 +139,10 @@ def main() -> None:
     by_alpha = over_alpha(n, [0.01, 0.1, 1.0, 10.0, 20.0], console)
     if arguments.output:
         arguments.output.mkdir(parents=True, exist_ok=True)
-        leakage_figures.runtime(by_time, "number of releases T", title=f"BPL of T releases, n = {n}").savefig(
+        leakage_figures.leakage_runtime(by_time, "number of releases T", title=f"BPL of T releases, n = {n}").savefig(
             arguments.output / "runtime_T.png", dpi=150
         )
-        leakage_figures.runtime(by_alpha, "α", title=f"one evaluation, n = {n}").savefig(
+        leakage_figures.leakage_runtime(by_alpha, "α", title=f"one evaluation, n = {n}").savefig(
             arguments.output / "runtime_alpha.png", dpi=150
         )
 

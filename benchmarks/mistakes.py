@@ -384,7 +384,7 @@ def with_chains_and_traces() -> Iterator[Mistake]:
         "a specification for an accountant": lambda: md.leakage.Accountant.load("s.toml"),
         "one trace for traces": lambda: md.data.to_grid(visited[0], box), "places without a table": lambda: md.data.read_checkins("good.csv", place="user"),
         "a share in per cent": lambda: md.data.read_checkins("good.csv", missing=20), "a user as a number": lambda: md.data.to_grid(visited, box).counts(6),
-        "edges of a figure from 1 on": lambda: md.figures.policy(city, [(5, 6)]), "a longer true trace": lambda: md.figures.trace(city, [0, 1], [0, 1, 2]),
+        "edges of a figure from 1 on": lambda: md.figures.graph(city, [(5, 6)]), "a longer true trace": lambda: md.figures.trace(city, [0, 1], [0, 1, 2]),
         "no answers": lambda: md.figures.answers(made, 0), "a design for a channel": lambda: md.attack.optimal(made, [0.25] * 4, np.ones((4, 4))),
         "masses that do not sum to 1": lambda: md.mechanisms.additive({0: 0.5}, 2), "a rule's arguments exchanged": lambda: md.mechanisms.PlanarLaplace(city, 1.0),
         "a value swept twice": lambda: md.sweep.run(md.sweep.parse(text + swept), "swept", jobs=1), "ε for a setting": lambda: md.specification.parse(text).design(epsilon=2), "a path for a text": lambda: md.specification.parse("s.toml"),

@@ -81,7 +81,7 @@ def leakage() -> Figure:
 def budgets() -> Figure:
     """Show budgets that keep the leakage of every release at one."""
     forward = md.MarkovChain([[0.8, 0.2], [0.1, 0.9]])
-    return plots.allocation(1.0, 30, forward.reverse(forward.stationary()), forward)
+    return plots.leakage_allocation(1.0, 30, forward.reverse(forward.stationary()), forward)
 
 
 def policy() -> Figure:

@@ -144,7 +144,7 @@ md.figures.errors(design)
 
 # %%
 folder = Path(tempfile.mkdtemp()) / "mechanism"
-saving.save(design, folder)
+md.report.save(design, folder)
 print(f"verified: {md.verify(folder).holds}")
 print(*sorted(f"{path.name} ({path.stat().st_size / 1000:.0f} kB)" for path in folder.iterdir()), sep="\n")
 

@@ -33,7 +33,7 @@ CALLS = {
     ],
     "design": [lambda _, w: md.figures.answers(w), lambda _, w: md.figures.costs(w), lambda _, w: md.figures.prior(w)],
     "domain": [
-        lambda _, w: md.figures.policy(w, [[0, 1]]),
+        lambda _, w: md.figures.graph(w, [[0, 1]]),
         lambda _, w: md.figures.trace(w, [0, 1]),
         lambda _, w: md.tables.marginals(w),
         lambda _, w: md.data.to_grid([], w),

@@ -139,7 +139,7 @@ def budget(
         from mechdesign.report._style import save_figure
 
         with silenced():
-            save_figure(leakage_figures.allocation(alpha, len(budgets), before, after), plot)
+            save_figure(leakage_figures.leakage_allocation(alpha, len(budgets), before, after), plot)
 
 
 def _show_budgets(found: Mapping[str, tuple[float, list[float]]]) -> None:
@@ -232,7 +232,7 @@ def _least_cost(
         from mechdesign.report._style import save_figure
 
         with silenced():
-            save_figure(leakage_figures.allocation(alpha, count, before, after, best.epsilons), plot)
+            save_figure(leakage_figures.leakage_allocation(alpha, count, before, after, best.epsilons), plot)
 
 
 def _count(*counts: int | None) -> int:

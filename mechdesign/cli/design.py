@@ -323,7 +323,7 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
 
 def _show(made: Design, settings: SolveSettings, certified: float, finished: float, directory: str) -> None:
     from mechdesign.model._words import claim_names, cost_measure
-    from mechdesign.report._design_page import bounded_pairs
+    from mechdesign.report._proved import bounded_pairs
 
     problem, certificate = made.problem, made.certificate
     n, m = problem.cost.shape

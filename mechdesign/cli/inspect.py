@@ -29,8 +29,8 @@ from mechdesign.model._disclosure import listed
 from mechdesign.model._problem import STANDS_IN, Problem
 from mechdesign.model._words import claimants, cost_measure, percent, requirement_name, short
 from mechdesign.report._compare_page import compared, differences, html, rows
-from mechdesign.report._design_page import bounded_pairs, left_free
 from mechdesign.report._private import private
+from mechdesign.report._proved import bounded_pairs, left_free
 from mechdesign.synthesis._folders import SET, check_no_input, check_output, require_design
 from mechdesign.synthesis._result import Design
 

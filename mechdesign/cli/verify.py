@@ -70,7 +70,7 @@ def _verify(directory: Path, as_json: bool, memory: float) -> None:
         certificate = verified.certificate
         said = {**certificate.to_json(), "unproved": list(verified.unproved)}
         if any(checked.radius for checked in certificate.requirements):
-            from mechdesign.report._design_page import left_free
+            from mechdesign.report._proved import left_free
             from mechdesign.synthesis._bundle import stated_of
 
             said["left_free"] = list(left_free(stated_of(found)[0]))
@@ -196,7 +196,7 @@ def _others(design: Designed, places: Set[int]) -> list[object]:
 def _show(found: Bundle, verified: Verified) -> None:
     # Names and units need more than the proof does.
     from mechdesign.model._words import claim_names, cost_measure
-    from mechdesign.report._design_page import left_free, proved, stated, told
+    from mechdesign.report._proved import left_free, proved, stated, told
     from mechdesign.synthesis._bundle import stated_of
 
     console, certificate = output(), verified.certificate

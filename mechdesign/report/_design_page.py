@@ -14,31 +14,26 @@ import numpy as np
 
 from mechdesign.base._errors import InputError
 from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._claims import Claim, ExponentBound, Floor, PairBound, RatioBound
-from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered
+from mechdesign.certify._claims import RatioBound
+from mechdesign.certify._dithering import EUCLIDEAN, Dithered
 from mechdesign.certify._revealed import revealed
 from mechdesign.data._maps import Outline
 from mechdesign.measures import attack
 from mechdesign.measures._baselines import Baseline, baselines, reference_costs
-from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._components import tied
 from mechdesign.model._disclosure import disclosed
 from mechdesign.model._problem import STANDS_IN, Origin, Problem
 from mechdesign.model._requirements._graph import graph_requirements
-from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.model._words import (
     Measure,
     attack_measure,
     bounded,
     claim_names,
-    claimants,
     cost_measure,
     decimal,
     plain,
     power,
-    recognised,
-    requirement_name,
     short,
 )
 from mechdesign.report import _channel_figures as bars
@@ -48,6 +43,10 @@ from mechdesign.report import _graph_figures as policy
 from mechdesign.report._design_tables import adversaries_section, met, side_by_side, summary
 from mechdesign.report._pages import document, figure, section, table, text
 from mechdesign.report._private import private
+from mechdesign.report._proved import (
+    proved,
+    stated,
+)
 
 
 def coordinates_section(problem: Problem, certificate: Certificate) -> Iterator[str]:
@@ -92,111 +91,6 @@ def _rows(claim: Dithered, tight: float, snapped: float, unit: str) -> Iterator[
             yield "So snapping would leak, at this distance, as much as an ε of", f"{short(ratio * epsilon, 3)}"
     if claim.norm == EUCLIDEAN:
         yield "Planar Laplace noise with this ε moves a point, on average, by", f"{short(2 / epsilon, 4)}{behind}"
-
-
-_HIDDEN = "No secret is revealed for certain: each answer that is ever given is given to two secrets or more."
-
-
-def proved(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
-    """Return a sentence for each claim of a certificate: the inequality, for whom it holds, and in which unit."""
-    parts = zip(problem.claims, claimants(problem), claim_names(problem), certificate.requirements, strict=True)
-    return tuple(
-        f"{name}: {_sentence(problem, claim, requirement)}"
-        for claim, requirement, name, checked in parts
-        if checked.holds
-    )
-
-
-def told(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
-    """Return sentences on the secrets that answers reveal; none where the certificate does not say which."""
-    if certificate.revealed is None:
-        return ()
-    return (*(() if certificate.revealed else (_HIDDEN,)), *disclosed(problem, certificate.revealed))
-
-
-def bounded_pairs(problem: Problem) -> tuple[str, ...]:
-    """Say for each claim how many pairs it bounds: "18 of 90 ordered pairs"; nothing where it is about no pairs."""
-    n = len(problem.prior)
-    return tuple(_count(len(claim), n) if isinstance(claim, PairBound) else "" for claim in problem.claims)
-
-
-def left_free(problem: Problem) -> tuple[str, ...]:
-    """Say of requirements that an earlier version stated how many pairs at their radius they leave free."""
-    margin = 0.0 if problem.secrets is None else distances.margin(problem.secrets)
-    n = len(problem.prior)
-    free = [requirement.left_free(margin) for requirement in problem.requirements]
-    return tuple(
-        f"requirements[{index}] ({requirement_name(problem, problem.requirements[index])}) leaves {count} of "
-        f"{n * (n - 1)} ordered pairs free that lie at its radius, to within rounding. An earlier version stated it: "
-        "design it again"
-        for index, count in enumerate(free)
-        if count
-    )
-
-
-def _count(pairs: int, n: int) -> str:
-    every = "all" if pairs == n * (n - 1) else f"{pairs} of"
-    return f"{every} {n * (n - 1)} ordered pairs"
-
-
-def stated(problem: Problem, origin: Origin | None) -> Iterator[tuple[str, str]]:
-    """Yield what is stated about a problem and not proved: what it is, and what is said of it."""
-    yield "title", problem.title or "none"
-    if problem.secrets is not None:
-        unit = f"in {problem.secrets.unit}" if problem.secrets.unit else "without a unit"
-        places = problem.secrets.points.shape[1] > 0
-        yield "secrets", f"{problem.secrets.size} places, {unit}" if places else f"{problem.secrets.size} labels"
-    said = "" if origin is None else origin.prior
-    yield "prior", said or "its numbers are in the files; where they come from is not said"
-    for sentence in private(problem, origin):
-        yield "private", sentence
-    if origin is None:
-        return
-    for note in origin.notes:
-        yield "", note
-    for name, digest in origin.files.items():
-        yield "data", f"{name}, SHA-256 {digest}"
-    if origin.specification:
-        lines = len(origin.specification.splitlines())
-        yield "specification", f"{lines} lines, kept in certificate.json (metadata, origin)"
-
-
-def _sentence(problem: Problem, claim: Claim, requirement: Requirement) -> str:
-    if isinstance(claim, Floor):
-        found = recognised(claim.error, problem.secrets, problem.secrets)
-        least = found.with_unit(decimal(claim.minimum))
-        believed = "the prior in the files" if claim.prior is None else "the prior of this requirement"
-        return f"whoever knows the channel, and {believed}, errs by at least {least} on average, however they guess"
-    n, m = problem.cost.shape
-    if isinstance(claim, Dithered):
-        points = f"all points x, x' of the rectangle between {claim.columns} × {claim.rows} anchors"
-        name = {CHEBYSHEV: "Chebyshev", MANHATTAN: "Manhattan", EUCLIDEAN: "Euclidean"}[claim.norm]
-        return (
-            f"p(o|x) ≤ e^({decimal(claim.epsilon)}·d(x, x')) p(o|x') for {points}, and each of {m} answers o, with d "
-            f"the {name} distance, where one of the four anchors around a point is drawn with bilinear weights"
-        )
-    assert isinstance(claim, PairBound)
-    pairs = f"{_count(len(claim), n)} of secrets (s, t), and each of {m} answers o"
-    factor, meaning = _factor(problem, claim, requirement)
-    return f"p(o|s) ≤ {factor} p(o|t) for {pairs}{meaning}"
-
-
-def _factor(problem: Problem, claim: PairBound, requirement: Requirement) -> tuple[str, str]:
-    """Return the factor as a formula, and what the letters in it mean."""
-    if not isinstance(claim, ExponentBound):
-        return "g(s, t)", ", with the exact factors g in the files"
-    epsilon, weights = decimal(claim.epsilon), claim.weights
-    if (weights == 1).all():
-        return (f"e^({epsilon})" if "/" in epsilon else f"e^{epsilon}"), ""
-    distance = getattr(requirement, "distance", None)
-    if not isinstance(distance, np.ndarray):
-        return f"e^({epsilon}·w(s, t))", ", with the exact weights w in the files"
-    found = recognised(distance, problem.secrets, problem.secrets)
-    name = f"the {found.name}" if found.name else "the distance in the files"
-    farthest = found.with_unit(short(float(weights.max())))
-    most = float(claim.exponents.max())
-    much = f"e^{short(most)}" if math.isfinite(most) else "any factor"
-    return f"e^({epsilon}·d(s, t))", f", with d {name}: up to {farthest}, and there {much}"
 
 
 def evidence_section(problem: Problem, certificate: Certificate, origin: Origin | None) -> str:

@@ -50,7 +50,7 @@ def leakage(epsilons: ArrayLike, backward: Correlation = None, forward: Correlat
     return figure
 
 
-def loss(P: Any, largest: float = 5.0) -> Figure:
+def leakage_loss(P: Any, largest: float = 5.0) -> Figure:
     """Show L(α), where its pieces meet, and the function of each pair of rows (Figure 4); pairs only up to n = 6."""
     function = P if isinstance(P, LossFunction) else LossFunction(P)
     alpha = np.linspace(0.0, largest, 400)
@@ -74,7 +74,7 @@ def loss(P: Any, largest: float = 5.0) -> Figure:
     return figure
 
 
-def maximum_over_time(cases: Mapping[str, tuple[Any, float]], steps: int = 100) -> Figure:
+def leakage_maximum_over_time(cases: Mapping[str, tuple[Any, float]], steps: int = 100) -> Figure:
     """Show backward leakage over time beside its supremum, a panel for each case (Figure 5).
 
     `cases` maps a title to (matrix, ε). A supremum is a dashed line; where there is none, the panel says so.
@@ -96,7 +96,7 @@ def maximum_over_time(cases: Mapping[str, tuple[Any, float]], steps: int = 100) 
     return figure
 
 
-def runtime(
+def leakage_runtime(
     times: Mapping[str, Mapping[float, float]], variable: str = "n", logarithmic: bool = True, title: str = ""
 ) -> Figure:
     """Show measured seconds, a line for each method, against n, T or α (Figure 6).
@@ -116,7 +116,7 @@ def runtime(
     return figure
 
 
-def correlation_strength(
+def leakage_correlation_strength(
     epsilons: Sequence[float] = (1.0, 0.1),
     cases: Iterable[tuple[int, float]] = ((50, 0.005), (50, 0.05), (50, 1.0), (200, 0.005)),
     steps: Sequence[int] = (15, 150),
@@ -141,7 +141,7 @@ def correlation_strength(
     return figure
 
 
-def allocation(
+def leakage_allocation(
     alpha: float,
     steps: int,
     backward: Correlation = None,
@@ -179,7 +179,7 @@ def _between_powers(axes: Axes, value: float, _: int) -> str:
     return f"{value:g}" if high < 100 * low and f"{value:e}"[0] in "2346" else ""
 
 
-def utility(
+def leakage_utility(
     alpha: float,
     lengths: Sequence[int],
     strengths: Sequence[float],

@@ -37,7 +37,7 @@ _PAIRS = 6
 _STEPS = 400
 
 
-def release_picture(release: Release) -> Figure:
+def release(release: Release) -> Figure:
     """Show a release from a table: its clusters, its distribution function, or its answers with their intervals."""
     require_kind(release, Release, "release", "a release from a table")
     if isinstance(release, ClusteringRelease):
@@ -156,7 +156,7 @@ def clusters_picture(release: ClusteringRelease) -> Figure:
 
 
 @drawn
-def comparison_picture(found: Sequence[CountCosts], records: int, measure: str = "absolute error") -> Figure:
+def compare_counts(found: Sequence[CountCosts], records: int, measure: str = "absolute error") -> Figure:
     """Show the expected costs of several ways to answer one count against ε."""
     found = as_list(found, "found", "a list of CountCosts")
     for index, each in enumerate(found):

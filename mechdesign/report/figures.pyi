@@ -1,10 +1,18 @@
-from mechdesign.report._leakage_figures import leakage as leakage
-from mechdesign.report._style import save_figure as save_figure
-
 from ._design_figures import Designed as Designed
 from ._design_figures import answers as answers
 from ._design_figures import costs as costs
 from ._design_figures import errors as errors
+from ._design_figures import graph as graph
 from ._design_figures import prior as prior
 from ._design_figures import requirements as requirements
 from ._design_figures import trace as trace
+from ._leakage_figures import leakage as leakage
+from ._leakage_figures import leakage_allocation as leakage_allocation
+from ._leakage_figures import leakage_correlation_strength as leakage_correlation_strength
+from ._leakage_figures import leakage_loss as leakage_loss
+from ._leakage_figures import leakage_maximum_over_time as leakage_maximum_over_time
+from ._leakage_figures import leakage_runtime as leakage_runtime
+from ._leakage_figures import leakage_utility as leakage_utility
+from ._style import save_figure as save_figure
+from ._table_figures import compare_counts as compare_counts
+from ._table_figures import release as release

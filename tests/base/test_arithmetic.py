@@ -64,7 +64,7 @@ CASES = {
     "geometric rule": lambda: md.mechanisms.Geometric(8.0, 200).matrix().sum(),
     "audit": lambda: md.audit(md.mechanisms.Exponential(2.0, DISTANCE).matrix(), distance=DISTANCE).epsilon,
     "spread of noise": lambda: md.mechanisms.DiscreteGaussian(0.05).variance,
-    "picture": lambda: md.figures.policy(LINE, [[0, 1]]).get_figwidth(),
+    "picture": lambda: md.figures.graph(LINE, [[0, 1]]).get_figwidth(),
     "leakage": lambda: md.leakage.temporal([0.1] * 3, [[0.9, 0.1], [0.2, 0.8]], None).sum(),
     "budget": lambda: md.leakage.constant_budget(1.0, [[0.9, 0.1], [0.2, 0.8]]),
     "loss at large budgets": lambda: md.leakage.LossFunction([[0.8, 0.2], [0.2, 0.8]])(np.array([800.0, 900.0])).sum(),

@@ -34,7 +34,7 @@ def package(tmp_path, monkeypatch):
     """Install a package with a kind of requirement, and one that is broken."""
     source = (Path(__file__).parent / "test_new_requirement.py").read_text(encoding="utf-8")
     imports = source[: source.index("import pytest")]
-    library = source[source.index("from mechdesign.certify._stated") : source.index("# --8<-- [start:ratio]")]
+    library = source[source.index("from mechdesign") : source.index("# --8<-- [start:ratio]")]
     code = source[source.index("# --8<-- [start:ratio]") : source.index("# --8<-- [end:ratio]")]
     (tmp_path / "ratio_kind.py").write_text(f"{imports}{library}{code}", encoding="utf-8")
     about = tmp_path / "ratio_kind-1.0.dist-info"

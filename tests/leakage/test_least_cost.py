@@ -189,7 +189,7 @@ def test_a_budget_that_buys_nothing_is_not_spent() -> None:
 
 def test_a_plot_shows_them() -> None:
     best = best_budgets(1.0, [FALLING] * 5, MILD)
-    figure = leakage_figures.allocation(1.0, 5, MILD, None, best.epsilons)
+    figure = leakage_figures.leakage_allocation(1.0, 5, MILD, None, best.epsilons)
     assert [line.get_label() for line in figure.axes[0].lines][-1] == "least cost"
 
 

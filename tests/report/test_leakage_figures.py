@@ -17,12 +17,12 @@ MILD = [[0.8, 0.2], [0.2, 0.8]]
 
 FIGURES = {
     "3": lambda: plots.leakage(np.full(10, 0.1), STRONG, STRONG),
-    "4": lambda: plots.loss([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]),
-    "5": lambda: plots.maximum_over_time({"a": (np.eye(2), 0.23), "b": (STRONG, 0.15), "c": (MILD, 0.23)}, 30),
-    "6": lambda: plots.runtime({"hull": {30: 0.01, 100: 0.03}, "Algorithm 1": {30: 1.0}}),
-    "7": lambda: plots.correlation_strength(cases=((5, 0.05), (8, 0.05)), steps=(5, 10)),
-    "8": lambda: plots.allocation(1.0, 30, MILD, MILD),
-    "9": lambda: plots.utility(2.0, [2, 5, 10], [0.01, 0.1], n=5),
+    "4": lambda: plots.leakage_loss([[0.1, 0.2, 0.7], [0.3, 0.3, 0.4], [0.5, 0.3, 0.2]]),
+    "5": lambda: plots.leakage_maximum_over_time({"a": (np.eye(2), 0.23), "b": (STRONG, 0.15), "c": (MILD, 0.23)}, 30),
+    "6": lambda: plots.leakage_runtime({"hull": {30: 0.01, 100: 0.03}, "Algorithm 1": {30: 1.0}}),
+    "7": lambda: plots.leakage_correlation_strength(cases=((5, 0.05), (8, 0.05)), steps=(5, 10)),
+    "8": lambda: plots.leakage_allocation(1.0, 30, MILD, MILD),
+    "9": lambda: plots.leakage_utility(2.0, [2, 5, 10], [0.01, 0.1], n=5),
 }
 
 
@@ -48,7 +48,7 @@ def test_figure_3_shows_the_series() -> None:
 def test_figure_8_marks_the_first_and_the_last_release_on_a_logarithmic_axis() -> None:
     best = np.full(30, 0.1)
     best[3] = 0.0
-    figure = plots.allocation(1.0, 30, MILD, MILD, best)
+    figure = plots.leakage_allocation(1.0, 30, MILD, MILD, best)
     left, right = figure.axes
     assert (left.get_yscale(), right.get_yscale()) == ("log", "linear")
     for line in left.get_lines():
@@ -63,4 +63,4 @@ def test_figure_8_marks_the_first_and_the_last_release_on_a_logarithmic_axis() -
 
 
 def test_figure_4_of_a_function_alone() -> None:
-    assert plots.loss(leakage.LossFunction(MILD)).axes
+    assert plots.leakage_loss(leakage.LossFunction(MILD)).axes

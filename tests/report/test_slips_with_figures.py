@@ -10,10 +10,10 @@ APART = md.distances.euclidean(CITY)
 
 
 def test_edges_are_a_graph_or_pairs_of_secrets():
-    assert md.figures.policy(CITY, md.graphs.line(2)).axes
-    assert md.figures.policy(CITY, [(0, 1)]).axes
+    assert md.figures.graph(CITY, md.graphs.line(2)).axes
+    assert md.figures.graph(CITY, [(0, 1)]).axes
     with pytest.raises(InputError, match=r"edges\[0\]: joins an unknown node; found \(1, 2\)"):
-        md.figures.policy(CITY, [(1, 2)])
+        md.figures.graph(CITY, [(1, 2)])
 
 
 def test_a_true_trace_is_as_long_as_the_released_one():

@@ -16,7 +16,7 @@ from mechdesign.data._text import file_digest
 from mechdesign.errors import CertificateError, InputError
 from mechdesign.model._problem import Origin
 from mechdesign.report import _saving as saving
-from mechdesign.report._design_page import proved
+from mechdesign.report._proved import proved
 
 CHECKINS = "user,latitude,longitude\nu1,40.71,-74.0\nu1,40.75,-73.95\nu1,45.0,-73.95\nu2,40.71,-74.0\n"
 SPECIFICATION = """
