@@ -19,7 +19,6 @@ import numpy as np
 
 import mechdesign as md
 from mechdesign.report import _channel_figures as plot
-from mechdesign.report import _saving as saving
 
 # %matplotlib inline
 

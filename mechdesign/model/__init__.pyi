@@ -1,3 +1,9 @@
+from mechdesign.base._arrays import Floats as Floats
+from mechdesign.base._arrays import Integers as Integers
+from mechdesign.base._arrays import as_distribution as as_distribution
+from mechdesign.base._arrays import as_floats as as_floats
+from mechdesign.base._arrays import as_whole_numbers as as_whole_numbers
+
 from . import distances as distances
 from ._answers import Answers as Answers
 from ._answers import answers as answers
@@ -51,6 +57,7 @@ from ._requirements._kind import check_stated as check_stated
 from ._requirements._kind import square as square
 from ._requirements._kind import with_fields as with_fields
 from ._requirements._kinds import KINDS as KINDS
+from ._requirements._kinds import finding_extensions as finding_extensions
 from ._requirements._kinds import load_extensions as load_extensions
 from ._requirements._kinds import load_requirements as load_requirements
 from ._requirements._kinds import register as register

@@ -236,7 +236,7 @@ def synthesise(problem: Problem, settings: SolveSettings) -> Design:
 
     The summary repeats the facts of the problem. Whether secrets may be revealed is not asked, nor said.
     """
-    made = _synthesised(problem, settings)
+    made = warn_if_stalled(_synthesised(problem, settings), settings)
     return made.noted(**problem.facts) if problem.facts else made
 
 
@@ -250,8 +250,8 @@ def _synthesised(problem: Problem, settings: SolveSettings) -> Design:
     largest = max(parts, key=lambda part: len(part.secrets) ** 2 * len(part.observables))
     check_size(size_of(problem, largest), settings)
     if together or (len(parts) == 1 and parts[0].observables.size == problem.cost.shape[1]):
-        return warn_if_stalled(_whole(problem, settings), settings)
-    return warn_if_stalled(_in_parts(problem, parts, settings), settings)
+        return _whole(problem, settings)
+    return _in_parts(problem, parts, settings)
 
 
 def _checked(problem: Problem) -> Problem:

@@ -151,7 +151,7 @@ def test_what_fails_since_ctrl_c_came_is_a_stop():
     assert not _after_interrupt(RuntimeError("another"))
 
 
-@pytest.mark.parametrize("where", ["mechdesign.cli._console.watched", "mechdesign.cli._Commands.invoke"])
+@pytest.mark.parametrize("where", ["mechdesign.cli.watched", "mechdesign.cli._Commands.invoke"])
 def test_ctrl_c_gives_130_wherever_it_comes(monkeypatch, where):
     """Also while the thread that watches for it starts, and between two steps of click's own."""
 

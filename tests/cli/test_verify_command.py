@@ -15,7 +15,7 @@ import pytest
 from cli_examples import command, run
 
 from mechdesign.certify import _bundle as bundle
-from mechdesign.certify._certificate import certify
+from mechdesign.certify import Evidence, certify
 
 
 def test_verify_as_json(made):

@@ -12,7 +12,7 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.errors import ExtensionWarning, SpecificationError
-from mechdesign.model._requirements._kinds import KINDS, finding_extensions, load_extensions
+from mechdesign.model import KINDS, finding_extensions, load_extensions
 from mechdesign.runs._engines import solve
 from mechdesign.runs._store import State
 from mechdesign.runs._tasks import parse, prepare

@@ -9,8 +9,7 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.errors import InputError, MissingDependencyError, UnknownNameError
-from mechdesign.synthesis.formats._format import Exported, Format
-from mechdesign.synthesis.formats._registry import FORMATS, format_of, register
+from mechdesign.synthesis.formats import FORMATS, Exported, Format, format_of, register
 
 # --8<-- [start:format]
 

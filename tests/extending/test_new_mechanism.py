@@ -9,8 +9,7 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.mechanisms._finite import FiniteMechanism, hops
-from mechdesign.mechanisms._registry import MECHANISMS, MechanismKind, register
+from mechdesign.mechanisms import MECHANISMS, FiniteMechanism, MechanismKind, hops, register
 from mechdesign.report import _saving as saving
 
 

@@ -17,17 +17,30 @@ from click.testing import CliRunner
 
 import mechdesign as md
 from mechdesign import specification as spec
-from mechdesign.base._arrays import Floats, Integers, as_distribution, as_floats, as_whole_numbers
+from mechdesign.certify import Stated
 from mechdesign.certify import _bundle as bundle
-from mechdesign.certify._stated import Stated
 from mechdesign.cli import main
 from mechdesign.errors import CertificateError, InputError, SpecificationError, UnknownNameError
-from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, Raw, Table, holds
-from mechdesign.model._requirements._claimed import ClaimedPrivacy
-from mechdesign.model._requirements._kind import Reading, RequirementKind
-from mechdesign.model._requirements._kinds import KINDS, register
-from mechdesign.model._requirements._requirement import Words
-from mechdesign.specification._grammar import schema
+from mechdesign.model import (
+    KINDS,
+    ClaimedPrivacy,
+    Distance,
+    Floats,
+    GraphTable,
+    Integers,
+    MatrixFile,
+    Raw,
+    Reading,
+    RequirementKind,
+    Table,
+    Words,
+    as_distribution,
+    as_floats,
+    as_whole_numbers,
+    holds,
+    register,
+)
+from mechdesign.specification import schema
 
 # --8<-- [start:ratio]
 

@@ -18,10 +18,8 @@ from click.testing import CliRunner
 import mechdesign as md
 from mechdesign.cli import main
 from mechdesign.errors import InputError, SolverError
+from mechdesign.solve import Answer, LinearProgram, Options, Solver, Status, register
 from mechdesign.solve import _registry as registry
-from mechdesign.solve._contract import Answer, Options, Status
-from mechdesign.solve._linear import LinearProgram
-from mechdesign.solve._registry import Solver, register
 
 
 # [solver]
