@@ -138,7 +138,9 @@ def cluster(
     for name, (policy, theta) in policies.items():
         for epsilon in epsilons:
             held = (
-                kmeans(None, CLUSTERS, policy, epsilon, ITERATIONS, rng, positions=records).centroids
+                kmeans(
+                    None, CLUSTERS, policy, epsilon=epsilon, iterations=ITERATIONS, rng=rng, positions=records
+                ).centroids
                 for _ in range(repeats)
             )
             stated = (by_the_lemma(points, weights, ends, theta, epsilon, rng) for _ in range(repeats))
@@ -214,12 +216,12 @@ def range_errors(
             plan = plan_ranges(size, theta, epsilon)
             errors = []
             for _ in range(repeats):
-                release = ordered_hierarchical(counts, theta, epsilon, plan.fanout, rng)
+                release = ordered_hierarchical(counts, theta, epsilon, fanout=plan.fanout, rng=rng)
                 errors.append(
                     [((_ranges(f, low, high) - truth) ** 2).mean() for f in (release.linear, release.answers)]
                 )
             before, after = np.mean(errors, axis=0)
-            formula = budget_split(size, theta, plan.fanout, epsilon)[2]
+            formula = budget_split(size, theta, plan.fanout, epsilon=epsilon)[2]
             found[name, epsilon] = (float(before), float(after), plan.error, formula)
     return found
 
@@ -236,8 +238,11 @@ def against_theta(counts: Integers, thetas: Sequence[int], repeats: int) -> dict
         rows.setdefault("ordered hierarchical, planned", []).append(plan.error)
         rows.setdefault("hierarchical, planned", []).append(plan_ranges(size, size, 1).error)
         for name, make in (
-            ("ordered", lambda theta=theta: ordered(counts, theta, 1, rng)),
-            ("ordered hierarchical", lambda plan=plan: ordered_hierarchical(counts, plan.theta, 1, plan.fanout, rng)),
+            ("ordered", lambda theta=theta: ordered(counts, theta, 1, rng=rng)),
+            (
+                "ordered hierarchical",
+                lambda plan=plan: ordered_hierarchical(counts, plan.theta, 1, fanout=plan.fanout, rng=rng),
+            ),
         ):
             made = [make() for _ in range(repeats)]
             for what, column in (("measured", "linear"), ("after inference", "answers")):

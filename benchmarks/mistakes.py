@@ -342,7 +342,12 @@ def with_records() -> Iterator[Mistake]:
 
     made = md.tables.release_cumulative([30, 31, 60], line, 1, rng=1)
     clusters = md.tables.kmeans(
-        [(20, 1), (40, 2)], 2, md.tables.Policy.full(md.tables.Domain({"x": range(50), "y": range(4)})), 1, 1, rng=1
+        [(20, 1), (40, 2)],
+        2,
+        md.tables.Policy.full(md.tables.Domain({"x": range(50), "y": range(4)})),
+        epsilon=1,
+        iterations=1,
+        rng=1,
     )
     for name, call in {
         "ages as texts": lambda: counted(["39", "50"]), "a missing age": lambda: counted([39, float("nan")]),
@@ -360,8 +365,8 @@ def with_records() -> Iterator[Mistake]:
         "a confidence in per cent": lambda: counted([39], confidence=95), "a class for a ledger": lambda: counted([39], ledger=md.Ledger),
         "a quantile in per cent": lambda: md.tables.quantile(made, 50), "a range with its ends exchanged": lambda: md.tables.range_query(made, 60, 30),
         "a range below the domain": lambda: md.tables.range_query(made, 0, 30), "shares for counts": lambda: md.tables.ordered([0.5, 0.5], 1, 1),
-        "a name for queries": lambda: md.tables.release_linear([39], full, "ranges", 1), "points of another width": lambda: clusters.assign([[1, 2, 3]]),
-        "centroids outside": lambda: md.tables.kmeans([39], 1, full, 1, 1, initial=[[300]]), "ε for Gaussian noise": lambda: md.tables.strategy("ranges", line).release([39], epsilon=1),
+        "a name for queries": lambda: md.tables.release_linear([39], full, "ranges", epsilon=1), "points of another width": lambda: clusters.assign([[1, 2, 3]]),
+        "centroids outside": lambda: md.tables.kmeans([39], 1, full, epsilon=1, iterations=1, initial=[[300]]), "ε for Gaussian noise": lambda: md.tables.strategy("ranges", line).release([39], epsilon=1),
         "a prior for one count too few": lambda: md.tables.optimal_count(4, 1, prior=[0.25] * 4), "counts for a prior": lambda: md.tables.optimal_count(4, 1, prior=[1, 1, 1, 1, 1]),
         "a refund": lambda: md.Ledger(epsilon=1).spend("a", "b", epsilon=-1), "a release from nowhere": lambda: md.tables.load("nowhere"),
         "a table for a release": lambda: md.specification.read("good.csv"), "a design for a release": lambda: md.specification.read("s.toml"),

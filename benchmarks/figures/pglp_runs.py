@@ -111,7 +111,7 @@ def repair_example(*, side: int, block: int, members: list[int], epsilon: float,
         yield {
             "method": method,
             "area": float(mechanism.hull(node).volume),
-            "snapped": metrics.euclidean_error(channel, uniform, domain.points[mechanism.nodes], domain),
+            "snapped": metrics.euclidean_error(channel, uniform, domain.points[mechanism.nodes], observables=domain),
             "drawn": float(np.linalg.norm(noise, axis=1).mean()),
             "edges": " ".join(f"{a}–{b}" for a, b in sorted(after.graph.edges)),
         }

@@ -119,32 +119,32 @@ def make_folder(path: str | os.PathLike[str], *, private: bool = False) -> None:
 
 
 def replace_files(
-    directory: Path, files: Mapping[str, bytes], last: str, remove: Iterable[str] = (), *, private: bool = False
+    folder: Path, files: Mapping[str, bytes], last: str, remove: Iterable[str] = (), *, private: bool = False
 ) -> None:
-    """Write `files` into `directory`, made if need be, file `last` at the end, and remove the files in `remove`.
+    """Write `files` into `folder`, made if need be, file `last` at the end, and remove the files in `remove`.
 
     New files that are `private` have the mode 0600, and a folder made for them has 0700. Raises `ExportError` when that
     cannot be done; the files that stood there are then as before, wherever the file system lets them be put back.
     """
     try:
-        make_folder(directory, private=private)
+        make_folder(folder, private=private)
     except OSError as error:
-        raise ExportError(f"{directory}: the folder cannot be made: {_reason(error)}") from error
+        raise ExportError(f"{folder}: the folder cannot be made: {_reason(error)}") from error
     order = [name for name in files if name != last] + [last]
     gone = [name for name in remove if name not in files]
     try:
-        with _writing([directory / _partial(name) for name in order]):
+        with _writing([folder / _partial(name) for name in order]):
             whole = True
             for name in order:
-                whole = _write(directory / _partial(name), directory / name, files[name], private) and whole
-            whole = _exchange(directory, order, gone) and whole
+                whole = _write(folder / _partial(name), folder / name, files[name], private) and whole
+            whole = _exchange(folder, order, gone) and whole
     except OSError as error:
         raise ExportError(
-            f"{directory}: the export could not be written: {_reason(error)}. What stood there before was left or put "
+            f"{folder}: the export could not be written: {_reason(error)}. What stood there before was left or put "
             "back as far as the file system allows; make room or choose another folder, and export again"
         ) from error
     if not whole:
-        _note_unsynchronised(directory)
+        _note_unsynchronised(folder)
 
 
 @contextlib.contextmanager
@@ -158,7 +158,7 @@ def _writing(temporary: Iterable[Path]) -> Iterator[None]:
                 _discard(path)
 
 
-def _exchange(directory: Path, order: list[str], gone: list[str]) -> bool:
+def _exchange(folder: Path, order: list[str], gone: list[str]) -> bool:
     """Rename the temporary files to their names; on any error, interrupts included, put the old files back.
 
     Return whether the folder could be synchronised.
@@ -167,47 +167,47 @@ def _exchange(directory: Path, order: list[str], gone: list[str]) -> bool:
     touched: list[str] = []
     try:
         for name in [*gone, *order]:
-            if _keep(directory, name):
+            if _keep(folder, name):
                 kept.append(name)
         # Those that stand there first: from then on the old set is incomplete, whatever else comes beside it.
         for name in sorted(order[:-1], key=lambda name: name not in kept):
             touched.append(name)
-            os.replace(directory / _partial(name), directory / name)
+            os.replace(folder / _partial(name), folder / name)
         for name in gone:
             touched.append(name)
-            (directory / name).unlink(missing_ok=True)
+            (folder / name).unlink(missing_ok=True)
         # The certificate must not reach the disk before what it speaks of.
-        whole = _synchronise(directory)
+        whole = _synchronise(folder)
         touched.append(order[-1])
-        os.replace(directory / _partial(order[-1]), directory / order[-1])
-        return _synchronise(directory) and whole
+        os.replace(folder / _partial(order[-1]), folder / order[-1])
+        return _synchronise(folder) and whole
     except BaseException:
         for name in reversed(touched):
-            _put_back(directory, name, name in kept)
+            _put_back(folder, name, name in kept)
         raise
     finally:
         for name in kept:
-            _discard(directory / _previous(name))
+            _discard(folder / _previous(name))
 
 
-def _keep(directory: Path, name: str) -> bool:
+def _keep(folder: Path, name: str) -> bool:
     """Keep a hard link of a file, if there is one and the file system has links."""
-    _discard(directory / _previous(name))
+    _discard(folder / _previous(name))
     try:
-        os.link(directory / name, directory / _previous(name), follow_symlinks=False)
+        os.link(folder / name, folder / _previous(name), follow_symlinks=False)
     # Python raises NotImplementedError where the system cannot link without following links.
     except (OSError, NotImplementedError):
         return False
     return True
 
 
-def _put_back(directory: Path, name: str, kept: bool) -> None:
+def _put_back(folder: Path, name: str, kept: bool) -> None:
     with contextlib.suppress(OSError):
         if kept:
-            os.replace(directory / _previous(name), directory / name)
-        elif not (directory / _partial(name)).exists():
+            os.replace(folder / _previous(name), folder / name)
+        elif not (folder / _partial(name)).exists():
             # The file was renamed, and none was there before, or none that could be kept.
-            (directory / name).unlink(missing_ok=True)
+            (folder / name).unlink(missing_ok=True)
 
 
 def _write(path: Path, target: Path, content: bytes, private: bool) -> bool:
@@ -279,13 +279,13 @@ def _synchronise_file(descriptor: int) -> bool:
     return True
 
 
-def _synchronise(directory: Path) -> bool:
+def _synchronise(folder: Path) -> bool:
     """Make renames last, on systems where folders can be synchronised; return False where the file system cannot."""
     if os.name == "nt":
         return True
     try:
         # A folder that may be written, and not read, cannot be opened.
-        descriptor = os.open(directory, os.O_RDONLY)
+        descriptor = os.open(folder, os.O_RDONLY)
         try:
             os.fsync(descriptor)
         finally:
@@ -300,13 +300,13 @@ def _synchronise(directory: Path) -> bool:
 _SAID: set[Path] = set()
 
 
-def _note_unsynchronised(directory: Path) -> None:
+def _note_unsynchronised(folder: Path) -> None:
     """Say once of each folder that what is written there may not outlast a loss of power."""
-    if directory in _SAID:
+    if folder in _SAID:
         return
-    _SAID.add(directory)
+    _SAID.add(folder)
     warn(
-        f"{directory} is written, on a file system that cannot synchronise it: a loss of power may undo it. Copy what "
+        f"{folder} is written, on a file system that cannot synchronise it: a loss of power may undo it. Copy what "
         "is to last to another disk",
         SynchronisationWarning,
         stacklevel=3,

@@ -151,26 +151,26 @@ def encode(
     return found
 
 
-def write(directory: str | Path, files: Mapping[str, bytes]) -> None:
-    """Write a set that `encode` made, in place of the one that may stand in `directory`, the certificate last.
+def write(folder: str | Path, files: Mapping[str, bytes]) -> None:
+    """Write a set that `encode` made, in place of the one that may stand in `folder`, the certificate last.
 
     A crash at any moment leaves the old set, the new set, or one that `read` and `verify` call incomplete. Files of the
     old set that the new one lacks are removed, unless they were changed. Raises `ExportError` when the files cannot be
     written; see `mechdesign.base._atomic`.
     """
-    folder = as_path(directory, "directory")
+    folder = as_path(folder, "folder")
     if CERTIFICATE not in files:
         raise InputError("files", "lacks the certificate", value=sorted(files), bound=f"a set with {CERTIFICATE}")
     replace_files(folder, files, CERTIFICATE, _left_over(folder, files))
 
 
-def read(directory: str | Path, memory: float | None = None) -> Bundle:
-    """Return the set in `directory` after checking its digests, but nothing else.
+def read(folder: str | Path, memory: float | None = None) -> Bundle:
+    """Return the set in `folder` after checking its digests, but nothing else.
 
     Raises `CertificateError` when it is incomplete, malformed, does not fit its digests, or would take more than
     `memory` GiB; without it more than 2 GiB, or than 16 times what its files take on the disk, if that is more.
     """
-    bundle = inspect(directory, memory)
+    bundle = inspect(folder, memory)
     if bundle.problems:
         raise CertificateError("; ".join(bundle.problems))
     return bundle
@@ -194,14 +194,14 @@ def read_channel(path: str | Path, memory: float | None = None) -> tuple[Integer
         raise UnverifiedError(error.reason) from error
 
 
-def inspect(directory: str | Path, memory: float | None = None) -> Bundle:
-    """Return the set in `directory` with the digests that do not fit as `problems`; every file is read once.
+def inspect(folder: str | Path, memory: float | None = None) -> Bundle:
+    """Return the set in `folder` with the digests that do not fit as `problems`; every file is read once.
 
     Raises `CertificateError` when files are missing, malformed, or make no evidence, `UnverifiedError` where no export
     stands or its files cannot be opened, and `VerifierMemoryError`, before anything large is made, when reading them
     would take more than `memory` GiB; see `read`.
     """
-    folder = as_path(directory, "directory")
+    folder = as_path(folder, "folder")
     _require_export(folder)
     room = _Room(folder, memory, (CERTIFICATE, CHANNEL, DUAL, TABLE))
     document = _parse(_content(folder, CERTIFICATE, room))

@@ -33,8 +33,8 @@ class Verified:
 
 
 @in_own_arithmetic
-def verify(directory: str | Path, memory: float = MEMORY_GIB) -> Certificate:
-    """Return the certificate of the set in `directory`, recomputed.
+def verify(folder: str | Path, memory: float = MEMORY_GIB) -> Certificate:
+    """Return the certificate of the set in `folder`, recomputed.
 
     What that takes is estimated beforehand: a set that needs more than `memory` GiB is refused.
 
@@ -43,13 +43,13 @@ def verify(directory: str | Path, memory: float = MEMORY_GIB) -> Certificate:
     when ``channel.csv`` holds another channel. Where digests do not fit, the reason also tells whether a requirement is
     broken. Raises `InputError` for a `memory` that is not above 0.
     """
-    return examine(directory, memory).certificate
+    return examine(folder, memory).certificate
 
 
 @in_own_arithmetic
-def examine(directory: str | Path, memory: float = MEMORY_GIB) -> Verified:
-    """Verify the set in `directory`, and say what it holds beside what was proved; raises as `verify` does."""
-    return prove(inspect(directory, memory), memory)
+def examine(folder: str | Path, memory: float = MEMORY_GIB) -> Verified:
+    """Verify the set in `folder`, and say what it holds beside what was proved; raises as `verify` does."""
+    return prove(inspect(folder, memory), memory)
 
 
 def prove(bundle: Bundle, memory: float = MEMORY_GIB) -> Verified:

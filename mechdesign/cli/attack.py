@@ -36,7 +36,7 @@ _PAIRS = (
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--prior", "prior_file", metavar="FILE.csv", type=click.Path(path_type=Path),
     help="What the attacker believes, if not the truth: weights, a line for each secret, below a header.",
@@ -50,7 +50,7 @@ _PAIRS = (
 @memory_option
 @show_values_option
 def attack(
-    directory: Path,
+    folder: Path,
     prior_file: Path | None,
     column: str,
     label: str | None,
@@ -68,10 +68,10 @@ def attack(
     """
     if not 0 < time_limit < float("inf"):
         raise InputError("--time-limit", "is not positive", value=time_limit, bound="> 0 and finite")
-    require_design(directory)
-    design = Design.load(directory)
+    require_design(folder)
+    design = Design.load(folder)
     problem, channel = design.problem, design.channel
-    say_private_folders([(str(directory), problem, design.origin)], "this attack")
+    say_private_folders([(str(folder), problem, design.origin)], "this attack")
     belief = problem.prior if prior_file is None else read_weights(prior_file, column, label, channel.secrets)
     measured = attack_measure(problem)
     found: dict[str, Attack | None] = {}

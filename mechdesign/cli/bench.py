@@ -24,7 +24,7 @@ _OPTIONS = {"suite": "--suite", r"solvers\[\d+\]": "--solvers"}
 @click.command()
 @click.option("--suite", metavar="NAME", default="small", show_default=True, help="small, medium or large.")
 @click.option("--solvers", metavar="NAMES", help="With commas; without, all that are installed.")
-@click.option("-o", "--output", "directory", metavar="DIR", default="bench", show_default=True, help="Folder to write.")
+@click.option("-o", "--output", "folder", metavar="DIR", default="bench", show_default=True, help="Folder to write.")
 @click.option("--resume", is_flag=True, help="Run what is missing of what the folder is for.")
 @click.option("--time-limit", metavar="SECONDS", type=float, help="For each problem, instead of the suite's own.")
 @click.option("--memory", metavar="GB", type=float, help="For each problem, instead of the suite's own.")
@@ -35,7 +35,7 @@ _OPTIONS = {"suite": "--suite", r"solvers\[\d+\]": "--solvers"}
 def bench(
     suite: str,
     solvers: str | None,
-    directory: str,
+    folder: str,
     resume: bool,
     time_limit: float | None,
     memory: float | None,
@@ -82,7 +82,7 @@ def bench(
         found = run(
             suite,
             names,
-            directory,
+            folder,
             resume=resume,
             time_limit=time_limit,
             memory=memory,
@@ -113,11 +113,11 @@ def _show(found: Results, scores: Mapping[str, Score]) -> None:
     output().print(shown)
     if found.missing:
         say_note(f"{found.missing} rows are missing: another process has them, or --resume runs them")
-    directory = found.directory
+    folder = found.folder
     show_next(
         {
-            f"{directory / 'report.html'}": "tables and pictures: open it in a browser",
-            f"{directory / 'results.csv'}": "every run, a row each",
+            f"{folder / 'report.html'}": "tables and pictures: open it in a browser",
+            f"{folder / 'results.csv'}": "every run, a row each",
         }
     )
 

@@ -60,7 +60,7 @@ def design_schedule(
     given: Specification,
     schedule: Schedule,
     changed: Mapping[str, Any],
-    directory: str,
+    folder: str,
     report: bool,
     as_json: bool,
     *,
@@ -74,7 +74,7 @@ def design_schedule(
     Each set is written when it is done, and the schedule last: after an interruption there is none, unless nothing was
     done yet. Raises `SolverInterruptedError` then; a channel that the search had not finished is not written.
     """
-    check_schedule_target(directory, schedule, force, overwrite, Origin(given.kept_text, name=given.name))
+    check_schedule_target(folder, schedule, force, overwrite, Origin(given.kept_text, name=given.name))
     if report:
         load_pictures("mechdesign.report._saving")
     for note in given.notes:
@@ -85,20 +85,20 @@ def design_schedule(
     certificates: dict[Fraction, Certificate] = {}
     settings, whole = replace(given.settings, **changed), True
     with progress() as live, interrupts.promised("keeping the designs that are finished"):
-        for epsilon, made in given.save_designs(directory, save=save, force=force, **changed, progress=live):
+        for epsilon, made in given.save_designs(folder, save=save, force=force, **changed, progress=live):
             say_gap(made, changed.get("tolerance", given.settings.tolerance), f"{folder_name(epsilon)}: ")
             certificates[epsilon] = made.certificate
             whole = whole and not stalled(made, settings)
     say_private(next(given.problems()), given.origin)
     if schedule.left_out:
         say_note(f"nothing is designed for releases with an ε of 0, which are left out: {_ranges(schedule.left_out)}")
-    unused = unused_folders(directory, schedule)
+    unused = unused_folders(folder, schedule)
     if unused:
-        say_note(f"{directory} still holds designs that this schedule does not use: {', '.join(unused)}")
+        say_note(f"{folder} still holds designs that this schedule does not use: {', '.join(unused)}")
     if as_json:
         click.echo(json.dumps([_described(schedule, *pair) for pair in certificates.items()], indent=2))
     else:
-        _show_schedule(given, schedule, certificates, directory)
+        _show_schedule(given, schedule, certificates, folder)
     return whole
 
 
@@ -118,7 +118,7 @@ def _described(schedule: Schedule, epsilon: Fraction, certificate: Certificate) 
 
 
 def _show_schedule(
-    given: Specification, schedule: Schedule, certificates: Mapping[Fraction, Certificate], directory: str
+    given: Specification, schedule: Schedule, certificates: Mapping[Fraction, Certificate], folder: str
 ) -> None:
     from mechdesign.model._words import cost_measure
 
@@ -146,7 +146,7 @@ def _show_schedule(
     console.print(
         "\nOf each ε the privacy is certified; what the releases leak together, the α, is not", soft_wrap=True
     )
-    console.print(f"files     {directory}: {SCHEDULE}, which says when, and a folder for each ε", soft_wrap=True)
+    console.print(f"files     {folder}: {SCHEDULE}, which says when, and a folder for each ε", soft_wrap=True)
 
 
 def _ranges(steps: Sequence[int]) -> str:
@@ -216,7 +216,7 @@ def design(
     """
     started = time.perf_counter()
     given = specified(specification, example, "design", _DEFAULT)
-    directory = _folder(specification) if target is None else target
+    folder = _folder(specification) if target is None else target
     changed = {name: value for name, value in options.items() if value is not None}
     with named({name: f"--{name.replace('_', '-')}" for name in changed}):
         settings = replace(given.settings, **changed)
@@ -230,12 +230,12 @@ def design(
     given.check()
     if given.schedule is not None:
         whole = design_schedule(
-            given, given.schedule, changed, directory, report, as_json, force=force, overwrite=overwrite
+            given, given.schedule, changed, folder, report, as_json, force=force, overwrite=overwrite
         )
         if not whole:
             click.get_current_context().exit(STALLED)
         return
-    check_target(directory, force, overwrite, Origin(given.kept_text, name=given.name))
+    check_target(folder, force, overwrite, Origin(given.kept_text, name=given.name))
     if report:
         load_pictures("mechdesign.report._saving")
     for note in given.notes:
@@ -244,23 +244,23 @@ def design(
         made = given.design(**changed, progress=live)
     certified = time.perf_counter()
     stopped = made.status is Status.INTERRUPTED
-    if stopped and (Path(directory) / CERTIFICATE).exists():
+    if stopped and (Path(folder) / CERTIFICATE).exists():
         # What was good enough to finish is not replaced by what was not.
-        directory = f"{directory.rstrip('/')}-interrupted"
-        check_target(directory, force)
-        say_note(f"the export that stood there is kept; the best channel so far goes to {directory}")
+        folder = f"{folder.rstrip('/')}-interrupted"
+        check_target(folder, force)
+        say_note(f"the export that stood there is kept; the best channel so far goes to {folder}")
     missing: ReportError | None = None
     try:
-        _save(made, directory, report)
+        _save(made, folder, report)
     except ReportError as error:
         missing, report = error, False
     say_private(made.problem, made.origin)
     if as_json:
         click.echo(json.dumps(made.certificate.to_json(), indent=2))
     else:
-        _show(made, settings, certified - started, time.perf_counter() - started, directory)
+        _show(made, settings, certified - started, time.perf_counter() - started, folder)
         shown = example or (_DEFAULT if specification is None else None)
-        show_next(_next(directory, report, made, shown))
+        show_next(_next(folder, report, made, shown))
     rows = made.channel.numerators
     if len(rows) > 1 and (rows == rows[0]).all():
         say_note(_TELLS_NOTHING)
@@ -273,14 +273,14 @@ def design(
         click.get_current_context().exit(STALLED)
 
 
-def _save(made: Design, directory: str, report: bool) -> None:
+def _save(made: Design, folder: str, report: bool) -> None:
     """Write a design, with its page or without."""
     if report:
         from mechdesign.report import _saving as saving
 
-        saving.save(made, directory)
+        saving.save(made, folder)
     else:
-        made.save(directory)
+        made.save(folder)
 
 
 def _folder(specification: Path | None) -> str:
@@ -321,7 +321,7 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
     console.print("times are for this machine, as busy as it is now, and meant to be within a factor of two")
 
 
-def _show(made: Design, settings: SolveSettings, certified: float, finished: float, directory: str) -> None:
+def _show(made: Design, settings: SolveSettings, certified: float, finished: float, folder: str) -> None:
     from mechdesign.model._words import claim_names, cost_measure
     from mechdesign.report._proved import bounded_pairs
 
@@ -339,8 +339,8 @@ def _show(made: Design, settings: SolveSettings, certified: float, finished: flo
         console.print()
     console.print(f"solved    {summary.plan or summary.solver} ({summary.status})")
     console.print(f"time      {_parts(summary)}, {certified:.1f} s until certified, {finished:.1f} s in all")
-    files = ", ".join(name for name in SET if (Path(directory) / name).is_file())
-    console.print(f"files     {directory}: {files}", soft_wrap=True)
+    files = ", ".join(name for name in SET if (Path(folder) / name).is_file())
+    console.print(f"files     {folder}: {files}", soft_wrap=True)
 
 
 def _parts(summary: SolveSummary) -> str:
@@ -354,11 +354,11 @@ def _parts(summary: SolveSummary) -> str:
     return ", ".join(f"{seconds} s {part}" for part, seconds in parts.items() if seconds is not None)
 
 
-def _next(directory: str, report: bool, made: Design, example: str | None) -> dict[str, str]:
+def _next(folder: str, report: bool, made: Design, example: str | None) -> dict[str, str]:
     """Return what may be done next: commands, or files to open, and what they show."""
-    found = {f"{directory}/report.html": "what was made, with pictures: open it in a browser"} if report else {}
-    found[f"mechdesign verify {directory}"] = "prove it again, from the files alone"
-    found[f"mechdesign sample {directory} {_truth(made)}"] = "an answer for it, with new randomness each time"
+    found = {f"{folder}/report.html": "what was made, with pictures: open it in a browser"} if report else {}
+    found[f"mechdesign verify {folder}"] = "prove it again, from the files alone"
+    found[f"mechdesign sample {folder} {_truth(made)}"] = "an answer for it, with new randomness each time"
     if example is not None:
         found[f"mechdesign examples {example} > my.toml"] = "your own: change it, then `mechdesign design my.toml`"
         found["mechdesign examples"] = "others: a larger city, a policy, a trace, repeated releases"

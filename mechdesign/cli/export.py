@@ -29,7 +29,7 @@ def _looked_up(_: click.Context, __: click.Parameter, name: str | None) -> Forma
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--format",
     "form",
@@ -44,7 +44,7 @@ def _looked_up(_: click.Context, __: click.Parameter, name: str | None) -> Forma
     help="Write a folder like DIR to FILE, with a uniform prior in place of a private one, and no claim of cost.",
 )  # fmt: skip
 @memory_option
-def export(directory: Path, form: Format | None, target: Path | None, all_rows: bool, public: bool) -> None:
+def export(folder: Path, form: Format | None, target: Path | None, all_rows: bool, public: bool) -> None:
     """Write the channel in DIR for other programs, or DIR itself without its prior.
 
     \b
@@ -58,7 +58,7 @@ def export(directory: Path, form: Format | None, target: Path | None, all_rows: 
     that of DIR is; requirements that are stated under a prior are refused. The channel still depends on the true prior.
     """  # noqa: D301 - click wants the control character
     if public:
-        _without_prior(directory, target, form is not None or all_rows)
+        _without_prior(folder, target, form is not None or all_rows)
         return
     if form is None:
         if target is None:
@@ -72,11 +72,11 @@ def export(directory: Path, form: Format | None, target: Path | None, all_rows: 
     if target is not None and target.is_dir():
         raise click.UsageError(f"{target} is a folder, not a file")
     if target is not None:
-        check_no_input(target, {f"DIR, {name}": directory / name for name in SET})
+        check_no_input(target, {f"DIR, {name}": folder / name for name in SET})
         check_output(target)
     options = {"all_rows": True} if all_rows else {}
-    require_design(directory)
-    design = Design.load(directory)
+    require_design(folder)
+    design = Design.load(folder)
     exported = Exported(design.problem, design.channel, design.certificate)
     _say_private(design, form)
     if target is not None:
@@ -91,8 +91,8 @@ def export(directory: Path, form: Format | None, target: Path | None, all_rows: 
             sys.stdout.buffer.write(part[start : start + _PIECE])
 
 
-def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
-    """Write a folder like `directory` without what its prior tells."""
+def _without_prior(folder: Path, target: Path | None, more: bool) -> None:
+    """Write a folder like `folder` without what its prior tells."""
     # Imported late: formats need none of it.
     from mechdesign.model._problem import STANDS_IN
     from mechdesign.report._private import STEPS, tells_steps
@@ -102,10 +102,10 @@ def _without_prior(directory: Path, target: Path | None, more: bool) -> None:
         raise click.UsageError("--without-prior writes a folder, and takes no --format and no --all-rows")
     if target is None:
         raise click.UsageError("give --without-prior a folder to write, with -o")
-    require_design(directory)
+    require_design(folder)
     check_public_target(target)
-    design = Design.load(directory)
-    if (directory / "report.html").exists():
+    design = Design.load(folder)
+    if (folder / "report.html").exists():
         from mechdesign.report import _saving as saving
 
         saving.save(design, target, prior=False)

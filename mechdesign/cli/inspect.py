@@ -93,12 +93,12 @@ ANSWERS = "answers.csv"
 """The file by which a release from a table is known."""
 
 
-def show_release(directory: Path, as_json: bool) -> None:
+def show_release(folder: Path, as_json: bool) -> None:
     """Show the release from a table in a folder; one that is unsound opens as well, with a warning."""
     # Imported late: `inspect` of a design does not need it.
     from mechdesign.tables._files import load
 
-    release = load(directory)
+    release = load(folder)
     facts = _release_facts(release)
     if as_json:
         described = release.description
@@ -136,7 +136,7 @@ _MOST = 5
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option(
     "--report", "page", metavar="FILE.html", type=click.Path(path_type=Path),
     help="Write the report again, for example with an outline.",
@@ -148,7 +148,7 @@ _MOST = 5
 @click.option("--json", "as_json", is_flag=True, help="Print what is shown as JSON.")
 @memory_option
 @show_values_option
-def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: bool) -> None:
+def inspect(folder: Path, page: Path | None, outline: Path | None, as_json: bool) -> None:
     """Show what is in DIR, a folder that `mechdesign design` wrote: secrets, prior, answers, certificate, files.
 
     Of a folder that `mechdesign blowfish` wrote: what was released from a table, what it protects, what it spent, and
@@ -158,20 +158,20 @@ def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: b
     """
     if outline is not None and page is None:
         raise InputError("--outline", "is given without --report", value=str(outline), bound="a page to draw it on")
-    if page is None and (directory / ANSWERS).is_file():
-        show_release(directory, as_json)
+    if page is None and (folder / ANSWERS).is_file():
+        show_release(folder, as_json)
         return
-    require_design(directory)
+    require_design(folder)
     if page is not None:
         check_output(page)
-    design = Design.load(directory)
+    design = Design.load(folder)
     problem, channel, certificate, origin = design.problem, design.channel, design.certificate, design.origin
     facts = _facts(problem, channel)
     if origin is not None and origin.prior == STANDS_IN:
         facts["prior"] = STANDS_IN
     if said := private(problem, origin):
         facts["private"] = "; ".join(said)
-    files = {each.name: each.stat().st_size for each in sorted(directory.iterdir()) if each.is_file()}
+    files = {each.name: each.stat().st_size for each in sorted(folder.iterdir()) if each.is_file()}
     if page is not None:
         from mechdesign.report._design_page import html
 
@@ -199,8 +199,8 @@ def inspect(directory: Path, page: Path | None, outline: Path | None, as_json: b
             console.print(f"{name.replace('seconds', 'time').replace('_', ' ')}: {_fact(name, value)}", soft_wrap=True)
     show_next({
         **({str(page): "the report: open it in a browser"} if page is not None else {}),
-        f"mechdesign verify {directory}": "prove it, from the files alone",
-        f"mechdesign compare {directory} OTHER": "beside another design",
+        f"mechdesign verify {folder}": "prove it, from the files alone",
+        f"mechdesign compare {folder} OTHER": "beside another design",
     })  # fmt: skip
 
 

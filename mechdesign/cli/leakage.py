@@ -217,7 +217,7 @@ def _write_table(path: Path, columns: dict[str, Floats]) -> None:
 
 @click.command()
 @click.argument("specification", metavar="SPEC.toml", type=_FILE)
-@click.option("-o", "--output", "directory", metavar="DIR", type=_FILE, default=Path("chain"), show_default=True)
+@click.option("-o", "--output", "folder", metavar="DIR", type=_FILE, default=Path("chain"), show_default=True)
 @click.option("--every", metavar="TIME", help='Bring the data to steps of this length first, such as "5 min".')
 @click.option("--gap", metavar="TIME", help="Cut the data where nothing was seen for longer; three steps by default.")
 @click.option(
@@ -237,7 +237,7 @@ def _write_table(path: Path, columns: dict[str, Floats]) -> None:
 @show_values_option
 def chain(
     specification: Path,
-    directory: Path,
+    folder: Path,
     every: str | None,
     gap: str | None,
     smoothing: float | None,
@@ -266,7 +266,7 @@ def chain(
     from mechdesign.specification._derived import chain_files
 
     ours = ("forward.csv", "backward.csv", "states.csv", CHAIN_COUNTS)
-    check_folder(directory, lambda entry: entry.name in ours, "a chain")
+    check_folder(folder, lambda entry: entry.name in ours, "a chain")
     times = {
         "time": time_,
         "date": date,
@@ -281,17 +281,17 @@ def chain(
     from mechdesign.base._files import note_readers
 
     # It tells how the people of the data move.
-    make_folder(directory, private=True)
+    make_folder(folder, private=True)
     if CHAIN_COUNTS not in files:
         # Those of an earlier chain are of other matrices.
-        (directory / CHAIN_COUNTS).unlink(missing_ok=True)
+        (folder / CHAIN_COUNTS).unlink(missing_ok=True)
     for name, content in files.items():
-        note_readers(directory / name)
-        write_file(directory / name, [content], private=True)
+        note_readers(folder / name)
+        write_file(folder / name, [content], private=True)
     for note in notes:
         say_note(note)
-    output().print(f"{directory}: {', '.join(files)}", soft_wrap=True)
-    both = f"{directory}/backward.csv --forward {directory}/forward.csv"
+    output().print(f"{folder}: {', '.join(files)}", soft_wrap=True)
+    both = f"{folder}/backward.csv --forward {folder}/forward.csv"
     show_next(
         {
             f"mechdesign leakage {both} --epsilon 0.1 --steps 10": "what releases of such data leak",

@@ -38,7 +38,7 @@ _SEEDED = (
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--secret", metavar="SECRET", help="The true secret: its label, or its position from 0 on.")
 @at_option
 @click.option("-n", "--size", metavar="N", type=click.IntRange(min=0), help="How many draws.  [default: 1]")
@@ -61,7 +61,7 @@ _SEEDED = (
 @memory_option
 @show_values_option
 def sample(
-    directory: Path,
+    folder: Path,
     secret: str | None,
     at: tuple[float, float] | None,
     size: int | None,
@@ -99,25 +99,25 @@ def sample(
         given = asked.get_parameter_source(name) is ParameterSource.COMMANDLINE
         if given and (secret is not None or (name != "outside" and source is None)):
             raise click.UsageError(f"{flag} goes with {where}")
-    if directory.is_file():
-        raise InputError(str(directory), "is a file", bound="a folder that `mechdesign design` wrote")
+    if folder.is_file():
+        raise InputError(str(folder), "is a file", bound="a folder that `mechdesign design` wrote")
     if target is not None:
-        check_no_input(target, {"--input": source} | {f"DIR, {name}": directory / name for name in SET})
+        check_no_input(target, {"--input": source} | {f"DIR, {name}": folder / name for name in SET})
         check_output(target)
     if seed is not None:
         say_warning(_SEEDED, UserWarning, "", 0)
     rows = None
     draws = 1 if size is None else size
-    require_design(directory)
+    require_design(folder)
     if secret is not None:
-        channel = Channel.load(directory, allowed_gib())
+        channel = Channel.load(folder, allowed_gib())
         labels = channel.secrets or [str(index) for index in range(len(channel.numerators))]
         found, most = (
             answers(channel, None, channel.sample(Names.of(labels).find_written(secret, "--secret"), draws, seed)),
             draws,
         )
     else:
-        design = Design.load(directory)
+        design = Design.load(folder)
         problem, channel = design.problem, design.channel
         rng = None if seed is None else as_generator(seed)
         secrets, most = located(problem.secrets, at, source, outside == "nearest", draws, rng, reach)

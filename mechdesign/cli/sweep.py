@@ -27,14 +27,14 @@ _MOST_SHOWN = 20
 
 @click.command()
 @click.argument("specification", metavar="SPEC.toml", type=click.Path(path_type=Path))
-@click.option("-o", "--output", "directory", metavar="DIR", default="sweep", show_default=True, help="Folder to write.")
+@click.option("-o", "--output", "folder", metavar="DIR", default="sweep", show_default=True, help="Folder to write.")
 @click.option(
     "--jobs", metavar="N", type=int, help="Processes of this machine to use; as many as the processors it may use."
 )
 @click.option("--dask", metavar="ADDRESS", help="Use the Dask cluster whose scheduler is there, instead.")
 @click.option("--resume", is_flag=True, help="Run what is missing in DIR; finished rows are not run again.")
 @show_values_option
-def sweep(specification: Path, directory: str, jobs: int | None, dask: str | None, resume: bool) -> None:
+def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, resume: bool) -> None:
     """Make a certified design for each of many values of a specification.
 
     SPEC.toml is a specification with a [sweep] table, which lists values for the paths of keys, such as
@@ -57,7 +57,7 @@ def sweep(specification: Path, directory: str, jobs: int | None, dask: str | Non
     started = time.perf_counter()
     try:
         with _progress() as live, interrupts.promised("keeping the designs that are finished"):
-            result = sweep.run(asked, directory, jobs=jobs, dask=dask, resume=resume, progress=live)
+            result = sweep.run(asked, folder, jobs=jobs, dask=dask, resume=resume, progress=live)
     except InputError as error:
         if error.path not in ("jobs", "dask"):
             raise
@@ -140,11 +140,11 @@ def _show(asked: Sweep, result: Result, seconds: float) -> None:
         console.print(f"… and {len(result.rows) - _MOST_SHOWN} more rows in results.csv", soft_wrap=True)
     files = "results.csv, report.html, channels/, rows/"
     console.print(f"\ntime      {seconds:.1f} s")
-    console.print(f"files     {result.directory}: {files}", soft_wrap=True)
+    console.print(f"files     {result.folder}: {files}", soft_wrap=True)
     channel = next((row.values["channel"] for row in result.rows if row.values.get("channel")), None)
-    following = {f"{result.directory}/report.html": "cost against privacy: open it in a browser"}
+    following = {f"{result.folder}/report.html": "cost against privacy: open it in a browser"}
     if channel is not None:
-        following[f"mechdesign verify {result.directory}/{channel}"] = "prove one of the designs again"
+        following[f"mechdesign verify {result.folder}/{channel}"] = "prove one of the designs again"
     show_next(following)
 
 

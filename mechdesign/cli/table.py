@@ -70,7 +70,7 @@ def blowfish() -> None:
 @click.argument("records", metavar="[TABLE.csv]", required=False, type=_FILE)
 @example_option("blowfish")
 @click.option(
-    "-o", "--output", "directory", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
+    "-o", "--output", "folder", metavar="DIR", type=_FILE, default=Path("released"), show_default=True,
     help="Folder for what may be published.",
 )  # fmt: skip
 @click.option(
@@ -94,7 +94,7 @@ def release(
     specification: Path | None,
     records: Path | None,
     example: str | None,
-    directory: Path,
+    folder: Path,
     ledger_file: Path | None,
     wait: float,
     report: bool,
@@ -126,11 +126,11 @@ def release(
         from mechdesign.tables._files import FILES, check_target, holds_release
 
         # Before the ledger is charged.
-        check_no_input_in(directory, FILES, {"TABLE.csv": records})
-        check_target(directory, force, overwrite)
-        if holds_release(directory):
+        check_no_input_in(folder, FILES, {"TABLE.csv": records})
+        check_target(folder, force, overwrite)
+        if holds_release(folder):
             say_note(ADD_UP)
-        check_room(directory, given.output_size(report), FILES)
+        check_room(folder, given.output_size(report), FILES)
         if report:
             load_pictures("mechdesign.report._saving")
         if seed is not None:
@@ -138,28 +138,28 @@ def release(
         ledger = None
         if seed is None:
             ledger = given.ledger(wait) if ledger_file is None else Ledger.existing(ledger_file, wait)
-            announce(ledger, directory)
+            announce(ledger, folder)
         for remark in given.remarks(records):
             say_note(remark)
         with interrupts.scope("writing the answers, which are paid for"):
             found = given.release(records, ledger=ledger, rng=seed, together=together)
-            _save(found, directory, report, force, overwrite)
+            _save(found, folder, report, force, overwrite)
     _show(found, ledger, time.perf_counter() - started)
-    names = ", ".join(sorted(entry.name for entry in directory.iterdir()))
-    output().print(f"files     {directory}: {names}", soft_wrap=True)
+    names = ", ".join(sorted(entry.name for entry in folder.iterdir()))
+    output().print(f"files     {folder}: {names}", soft_wrap=True)
     if example is not None:
-        show_next(_next(example, directory))
+        show_next(_next(example, folder))
 
 
-def _save(found: Publication, directory: Path, report: bool, force: bool, overwrite: bool) -> None:
+def _save(found: Publication, folder: Path, report: bool, force: bool, overwrite: bool) -> None:
     """Write a release; where its folder no longer takes the answers, write them into a temporary one."""
     try:
         if report:
             from mechdesign.report import _saving as saving
 
-            saving.save(found, directory, force=force, overwrite=overwrite)
+            saving.save(found, folder, force=force, overwrite=overwrite)
         else:
-            found.save(directory, force=force, overwrite=overwrite)
+            found.save(folder, force=force, overwrite=overwrite)
     except ReportError:
         raise
     except ExportError as error:
@@ -260,10 +260,10 @@ def _show_plan(title: str, found: Plan) -> None:
         say_note(remark)
 
 
-def _next(example: str, directory: Path) -> dict[str, str]:
+def _next(example: str, folder: Path) -> dict[str, str]:
     records = example_for(example, "blowfish").trace
     return {
-        f"{directory}/report.html": "what was released, in words and pictures: open it in a browser",
+        f"{folder}/report.html": "what was released, in words and pictures: open it in a browser",
         f"mechdesign blowfish plan --example {example}": "what other ways to answer would have cost",
         f"mechdesign examples {example} > my.toml": "your own: change it, and the table, then",
         f"mechdesign examples {records} > my.csv": "`mechdesign blowfish my.toml my.csv`",

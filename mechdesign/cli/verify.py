@@ -30,7 +30,7 @@ UNPROVED_ALPHA = (
 
 
 @click.command()
-@click.argument("directory", metavar="DIR", type=click.Path(path_type=Path))
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path))
 @click.option("--json", "as_json", is_flag=True, help="Print the recomputed certificate, or what is wrong, as JSON.")
 @click.option(
     "--memory",
@@ -45,7 +45,7 @@ UNPROVED_ALPHA = (
     is_flag=True,
     help="Load requirements of other packages, for their words; what is proved stands in the files.",
 )
-def verify(directory: Path, as_json: bool, memory: float, extensions: bool) -> None:
+def verify(folder: Path, as_json: bool, memory: float, extensions: bool) -> None:
     """Prove an export again, from its files alone: privacy, cost and lower bound, in exact arithmetic.
 
     The table channel.csv must hold the channel that is proved. Labels, places, metadata, provenance and the report are
@@ -57,15 +57,15 @@ def verify(directory: Path, as_json: bool, memory: float, extensions: bool) -> N
     budgets, is not.
     """
     with finding_extensions(extensions):
-        _verify(directory, as_json, memory)
+        _verify(folder, as_json, memory)
 
 
-def _verify(directory: Path, as_json: bool, memory: float) -> None:
-    if is_schedule(directory):
-        _verify_schedule(directory, as_json, memory)
+def _verify(folder: Path, as_json: bool, memory: float) -> None:
+    if is_schedule(folder):
+        _verify_schedule(folder, as_json, memory)
         return
-    require_design(directory)
-    found, verified = _proved(directory, as_json, memory)
+    require_design(folder)
+    found, verified = _proved(folder, as_json, memory)
     if as_json:
         certificate = verified.certificate
         said = {**certificate.to_json(), "unproved": list(verified.unproved)}
@@ -77,35 +77,35 @@ def _verify(directory: Path, as_json: bool, memory: float) -> None:
         click.echo(json.dumps(said, indent=2))
         return
     console = output()
-    console.print(f"{directory} verifies.\n", style="green", soft_wrap=True)
+    console.print(f"{folder} verifies.\n", style="green", soft_wrap=True)
     _show(found, verified)
 
 
-def _proved(directory: Path, as_json: bool, memory: float) -> tuple[Bundle, Verified]:
+def _proved(folder: Path, as_json: bool, memory: float) -> tuple[Bundle, Verified]:
     """Read a set once, and return it with what was proved of it."""
     found = None
     try:
-        found = inspect(directory, memory)
+        found = inspect(folder, memory)
         return found, prove(found, memory)
     except UnverifiedError as error:
-        raise type(error)(f"{directory} was not verified: {error.reason}") from error
+        raise type(error)(f"{folder} was not verified: {error.reason}") from error
     except CertificateError as error:
         labels = [] if found is None else found.arrays.get("secrets", np.array([])).tolist()
         reason = error.reason + _named(labels, error.pair)
         if as_json:
             pair = None if error.pair is None else list(error.pair)
             click.echo(json.dumps({"holds": False, "reason": reason, "pair": pair}, indent=2))
-        raise CertificateError(f"{directory} does not verify: {reason}", error.pair) from error
+        raise CertificateError(f"{folder} does not verify: {reason}", error.pair) from error
 
 
-def _verify_schedule(directory: Path, as_json: bool, memory: float) -> None:
+def _verify_schedule(folder: Path, as_json: bool, memory: float) -> None:
     """Verify every design of a schedule, and that each is one for its ε."""
     found: list[Designed] = []
-    for name, (epsilon, steps) in read_scheduled(directory).items():
-        held, verified = _proved(directory / name, as_json, memory)
+    for name, (epsilon, steps) in read_scheduled(folder).items():
+        held, verified = _proved(folder / name, as_json, memory)
         named = tuple(FORMS[stated.kind].named for stated in held.evidence.requirements)
         found.append(Designed(name, epsilon, tuple(steps), verified, named))
-    places = scheduled_places(found, directory)
+    places = scheduled_places(found, folder)
     if as_json:
         designs = [
             {
@@ -122,9 +122,7 @@ def _verify_schedule(directory: Path, as_json: bool, memory: float) -> None:
         return
     console = output()
     releases = sum(len(design.steps) for design in found)
-    console.print(
-        f"{directory} verifies: {len(found)} designs for {releases} releases.\n", style="green", soft_wrap=True
-    )
+    console.print(f"{folder} verifies: {len(found)} designs for {releases} releases.\n", style="green", soft_wrap=True)
     first = found[0].certificate.requirements
     kinds = ", ".join(dict.fromkeys(f"{first[place].kind} privacy" for place in places))
     console.print(f"ε is that of {kinds}.", soft_wrap=True)
@@ -162,7 +160,7 @@ class Designed:
         return self.verified.certificate
 
 
-def scheduled_places(found: Sequence[Designed], directory: Path) -> tuple[int, ...]:
+def scheduled_places(found: Sequence[Designed], folder: Path) -> tuple[int, ...]:
     """Return which requirements have the ε of the schedule in all designs; raise `CertificateError` without any.
 
     The designs of one schedule differ in this ε alone: all their other ε, radii and floors must be the same.
@@ -174,12 +172,12 @@ def scheduled_places(found: Sequence[Designed], directory: Path) -> tuple[int, .
         places &= {place for place, each in checked if each.number == "epsilon" and each.nominal == text}
         if not places:
             raise CertificateError(
-                f"{directory / design.name} verifies, but not for ε = {text}, which {SCHEDULE} says it is for"
+                f"{folder / design.name} verifies, but not for ε = {text}, which {SCHEDULE} says it is for"
             )
     for design in found[1:]:
         if _others(design, places) != _others(found[0], places):
             raise CertificateError(
-                f"{directory / design.name} and {found[0].name} verify, but are no designs of one schedule: they "
+                f"{folder / design.name} and {found[0].name} verify, but are no designs of one schedule: they "
                 "differ in more than the ε of their releases"
             )
     return tuple(sorted(places))

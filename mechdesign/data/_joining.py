@@ -84,7 +84,7 @@ def join(asked: PlacesAsked, header: Sequence[str], delimiter: str, checkins: tu
             bound = f"one of {columns_text(header)}"
             raise InputError(str(asked.path), problem, bound=bound, remedy=f"say --{name}")
     latitude, longitude = str(degrees["latitude"]), str(degrees["longitude"])
-    places = read_places(asked.path, key, latitude, longitude, delimiter)
+    places = read_places(asked.path, key, latitude, longitude=longitude, delimiter=delimiter)
     return Joined(asked.path, key, place, latitude, longitude, delimiter, places)
 
 

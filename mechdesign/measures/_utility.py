@@ -35,6 +35,7 @@ def euclidean_error(
     channel: Channel | ArrayLike,
     prior: Prior | ArrayLike,
     points: Domain | ArrayLike,
+    *,
     observables: Domain | ArrayLike | None = None,
 ) -> float:
     """Return E_eu, the mean Euclidean distance from the true place to the released one, in the unit of the points.
@@ -49,6 +50,7 @@ def root_mean_square_error(
     channel: Channel | ArrayLike,
     prior: Prior | ArrayLike,
     points: Domain | ArrayLike,
+    *,
     observables: Domain | ArrayLike | None = None,
 ) -> float:
     """Return √(Σ_s π_s Σ_o p(o|s) ‖f(s) − f(o)‖₂²), the Error of DPHMM, Equation 3.
@@ -60,7 +62,7 @@ def root_mean_square_error(
 
 
 def mismatch_error(
-    channel: Channel | ArrayLike, prior: Prior | ArrayLike, labels: Labels, observables: Labels | None = None
+    channel: Channel | ArrayLike, prior: Prior | ArrayLike, labels: Labels, *, observables: Labels | None = None
 ) -> float:
     """Return the probability that the output has another label than the secret: E_r for regions, E_poi for categories.
 

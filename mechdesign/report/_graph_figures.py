@@ -286,24 +286,22 @@ def picture(domain: Domain, found: Overview) -> Figure:
     return policy_picture(domain, edge_array(found.graph), shown)
 
 
-def write_overview(
-    directory: Path, domain: Domain, found: Overview, facts: dict[str, Any], drawn: Figure | None
-) -> None:
+def write_overview(folder: Path, domain: Domain, found: Overview, facts: dict[str, Any], drawn: Figure | None) -> None:
     """Write the facts, the edges of the repaired graph and, where there is one, the picture into a folder."""
-    directory.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     # The facts go first and come last: where they stand, the other files are of the same run. The edges, which a
     # specification may name, are replaced at once.
     for name in (FACTS, PICTURE):
-        (directory / name).unlink(missing_ok=True)
+        (folder / name).unlink(missing_ok=True)
     graph = found.graph
     if found.geometry is not None and found.geometry.repair is not None:
         graph = found.geometry.repair.graph
     rows = [["source", "target", "added"]]
     for i, j in sorted(sorted(edge) for edge in graph.edges):
         rows.append([domain.labels[i], domain.labels[j], "no" if found.graph.has_edge(i, j) else "yes"])
-    write_file(directory / EDGES, [csv_text(rows).encode()])
+    write_file(folder / EDGES, [csv_text(rows).encode()])
     if drawn is not None:
         from mechdesign.report._style import save_figure
 
-        save_figure(drawn, directory / PICTURE)
-    write_file(directory / FACTS, [json.dumps(facts, indent=2).encode()])
+        save_figure(drawn, folder / PICTURE)
+    write_file(folder / FACTS, [json.dumps(facts, indent=2).encode()])

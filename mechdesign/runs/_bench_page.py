@@ -183,18 +183,18 @@ def _best(profile: Mapping[str, Any]) -> str:
     return f"{first} is fastest most often; {whole}"
 
 
-def write_report(directory: Path, about: Mapping[str, Any], rows: Results, total: int) -> Path:
+def write_report(folder: Path, about: Mapping[str, Any], rows: Results, total: int) -> Path:
     """Write ``report.html`` and ``scores.csv`` into a folder of results; raise `ExportError` when that fails.
 
     Args:
-        directory: The folder.
+        folder: The folder.
         about: Suite, limits and threads, as `mechdesign.runs.bench.request_of` describes them.
         rows: Runs, by column.
         total: How many runs there are to be.
     """
-    write_file(directory / "scores.csv", [_csv(rows, float(about["time_limit"])).encode()])
-    write_file(directory / "report.html", [html(about, rows, total).encode()])
-    return directory / "report.html"
+    write_file(folder / "scores.csv", [_csv(rows, float(about["time_limit"])).encode()])
+    write_file(folder / "report.html", [html(about, rows, total).encode()])
+    return folder / "report.html"
 
 
 def html(about: Mapping[str, Any], rows: Results, total: int) -> str:

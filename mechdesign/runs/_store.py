@@ -108,17 +108,17 @@ def tabulate(rows: Iterable[Row], columns: Sequence[str]) -> list[dict[str, Valu
     return [{column: row.values.get(column) for column in columns} for row in rows]
 
 
-def write_table(directory: Path, rows: Iterable[Row], columns: Sequence[str]) -> Path:
+def write_table(folder: Path, rows: Iterable[Row], columns: Sequence[str]) -> Path:
     """Write ``results.csv``, and ``results.parquet`` where pyarrow is installed, each whole or not at all.
 
     In CSV a missing value is empty, and floats have all their digits.
     """
     table = tabulate(rows, columns)
     text = csv_text([columns, *([_cell(row[column]) for column in columns] for row in table)])
-    write_file(directory / _CSV, [text.encode()])
+    write_file(folder / _CSV, [text.encode()])
     if importlib.util.find_spec("pyarrow") is not None:
-        write_file(directory / _PARQUET, [_parquet(table, columns)])
-    return directory / _CSV
+        write_file(folder / _PARQUET, [_parquet(table, columns)])
+    return folder / _CSV
 
 
 def read_table(path: Path) -> list[dict[str, str]]:
@@ -208,11 +208,11 @@ class Store:
     it was killed is free again at once.
     """
 
-    def __init__(self, directory: str | os.PathLike[str], request: Request, *, resume: bool = False) -> None:
+    def __init__(self, folder: str | os.PathLike[str], request: Request, *, resume: bool = False) -> None:
         """Make a folder for a request, or take up one that was made for the same.
 
         Args:
-            directory: The folder, which need not exist.
+            folder: The folder, which need not exist.
             request: What it is for.
             resume: Whether it may hold rows already.
 
@@ -220,18 +220,18 @@ class Store:
             RecordsError: The folder holds something else: rows of another request or version, or other files.
             ExportError: It cannot be written.
         """
-        self.directory = Path(directory)
+        self.folder = Path(folder)
         self.request = request
         try:
-            known = _manifest(self.directory)
+            known = _manifest(self.folder)
             if known is None:
-                _require_empty(self.directory)
+                _require_empty(self.folder)
             else:
-                _require_same(self.directory, known, request, resume)
+                _require_same(self.folder, known, request, resume)
             for name in (_ROWS, _LOCKS):
-                (self.directory / name).mkdir(parents=True, exist_ok=True)
+                (self.folder / name).mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ExportError(f"{self.directory} cannot be used: {error.strerror or error}") from error
+            raise ExportError(f"{self.folder} cannot be used: {error.strerror or error}") from error
         if known is None:
             self._write_json(_MANIFEST, _described(request))
         self._write_json(_ENVIRONMENT, environment())
@@ -255,7 +255,7 @@ class Store:
         Yields:
             Whether it is ours to run: False when another process has it, or has finished it.
         """
-        path = self.directory / _LOCKS / f"{key}.lock"
+        path = self.folder / _LOCKS / f"{key}.lock"
         lock = FileLock(path, timeout=0, thread_local=False)
         try:
             lock.acquire()
@@ -266,7 +266,7 @@ class Store:
             why, remedy = why_unlocked(path, error, _SHARE)
             raise ExportError(f"{path} {why}. {remedy}") from error
         try:
-            for left in (self.directory / _ROWS).glob(f".{key}.*"):
+            for left in (self.folder / _ROWS).glob(f".{key}.*"):
                 # What whoever held the row was writing when it was killed.
                 left.unlink(missing_ok=True)
             # It may have been finished between the look and the lock.
@@ -290,17 +290,17 @@ class Store:
 
     def tabulate(self) -> Path:
         """Write the table of all rows there are, as CSV and, where pyarrow is installed, Parquet; return the first."""
-        return write_table(self.directory, self.rows(), self.request.columns)
+        return write_table(self.folder, self.rows(), self.request.columns)
 
     def _finished(self, key: str) -> bool:
         row = self.row(key)
         return row is not None and row.state.final
 
     def _path(self, key: str) -> Path:
-        return self.directory / _ROWS / f"{key}.json"
+        return self.folder / _ROWS / f"{key}.json"
 
     def _write_json(self, name: str, document: Mapping[str, object]) -> None:
-        write_file(self.directory / name, [json.dumps(document, indent=1, ensure_ascii=False).encode(), b"\n"])
+        write_file(self.folder / name, [json.dumps(document, indent=1, ensure_ascii=False).encode(), b"\n"])
 
 
 def _described(request: Request) -> dict[str, Any]:
@@ -315,8 +315,8 @@ def _described(request: Request) -> dict[str, Any]:
     }
 
 
-def _manifest(directory: Path) -> dict[str, Any] | None:
-    path = directory / _MANIFEST
+def _manifest(folder: Path) -> dict[str, Any] | None:
+    path = folder / _MANIFEST
     try:
         document = json.loads(path.read_bytes())
     except (FileNotFoundError, NotADirectoryError):
@@ -328,24 +328,24 @@ def _manifest(directory: Path) -> dict[str, Any] | None:
     return document
 
 
-def _require_empty(directory: Path) -> None:
-    if directory.exists() and not directory.is_dir():
-        raise RecordsError(f"{directory} is a file. Choose another folder")
+def _require_empty(folder: Path) -> None:
+    if folder.exists() and not folder.is_dir():
+        raise RecordsError(f"{folder} is a file. Choose another folder")
     # What a run leaves that was killed before its manifest was whole.
     ours = (_ROWS, _LOCKS)
-    others = directory.is_dir() and [
-        path.name for path in directory.iterdir() if path.name not in ours and not path.name.endswith(".partial")
+    others = folder.is_dir() and [
+        path.name for path in folder.iterdir() if path.name not in ours and not path.name.endswith(".partial")
     ]
     if others:
-        raise RecordsError(f"{directory} holds other files, such as {min(others)}. Choose another folder")
+        raise RecordsError(f"{folder} holds other files, such as {min(others)}. Choose another folder")
 
 
-def _require_same(directory: Path, known: Mapping[str, Any], request: Request, resume: bool) -> None:
+def _require_same(folder: Path, known: Mapping[str, Any], request: Request, resume: bool) -> None:
     wanted = _described(request)
     for name, meaning in (("kind", "of kind"), ("version", "of version"), ("package", "made by mechdesign")):
         if known.get(name) != wanted[name]:
             raise RecordsError(
-                f"{directory} holds results {meaning} {known.get(name)}, not {wanted[name]}. Choose another folder"
+                f"{folder} holds results {meaning} {known.get(name)}, not {wanted[name]}. Choose another folder"
             )
     if known.get("digest") != wanted["digest"]:
         then, now = known.get("about"), wanted["about"]
@@ -359,9 +359,9 @@ def _require_same(directory: Path, known: Mapping[str, Any], request: Request, r
             else []
         )
         why = "; ".join(changed) or "its rows are not the same, although they are called the same"
-        raise RecordsError(f"{directory} holds the results of another request: {why}. Choose another folder")
+        raise RecordsError(f"{folder} holds the results of another request: {why}. Choose another folder")
     if not resume:
-        raise RecordsError(f"{directory} holds results of this request already. Resume it, or choose another folder")
+        raise RecordsError(f"{folder} holds results of this request already. Resume it, or choose another folder")
 
 
 def _short(value: object, limit: int = 100) -> str:

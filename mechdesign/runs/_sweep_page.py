@@ -231,12 +231,12 @@ _HEADS = {
 }  # fmt: skip
 
 
-def write_report(directory: Path, sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> None:
+def write_report(folder: Path, sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> None:
     """Write ``report.html``; raise `ReportError` when that fails."""
     try:
-        write_file(directory / _FILE, [html(sweep, rows, columns).encode()])
+        write_file(folder / _FILE, [html(sweep, rows, columns).encode()])
     except Exception as error:  # Whatever drawing raises, the rows are there.
-        raise ReportError(f"the rows are in {directory}, and complete. Only {_FILE} is missing ({error})") from error
+        raise ReportError(f"the rows are in {folder}, and complete. Only {_FILE} is missing ({error})") from error
 
 
 def html(sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> str:

@@ -99,13 +99,13 @@ def problems(suite: Suite) -> list[tuple[str, int, int]]:
 
 
 def export_mps(
-    suite: str, directory: str | os.PathLike[str], progress: Callable[[Path], None] | None = None
+    suite: str, folder: str | os.PathLike[str], progress: Callable[[Path], None] | None = None
 ) -> tuple[Path, ...]:
     """Write every linear program of a suite in free MPS format: what contestants that take rows are given, to the bit.
 
     Args:
         suite: "small", "medium" or "large".
-        directory: The folder to write.
+        folder: The folder to write.
         progress: Called with each file.
 
     Returns:
@@ -115,8 +115,7 @@ def export_mps(
         InputError: There is no such suite.
         ExportError: A file cannot be written.
     """
-    directory = as_path(directory, "directory")
-    folder = Path(directory)
+    folder = Path(as_path(folder, "folder"))
     found = problems(find_suite(suite))
     try:
         folder.mkdir(parents=True, exist_ok=True)
@@ -176,12 +175,12 @@ class Results:
     """What a benchmark found.
 
     Attributes:
-        directory: The folder.
+        folder: The folder.
         rows: A mapping of columns to values for each run, in order.
         missing: How many runs are still to be done, or are being done by another process.
     """
 
-    directory: Path
+    folder: Path
     rows: tuple[Mapping[str, Any], ...]
     missing: int
 
@@ -189,7 +188,7 @@ class Results:
 def run(
     suite: str = "small",
     solvers: Sequence[str] | None = None,
-    directory: str | os.PathLike[str] = "bench",
+    folder: str | os.PathLike[str] = "bench",
     *,
     resume: bool = False,
     time_limit: float | None = None,
@@ -205,7 +204,7 @@ def run(
     Args:
         suite: "small", "medium" or "large".
         solvers: Their names; without, all that are installed.
-        directory: The folder to write, with ``results.csv``, ``rows/``, ``environment.json`` and ``report.html``.
+        folder: The folder to write, with ``results.csv``, ``rows/``, ``environment.json`` and ``report.html``.
         resume: Whether the folder may hold rows of the same request already.
         time_limit: Seconds for one problem, or None for the suite's own limit.
         memory: Gigabytes for one problem, or None for the suite's own limit.
@@ -221,7 +220,7 @@ def run(
     from mechdesign.runs._bench_page import write_report
 
     request = request_of(suite, solvers, time_limit=time_limit, memory=memory, threads=threads)
-    store = Store(directory, request, resume=resume)
+    store = Store(folder, request, resume=resume)
     total = len(request.identities)
     tabulated = time.monotonic()
     try:
@@ -240,8 +239,8 @@ def run(
     finally:
         store.tabulate()
     rows = tuple(row.values for row in store.rows())
-    write_report(store.directory, request.about, rows, total)
-    return Results(store.directory, rows, len(store.missing()))
+    write_report(store.folder, request.about, rows, total)
+    return Results(store.folder, rows, len(store.missing()))
 
 
 def request_of(

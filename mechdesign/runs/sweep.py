@@ -58,14 +58,14 @@ class Result:
     """What is in the folder of a sweep.
 
     Attributes:
-        directory: The folder.
+        folder: The folder.
         rows: The rows there are, in the order asked for.
         columns: The columns of its table.
         asked: How many rows were asked for.
         interrupted: Whether Ctrl-C ended the run.
     """
 
-    directory: Path
+    folder: Path
     rows: tuple[Row, ...]
     columns: tuple[str, ...]
     asked: int
@@ -78,7 +78,7 @@ class Result:
 
 def run(
     spec: Sweep | str | os.PathLike[str],
-    directory: str | os.PathLike[str],
+    folder: str | os.PathLike[str],
     *,
     jobs: int | None = None,
     dask: str | None = None,
@@ -93,7 +93,7 @@ def run(
 
     Args:
         spec: A specification with a ``[sweep]`` table: a file, or what `read` and `parse` return.
-        directory: A folder, made where there is none.
+        folder: A folder, made where there is none.
         jobs: How many processes of this machine to use, by default as many as there are
             processors that this process may use; 1 is this process.
         dask: The address of the scheduler of a Dask cluster to use instead. Its workers need the same versions of the
@@ -122,12 +122,12 @@ def run(
     most = 1 if jobs == 1 or dask is not None else count_processes()
     processes = jobs or most
     request, tasks = prepare(sweep)
-    check_writable(Path(directory))
+    check_writable(Path(folder))
     with contextlib.ExitStack() as stack:
         client = stack.enter_context(connected(dask)) if dask is not None else None
         if client is not None:
             check_workers(client, tasks.values())
-        store = Store(directory, request, resume=resume)
+        store = Store(folder, request, resume=resume)
         missing = [tasks[key] for key in store.missing()]
         with _Claims(store) as claims:
             if client is not None:
@@ -229,7 +229,7 @@ def _collect(store: Store, claims: _Claims, outcomes: Iterator[Outcome], clock: 
 def _write(store: Store, outcome: Outcome) -> None:
     """Write the channel, then the row: where there is a row, its channel is complete."""
     if outcome.files:
-        folder = store.directory / str(outcome.row.values["channel"])
+        folder = store.folder / str(outcome.row.values["channel"])
         try:
             folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
@@ -241,5 +241,5 @@ def _write(store: Store, outcome: Outcome) -> None:
 def _finish(store: Store, sweep: Sweep, stopped: bool) -> Result:
     rows, columns = tuple(store.rows()), tuple(store.request.columns)
     store.tabulate()
-    write_report(store.directory, sweep, rows, columns)
-    return Result(store.directory, rows, columns, len(sweep), stopped)
+    write_report(store.folder, sweep, rows, columns)
+    return Result(store.folder, rows, columns, len(sweep), stopped)

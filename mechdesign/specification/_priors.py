@@ -262,15 +262,17 @@ def _checkins(table: Checkins, path: str, folder: Path) -> traces.Points:
         by_key = convert(table.places, PlacesByKey, f"{path}.places")
         with in_file(f"{path}.places", by_key):
             source = folder / by_key.path
-            places = traces.read_places(source, by_key.key, by_key.latitude, by_key.longitude, by_key.delimiter)
+            places = traces.read_places(
+                source, by_key.key, by_key.latitude, longitude=by_key.longitude, delimiter=by_key.delimiter
+            )
     return traces.read_points(
         folder / table.path,
         table.user or None,
         table.latitude,
-        table.longitude,
-        table.time,
-        table.trace,
-        table.delimiter,
+        longitude=table.longitude,
+        time=table.time,
+        trace=table.trace,
+        delimiter=table.delimiter,
         place=table.place,
         places=places,
         date=table.date,

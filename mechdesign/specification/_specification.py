@@ -225,7 +225,7 @@ class Specification:
 
     def save_designs(
         self,
-        directory: str | os.PathLike[str],
+        folder: str | os.PathLike[str],
         *,
         save: Callable[[Design, Path], None] | None = None,
         force: bool = False,
@@ -235,7 +235,7 @@ class Specification:
         """Make the `designs`, write each into a folder of its own when it is made, and yield it with its ε.
 
         Args:
-            directory: A folder; ``schedule.csv``, which says which release uses which design, is written last.
+            folder: A folder; ``schedule.csv``, which says which release uses which design, is written last.
             save: Writes a design into a folder: `Design.save`, or `md.report.save` where each is to have a page.
             force: Write into a folder that holds other files, beside them.
             overwrite: Replace also designs of another specification.
@@ -248,9 +248,9 @@ class Specification:
         from mechdesign.synthesis._result import Design
 
         schedule, asked = self._scheduled(), Origin(self.kept_text, name=self.name)
-        check_schedule_target(directory, schedule, force, overwrite, asked)
+        check_schedule_target(folder, schedule, force, overwrite, asked)
         save = save or Design.save
-        yield from save_designs(directory, schedule, self.designs(**changed), save=save, force=force)
+        yield from save_designs(folder, schedule, self.designs(**changed), save=save, force=force)
 
     def overview(self, repair: bool = True) -> Overview:
         """Return what the policy graph says of the secrets; with `repair`, also which edges would repair it.

@@ -485,7 +485,7 @@ class ReleaseSpecification:
         charged: LedgerLike | None = whole
         with named(_KEYS):
             if whole is not None and (given := self.ledger_table) is not None and given.division is not None:
-                charged = part_of(whole, self.policy, given.division, given.part or "")
+                charged = part_of(whole, self.policy, given.division, part=given.part or "")
             return self._released(numbers, charged, rng, together)
 
     def output_size(self, report: bool = True) -> int:
@@ -530,7 +530,7 @@ class ReleaseSpecification:
                 case "sum":
                     return plan_sum(policy, self._attribute, epsilon=table.epsilon, rho=table.rho), None
                 case "kmeans":
-                    return plan_kmeans(policy, table.epsilon, table.iterations, table.k), None
+                    return plan_kmeans(policy, table.epsilon, table.iterations, clusters=table.k), None
                 case "workload":
                     asked = queries(table, "release", self.domain, self.folder)
                     budget = {"epsilon": table.epsilon, "rho": table.rho}
@@ -574,9 +574,17 @@ class ReleaseSpecification:
                 budget = {"epsilon": table.epsilon, "rho": table.rho}
                 found: Release = release_histogram(None, policy, **budget, partition=self._partition, **common)
             case "sum":
-                found = release_sum(None, policy, self._attribute, table.epsilon, rho=table.rho, **common)
+                found = release_sum(None, policy, self._attribute, epsilon=table.epsilon, rho=table.rho, **common)
             case "kmeans":
-                found = kmeans(None, table.k, policy, table.epsilon, table.iterations, initial=table.initial, **common)
+                found = kmeans(
+                    None,
+                    table.k,
+                    policy,
+                    epsilon=table.epsilon,
+                    iterations=table.iterations,
+                    initial=table.initial,
+                    **common,
+                )
             case "workload":
                 plan, strategy = self._planned
                 if strategy is None:

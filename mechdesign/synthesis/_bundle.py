@@ -210,10 +210,10 @@ def stated_of(found: bundle.Bundle) -> tuple[Problem, Origin | None]:
     return _problem(found), _origin(found)
 
 
-def stands_in(directory: str | Path) -> bool:
-    """Return whether a whole set stands in `directory` whose prior stands in place of a private one."""
+def stands_in(folder: str | Path) -> bool:
+    """Return whether a whole set stands in `folder` whose prior stands in place of a private one."""
     try:
-        origin = _origin(bundle.read(directory))
+        origin = _origin(bundle.read(folder))
     except CertificateError:
         return False
     return origin is not None and origin.prior == STANDS_IN

@@ -38,7 +38,7 @@ R = TypeVar("R", bound=Release)
 _KINDS: dict[str, type[Release]] = {kind.kind: kind for kind in (Release, CumulativeRelease, ClusteringRelease)}
 
 
-def load(directory: str | os.PathLike[str]) -> Release:
+def load(folder: str | os.PathLike[str]) -> Release:
     """Read what `Release.save` wrote, as the kind of release that it was.
 
     Releases of file version 1 open as well. Those under publicly known counts, unless their policy joins any two
@@ -51,8 +51,7 @@ def load(directory: str | os.PathLike[str]) -> Release:
     Warns:
         UnsoundWarning: the release protects less than its policy says.
     """
-    directory = as_path(directory, "directory")
-    folder = Path(directory)
+    folder = Path(as_path(folder, "folder"))
     try:
         header = msgspec.json.decode((folder / HEADER).read_bytes(), type=Header)
         rows = (folder / ANSWERS).read_bytes()
@@ -241,7 +240,7 @@ class Publication(Published):
             ) from error
 
 
-def check_target(directory: Path, force: bool = False, overwrite: bool = True) -> None:
+def check_target(folder: Path, force: bool = False, overwrite: bool = True) -> None:
     """Raise `ExportError` unless a publication may and can be written into a folder.
 
     It may when the folder does not exist or is empty, or holds a rehearsal; with `overwrite` also when it holds any
@@ -254,20 +253,20 @@ def check_target(directory: Path, force: bool = False, overwrite: bool = True) -
         whole = name[1:].rsplit(".", 2)[0] if name.endswith(".partial") else name
         return whole in FILES and not entry.is_dir()
 
-    check_folder(directory, ours, "a release", force)
-    if not overwrite and holds_release(directory):
-        raise refusal_of_second(directory, "a release")
+    check_folder(folder, ours, "a release", force)
+    if not overwrite and holds_release(folder):
+        raise refusal_of_second(folder, "a release")
 
 
-def holds_release(directory: Path) -> bool:
+def holds_release(folder: Path) -> bool:
     """Whether a folder holds a release, whole or not, that was no rehearsal."""
-    answers = any((directory / file).is_file() for file in FILES if file != _REPORT)
-    return answers and not _is_rehearsal(directory)
+    answers = any((folder / file).is_file() for file in FILES if file != _REPORT)
+    return answers and not _is_rehearsal(folder)
 
 
-def _is_rehearsal(directory: Path) -> bool:
+def _is_rehearsal(folder: Path) -> bool:
     try:
-        document = json.loads((directory / HEADER).read_bytes())
+        document = json.loads((folder / HEADER).read_bytes())
     except (OSError, ValueError, RecursionError):
         # An unfinished run, whose answers somebody may have seen.
         return False

@@ -62,8 +62,8 @@ def optimal_count(
     records: int,
     epsilon: Any,
     cost: str | ArrayLike = "absolute",
-    prior: Prior | ArrayLike | None = None,
     *,
+    prior: Prior | ArrayLike | None = None,
     sensitivity: int = 1,
     **solving: Any,
 ) -> Design:
@@ -100,6 +100,7 @@ def optimal_attribute(
     policy: Policy,
     epsilon: Any,
     prior: Prior | ArrayLike | None = None,
+    *,
     cost: str | ArrayLike = "absolute",
     **solving: Any,
 ) -> Design:
@@ -155,7 +156,7 @@ def remapped_cost(channel: ArrayLike, prior: ArrayLike, cost: ArrayLike) -> floa
 
 @in_own_arithmetic
 def compare_counts(
-    records: int, epsilons: ArrayLike, cost: str = "absolute", prior: ArrayLike | None = None, **solving: Any
+    records: int, epsilons: ArrayLike, cost: str = "absolute", *, prior: ArrayLike | None = None, **solving: Any
 ) -> tuple[CountCosts, ...]:
     """Return the expected costs of the optimal channel, the geometric and the Laplace mechanism for one count.
 
@@ -175,7 +176,7 @@ def compare_counts(
     weights = np.full(size, 1 / size) if prior is None else as_floats(prior, "prior", "(n,)")
     found = []
     for epsilon in np.atleast_1d(as_array(epsilons, "epsilons")).tolist():
-        made = optimal_count(records, epsilon, cost, prior, **solving)
+        made = optimal_count(records, epsilon, cost, prior=prior, **solving)
         geometric, laplace = Geometric(epsilon, size).matrix(), _rounded_laplace(float(exact(epsilon)), size)
         found.append(
             CountCosts(

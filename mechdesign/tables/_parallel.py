@@ -135,7 +135,7 @@ class LedgerPart:
         return self.division, self.part
 
 
-def part_of(ledger: Ledger, policy: Policy, division: str, part: str, parts: ArrayLike | None = None) -> LedgerPart:
+def part_of(ledger: Ledger, policy: Policy, division: str, *, part: str, parts: ArrayLike | None = None) -> LedgerPart:
     """Return a ledger for releases about one group of a division, if releases about its groups compose in parallel.
 
     Whoever names the division vouches that no person is in two of its groups, and that a release charged to a group

@@ -7,7 +7,6 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
-from pathlib import Path
 from typing import Any, ClassVar, Literal, TypeVar
 
 import msgspec
@@ -16,7 +15,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, read_only
 from mechdesign.base._atomic import write_file
-from mechdesign.base._check import require_kind
+from mechdesign.base._check import as_path, require_kind
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._texts import to_cell
@@ -144,19 +143,19 @@ class Release:
         """Return the release with the number of its entry in a ledger."""
         return replace(self, description=replace(self.description, entry=number))
 
-    def save(self, directory: str | os.PathLike[str]) -> None:
-        """Write ``answers.csv``, a row per query, and ``release.json``, all else, into a directory.
+    def save(self, folder: str | os.PathLike[str]) -> None:
+        """Write ``answers.csv``, a row per query, and ``release.json``, all else, into a folder.
 
         Each file replaces an older one as a whole, ``release.json`` last and with the digest of the other.
 
         Raises:
             ExportError: the files cannot be written.
         """
-        folder = Path(directory)
+        target = as_path(folder, "folder")
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            target.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ExportError(f"{folder} could not be made: {error.strerror or error}") from error
+            raise ExportError(f"{target} could not be made: {error.strerror or error}") from error
         digest = hashlib.sha256()
 
         def digested() -> Iterator[bytes]:
@@ -164,7 +163,7 @@ class Release:
                 digest.update(part)
                 yield part
 
-        write_file(folder / ANSWERS, digested())
+        write_file(target / ANSWERS, digested())
         described = self.description
         header = Header(
             version=VERSION,
@@ -186,7 +185,7 @@ class Release:
             answers_sha256=digest.hexdigest(),
             entry=described.entry,
         )
-        write_file(folder / HEADER, [msgspec.json.format(msgspec.json.encode(header), indent=2), b"\n"])
+        write_file(target / HEADER, [msgspec.json.format(msgspec.json.encode(header), indent=2), b"\n"])
 
     def _columns(self) -> dict[str, Floats]:
         """Return the columns of numbers by the names of the attributes."""

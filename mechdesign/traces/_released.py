@@ -187,8 +187,8 @@ def manifest(
     }
 
 
-def check_release_target(directory: Path, force: bool = False, overwrite: bool = True) -> None:
-    """Raise `ExportError` unless a released trace may and can be written into `directory`.
+def check_release_target(folder: Path, force: bool = False, overwrite: bool = True) -> None:
+    """Raise `ExportError` unless a released trace may and can be written into `folder`.
 
     It may when the folder does not exist or is empty, or holds a rehearsal; with `overwrite` also when it holds any
     released trace, whole or interrupted. With `force` it may beside anything else: files of other names are never
@@ -203,53 +203,53 @@ def check_release_target(directory: Path, force: bool = False, overwrite: bool =
             return name == CHANNELS
         return name in ours or (name.endswith(".partial") and name[1:].rsplit(".", 2)[0] in ours)
 
-    check_folder(directory, is_ours, "a released trace", force)
-    if not overwrite and holds_release(directory):
-        raise refusal_of_second(directory, "a released trace")
+    check_folder(folder, is_ours, "a released trace", force)
+    if not overwrite and holds_release(folder):
+        raise refusal_of_second(folder, "a released trace")
 
 
-def holds_release(directory: Path) -> bool:
+def holds_release(folder: Path) -> bool:
     """Whether a folder holds a release, whole or not, that was no rehearsal."""
-    return any((directory / file).is_file() for file in _PUBLISHED) and not _is_rehearsal(directory)
+    return any((folder / file).is_file() for file in _PUBLISHED) and not _is_rehearsal(folder)
 
 
-def _is_rehearsal(directory: Path) -> bool:
+def _is_rehearsal(folder: Path) -> bool:
     try:
-        document = json.loads((directory / MANIFEST).read_bytes())
+        document = json.loads((folder / MANIFEST).read_bytes())
     except (OSError, ValueError, RecursionError):
         # An unfinished run, whose outputs somebody may have seen.
         return False
     return isinstance(document, dict) and str(document.get("randomness")).endswith(_REHEARSAL)
 
 
-def write_outputs(directory: Path, outputs: bytes) -> None:
+def write_outputs(folder: Path, outputs: bytes) -> None:
     """Write the outputs of a trace, after what an older run has left is removed, its manifest before all else.
 
     Raises `ExportError` when that fails.
     """
     try:
-        directory.mkdir(parents=True, exist_ok=True)
-        (directory / MANIFEST).unlink(missing_ok=True)
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / MANIFEST).unlink(missing_ok=True)
         for name in (OUTPUTS, STEPS, *_PICTURES):
-            (directory / name).unlink(missing_ok=True)
-        _remove_channels(directory / CHANNELS)
+            (folder / name).unlink(missing_ok=True)
+        _remove_channels(folder / CHANNELS)
     except OSError as error:
-        raise ExportError(f"{directory} cannot be written: {error.strerror or error}") from error
-    write_file(directory / OUTPUTS, [outputs])
+        raise ExportError(f"{folder} cannot be written: {error.strerror or error}") from error
+    write_file(folder / OUTPUTS, [outputs])
 
 
-def write_channels(directory: Path, designs: Sequence[Design]) -> None:
+def write_channels(folder: Path, designs: Sequence[Design]) -> None:
     """Write the channels of the steps, each a set of its own: ``channels/step-0`` and so on."""
     for step, design in enumerate(designs):
-        design.save(directory / CHANNELS / f"step-{step}")
+        design.save(folder / CHANNELS / f"step-{step}")
 
 
-def write_files(directory: Path, files: Mapping[str, bytes], described: Mapping[str, Any] | None) -> None:
+def write_files(folder: Path, files: Mapping[str, bytes], described: Mapping[str, Any] | None) -> None:
     """Write files and, last, the manifest; None for a run that did not finish."""
     for name, content in files.items():
-        write_file(directory / name, [content])
+        write_file(folder / name, [content])
     if described is not None:
-        write_file(directory / MANIFEST, [json.dumps(described, indent=2).encode()])
+        write_file(folder / MANIFEST, [json.dumps(described, indent=2).encode()])
 
 
 def _remove_channels(folder: Path) -> None:

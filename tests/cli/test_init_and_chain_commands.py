@@ -126,7 +126,7 @@ def test_parquet(folder: Path) -> None:
     columns = {name: [row[place] for row in rows] for place, name in enumerate(names)}
     parquet.write_table(arrow.table(columns), folder / "data.parquet")
     found = read_checkins(folder / "data.parquet", time="time")
-    again = read_checkins(folder / "data.csv", "User ID", "Lat", "Lng", "UTC time")
+    again = read_checkins(folder / "data.csv", "User ID", "Lat", longitude="Lng", time="UTC time")
     assert [trace.user for trace in found] == [trace.user for trace in again]
     for one, other in zip(found, again, strict=True):
         np.testing.assert_allclose(one.latitude, other.latitude, atol=1e-6)

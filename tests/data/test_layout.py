@@ -51,7 +51,7 @@ def test_delimiters_are_recognised_and_told(tmp_path: Path, delimiter: str) -> N
     for read in (
         lambda: read_numbers(path, "lat").tolist(),
         lambda: read_places(path, DEGREES)[0].tolist(),
-        lambda: read_checkins(path, "user", "lat", "lon")[0].latitude.tolist(),
+        lambda: read_checkins(path, "user", "lat", longitude="lon")[0].latitude.tolist(),
         lambda: [lat for lat, _ in read_keys(path, "user", "lat", "lon").values()],
     ):
         found, notes = told(read)
@@ -129,7 +129,7 @@ def test_decimal_commas_are_recognised_and_told(tmp_path: Path) -> None:
     for read in (
         lambda: read_numbers(path, "lat").tolist(),
         lambda: read_places(path, DEGREES)[0].tolist(),
-        lambda: [trace.latitude[0] for trace in read_checkins(path, "user", "lat", "lon")],
+        lambda: [trace.latitude[0] for trace in read_checkins(path, "user", "lat", longitude="lon")],
         lambda: [lat for lat, _ in read_keys(path, "user", "lat", "lon").values()],
         lambda: [trace.latitude[0] for trace in look_at(path).traces],
     ):
@@ -197,7 +197,10 @@ def test_blanks_after_commas_are_left_out(tmp_path: Path) -> None:
     found, notes = told(lambda: read_columns(path, ["user", "lat"]))
     assert found == {"user": ["ann", "b, c"], "lat": ["46.5", "1"]}
     assert notes == [": blanks around its fields are left out"]
-    assert [trace.user for trace in told(lambda: read_checkins(path, "user", "lat", "lon"))[0]] == ["ann", "b, c"]  # type: ignore[attr-defined]
+    assert [trace.user for trace in told(lambda: read_checkins(path, "user", "lat", longitude="lon"))[0]] == [
+        "ann",
+        "b, c",
+    ]  # type: ignore[attr-defined]
     assert told(lambda: dict(look_at(path).columns))[0] == {"user": "user", "latitude": "lat", "longitude": "lon"}
     # Names with blanks, as they are written, stay names.
     assert told(lambda: read_columns(path, [" lat"])) == ({" lat": [" 46.5", " 1"]}, [])
@@ -216,7 +219,7 @@ def test_letters_and_marks_are_joined(tmp_path: Path) -> None:
     ] == [0] * 4
     users = written(tmp_path, f"user,lat,lon\n{apart},1.5,2\nZürich,1,2\n")
     with pytest.warns(RecognisedWarning):
-        assert [len(trace) for trace in read_checkins(users, "user", "lat", "lon")] == [2]
+        assert [len(trace) for trace in read_checkins(users, "user", "lat", longitude="lon")] == [2]
     with pytest.warns(RecognisedWarning):
         assert read_states(written(tmp_path, f"Bern\n{apart}\n"), Domain.from_labels(["Bern", apart])).tolist() == [
             0,

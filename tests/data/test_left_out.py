@@ -97,7 +97,7 @@ def test_one_bad_row_is_left_out_and_counted(tmp_path: Path, reason: str, packed
     if packed:
         path = tmp_path / "c.csv.gz"
         path.write_bytes(gzip.compress((tmp_path / "c.csv").read_bytes()))
-    found = read_points(path, "user", "latitude", "longitude", "time", None, ",")
+    found = read_points(path, "user", "latitude", longitude="longitude", time="time", trace=None, delimiter=",")
     assert found.said() == (f"1 row {reason} is left out",)
     assert sum(map(len, found.traces)) == 30
     kind = MissingTimeWarning if reason == "without a time" else LeftOutWarning
@@ -111,7 +111,16 @@ def test_reasons_stand_together_and_each_user_has_their_own(tmp_path: Path) -> N
     path = write(
         tmp_path / "c.csv", HEADER, *rows(50), WRONG["without a time"], WRONG["without a place"], "v,2023-04-01,x,7"
     )
-    found = read_points(path, "user", "latitude", "longitude", "time", None, ",", said=Written(missing=0.1))
+    found = read_points(
+        path,
+        "user",
+        "latitude",
+        longitude="longitude",
+        time="time",
+        trace=None,
+        delimiter=",",
+        said=Written(missing=0.1),
+    )
     assert found.said() == ("3 rows are left out: 2 without a place, 1 without a time",)
     assert found.said("v") == ("1 row without a place is left out",)
 
@@ -119,7 +128,9 @@ def test_reasons_stand_together_and_each_user_has_their_own(tmp_path: Path) -> N
 def test_blank_lines_between_rows_are_no_rows(tmp_path: Path) -> None:
     body = rows(4)
     path = write(tmp_path / "c.csv", "", HEADER, "", *body[:2], "", *body[2:], "", "")
-    found = read_points(path, "user", "latitude", "longitude", "time", None, ",", said=Written(missing=0))
+    found = read_points(
+        path, "user", "latitude", longitude="longitude", time="time", trace=None, delimiter=",", said=Written(missing=0)
+    )
     assert (len(found.traces[0]), found.said()) == (4, ("2 blank lines between rows are skipped",))
 
 
@@ -200,7 +211,9 @@ def test_parts_of_a_second_are_kept_in_the_order(tmp_path: Path, form: str) -> N
     path = write(tmp_path / "c.csv", "user;time;latitude;longitude", *(
         f"u;{form.format(16803360, part)};1;{part / 10}" for part in parts
     ))  # fmt: skip
-    (trace,) = read_points(path, "user", "latitude", "longitude", "time", None, ";").traces
+    (trace,) = read_points(
+        path, "user", "latitude", longitude="longitude", time="time", trace=None, delimiter=";"
+    ).traces
     assert trace.longitude.tolist() == [10.0, 30.0, 50.0, 90.0]
     assert set(map(str, trace.time)) == {"2023-04-01T08:00:00"}
 
@@ -226,7 +239,7 @@ def test_a_column_tells_whether_the_day_or_the_month_stands_first(tmp_path: Path
 
 def test_numbers_are_of_one_unit(tmp_path: Path) -> None:
     path = write(tmp_path / "c.csv", HEADER, *rows(20, lambda k: f"{1680336000000 + k}"), "u,1680336000,1,2")
-    found = read_points(path, "user", "latitude", "longitude", "time", None, ",")
+    found = read_points(path, "user", "latitude", longitude="longitude", time="time", trace=None, delimiter=",")
     assert "milliseconds since 1970" in found.notes[0]
     assert found.said()[1] == "1 row with a time that cannot be read is left out"
 
@@ -246,7 +259,9 @@ def test_hours_that_clocks_repeat_or_skip_are_left_out(tmp_path: Path) -> None:
     times = ["2023-10-29 01:59", "2023-10-29 02:30", "2023-03-26 02:30", "2023-10-29 03:00"]
     path = write(tmp_path / "c.csv", HEADER, *(f"u,{time},1,2" for time in times))
     said = Written(time_zone="Europe/Zurich", missing=0.5)
-    found = read_points(path, "user", "latitude", "longitude", "time", None, ",", said=said)
+    found = read_points(
+        path, "user", "latitude", longitude="longitude", time="time", trace=None, delimiter=",", said=said
+    )
     assert found.said()[1] == "2 rows at an hour that clocks repeat or skip are left out"
     assert list(map(str, found.traces[0].time)) == ["2023-10-28T23:59:00", "2023-10-29T02:00:00"]
 

@@ -99,7 +99,7 @@ def test_missing_files(tmp_path):
 def test_places_are_those_of_the_check_ins(data_folder, tmp_path):
     """A trace is read into the same cells as the data that a prior is estimated from."""
     domain = Domain.geographic_grid(20, 15, 40.5, 41.0, -74.3, -73.6)
-    found = read_checkins(data_folder / "foursquare_nyc_marc/specific_train.csv", "label", "lat", "lon")[0]
+    found = read_checkins(data_folder / "foursquare_nyc_marc/specific_train.csv", "label", "lat", longitude="lon")[0]
     rows = zip(found.latitude.tolist(), found.longitude.tolist(), strict=True)
     (tmp_path / "t.csv").write_text("lat,lon\n" + "".join(f"{a!r},{o!r}\n" for a, o in rows))
     expected = np.concatenate(to_grid([found], domain).cells)

@@ -250,7 +250,16 @@ def test_rows_without_a_time_are_left_out_and_counted(tmp_path: Path) -> None:
     times = ["2022-5-2 9:00", "", "2022-5-2 8:00", "NaT", "2022-5-2 7:00"]
     rows = [row.format(time) for row, time in zip(ROWS, times, strict=False)]
     path = table(tmp_path / "c.csv", "user,time,latitude,longitude", *rows, "v,NULL,x,")
-    found = read_points(path, "user", "latitude", "longitude", "time", None, ",", said=Written(missing=0.5))
+    found = read_points(
+        path,
+        "user",
+        "latitude",
+        longitude="longitude",
+        time="time",
+        trace=None,
+        delimiter=",",
+        said=Written(missing=0.5),
+    )
     assert (found.left_out.of("u"), found.left_out.of("v")) == ({"without a time": 2}, {"without a time": 1})
     (trace,) = found.traces
     assert trace.latitude.tolist() == [48.14, 48.12, 48.1]

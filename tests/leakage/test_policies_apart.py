@@ -49,9 +49,9 @@ def test_every_release_function_names_its_policy():
     md.tables.release_histogram(**data)
     md.tables.release_linear(**data, queries=np.arange(5))
     md.tables.release_sum(**data)
-    md.tables.kmeans([1, 2], 1, policy, 1, 1, ledger=ledger)
+    md.tables.kmeans([1, 2], 1, policy, epsilon=1, iterations=1, ledger=ledger)
     md.tables.strategy("identity", policy, "laplace").release([1, 2], epsilon=1, ledger=ledger)
-    md.tables.release_sum([1], policy, epsilon=1, ledger=md.tables.part_of(ledger, policy, "clinics", "north"))
+    md.tables.release_sum([1], policy, epsilon=1, ledger=md.tables.part_of(ledger, policy, "clinics", part="north"))
     head = 'domain.attributes.age = { range = [0, 4] }\npolicy.kind = "line"\n'
     given = parse(head + 'release = { kind = "cdf", epsilon = 1 }\n')
     given.release({"age": [1, 2]}, ledger=ledger)
@@ -63,7 +63,7 @@ def test_every_release_function_names_its_policy():
 
 def test_a_group_composes_in_parallel_under_its_own_policy_alone():
     free, ledger = Policy.full(AGES), md.Ledger()
-    north = md.tables.part_of(ledger, free, "clinics", "north")
+    north = md.tables.part_of(ledger, free, "clinics", part="north")
     for other in (Policy.full(AGES, constraints=[[1, 0, 0, 0, 0]]), Policy.line(AGES), Policy.full(INCOMES)):
         with pytest.raises(InputError, match="ledger: is that of a group under another policy"):
             md.tables.release_histogram([1], other, 1, ledger=north)

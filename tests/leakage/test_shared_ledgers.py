@@ -135,7 +135,7 @@ def test_a_copy_knows_what_was_spent_and_refuses_an_older_file(tmp_path: Path, w
 
 def a_part(ledger: Ledger) -> tuple[Any, md.tables.Policy]:
     policy = md.tables.Policy.full(md.tables.Domain({"age": range(4)}))
-    return md.tables.part_of(ledger, policy, "clinics", "north"), policy
+    return md.tables.part_of(ledger, policy, "clinics", part="north"), policy
 
 
 @pytest.mark.parametrize("way", [copy.copy, copy.deepcopy])

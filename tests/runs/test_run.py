@@ -27,7 +27,7 @@ def made(tmp_path_factory):
 
 
 def test_the_table_has_the_paths_as_written_then_the_results(made):
-    with (made.directory / "results.csv").open(newline="") as file:
+    with (made.folder / "results.csv").open(newline="") as file:
         header, *rows = csv.reader(file)
     assert header == [
         "privacy.0.epsilon", "cost.power", "solver.name", "status", "cost", "lower_bound", "relative_gap",
@@ -55,7 +55,7 @@ def test_rows_are_what_single_designs_are(made):
 
 def test_every_channel_verifies_and_says_what_the_table_says(made):
     for row in made.rows:
-        certificate = md.verify(made.directory / row.values["channel"])
+        certificate = md.verify(made.folder / row.values["channel"])
         assert certificate.cost == row.values["cost"]
         assert certificate.lower_bound == row.values["lower_bound"]
         assert certificate.requirements[0].realised == row.values["tight_epsilon"]
@@ -63,10 +63,10 @@ def test_every_channel_verifies_and_says_what_the_table_says(made):
 
 def test_parquet_and_environment_and_report_are_there(made):
     parquet = pytest.importorskip("pyarrow.parquet")
-    table = parquet.read_table(made.directory / "results.parquet")
+    table = parquet.read_table(made.folder / "results.parquet")
     assert table.num_rows == 8
-    assert json.loads((made.directory / "environment.json").read_text())["packages"]["mechdesign"]
-    assert (made.directory / "report.html").stat().st_size > 1000
+    assert json.loads((made.folder / "environment.json").read_text())["packages"]["mechdesign"]
+    assert (made.folder / "report.html").stat().st_size > 1000
 
 
 def test_progress_counts_rows(tmp_path):

@@ -301,7 +301,7 @@ def test_checkins_in_new_york(data_folder):
     folder = data_folder / "foursquare_nyc_marc"
     specification = spec.parse(NEW_YORK, folder)
     found = specification.problem()
-    traces = [t for t in read_checkins(folder / "specific_train.csv", "label", "lat", "lon") if t.user == "6"]
+    traces = [t for t in read_checkins(folder / "specific_train.csv", "label", "lat", longitude="lon") if t.user == "6"]
     visits = to_grid(traces, Domain.geographic_grid(12, 10, 40.70, 40.80, -74.02, -73.92))
     assert (found.prior == Prior.from_counts(visits.counts(), 0.01).probabilities).all()
     assert f"{visits.outside} points outside the box left out, 77% of all" in specification.notes

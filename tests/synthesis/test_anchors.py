@@ -16,7 +16,7 @@ def visits():
 
 
 def test_the_anchors_cost_what_was_predicted():
-    plan = md.plan_anchors(1.5, visits(), ANSWERS, 4.0, 3.0, accuracy=0.08)
+    plan = md.plan_anchors(1.5, visits(), ANSWERS, width=4.0, height=3.0, accuracy=0.08)
     assert plan.reached
     assert [run.columns for run in plan.runs] == sorted(run.columns for run in plan.runs)
     assert plan.limit <= plan.cost <= 1.08 * plan.limit * (1 + 1e-9)
@@ -30,7 +30,7 @@ def test_the_anchors_cost_what_was_predicted():
 
 
 def test_a_limit_on_their_number_is_kept_and_said():
-    plan = md.plan_anchors(1.5, visits(), ANSWERS, 4.0, 3.0, accuracy=0.001, most=60)
+    plan = md.plan_anchors(1.5, visits(), ANSWERS, width=4.0, height=3.0, accuracy=0.001, most=60)
     assert plan.anchors.size <= 60
     assert not plan.reached
 

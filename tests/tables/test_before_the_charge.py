@@ -34,7 +34,7 @@ def test_steps_below_every_normal_float_are_answered_exactly(values, unbounded):
     ledger = md.Ledger(epsilon=2 * 10**6)
     found = B.release_sum(records, policy, epsilon=10**6, ledger=ledger)
     assert found.answers.tolist() == [nearest(sum(Fraction(repr(value)) for value in records["x"]))]
-    found = B.kmeans(records, 1, policy, 10**6, 2, initial=[[values[1]]], ledger=ledger)
+    found = B.kmeans(records, 1, policy, epsilon=10**6, iterations=2, initial=[[values[1]]], ledger=ledger)
     assert found.centroids[0, 0] == pytest.approx(total / 4, rel=1e-9, abs=LEAST)
     assert ledger.remaining_epsilon == 0
     assert B.plan_sum(policy, "x", epsilon=1).taken.error <= 2 * values[-1]
@@ -88,11 +88,11 @@ def test_weights_in_steps_beyond_floats_are_answered(step):
     unit = Fraction(step)
     policy = Policy.full(Domain({"x": range(2)}))
     ledger = md.Ledger(epsilon=10**6)
-    found = B.release_linear([0, 1, 1], policy, [[unit, 2 * unit]], 10**6, step=step, ledger=ledger)
+    found = B.release_linear([0, 1, 1], policy, [[unit, 2 * unit]], epsilon=10**6, step=step, ledger=ledger)
     assert found.answers[0] == pytest.approx(nearest(5 * unit), rel=1e-12)
     for wrong in ([[unit / 2, 0]], [[0, unit * 3 / 2]], [[unit * (2**61 + 1), 0]], np.array([[0.3, float("nan")]])):
         with pytest.raises(InputError, match=r"queries\[0,"):
-            B.release_linear([0], policy, wrong, 1, step=step, ledger=ledger)
+            B.release_linear([0], policy, wrong, epsilon=1, step=step, ledger=ledger)
     assert len(ledger.entries) == 1
 
 
@@ -105,7 +105,7 @@ def test_whether_a_total_is_too_large_is_decided_by_the_policy_where_the_number_
     prepared = B.strategy(np.array([[0.0, 2.0**49]]), policy)
     ask = {
         "sum": lambda table: B.release_sum(table, policy, epsilon=2**70),
-        "linear": lambda table: B.release_linear(table, policy, [[0, 2**49]], 2**70),
+        "linear": lambda table: B.release_linear(table, policy, [[0, 2**49]], epsilon=2**70),
         "strategy": lambda table: prepared.release(table, rho=2**90),
     }
     for name, release in ask.items():
@@ -123,7 +123,7 @@ def test_what_a_domain_is_too_wide_for_is_refused_whatever_the_table_holds():
     said = set()
     for table in ([], [0], [2**60] * 5):
         with pytest.raises(InputError) as caught:
-            B.kmeans(table, 1, wide, 1, 1)
+            B.kmeans(table, 1, wide, epsilon=1, iterations=1)
         said.add(str(caught.value))
         with pytest.raises(InputError) as caught:
             B.release_sum(table, wide, epsilon=1)
@@ -150,8 +150,11 @@ STEPS = [
     ("_queries._cumulative.CumulativeRelease", lambda ledger: B.ordered([1, 2, 1], 1, 1, ledger=ledger)),
     ("_queries._trees.RangeTree.fit", lambda ledger: B.ordered_hierarchical([1, 2, 1, 0, 0], 3, 1, ledger=ledger)),
     ("_queries._trees.Block.counts", lambda ledger: B.hierarchical([1, 2, 1, 0, 0], 1, ledger=ledger)),
-    ("_queries._kmeans._nearest", lambda ledger: B.kmeans([1], 2, POLICY, 1, 2, ledger=ledger)),
-    ("_queries._kmeans.ClusteringRelease", lambda ledger: B.kmeans([1], 2, POLICY, 1, 2, ledger=ledger)),
+    ("_queries._kmeans._nearest", lambda ledger: B.kmeans([1], 2, POLICY, epsilon=1, iterations=2, ledger=ledger)),
+    (
+        "_queries._kmeans.ClusteringRelease",
+        lambda ledger: B.kmeans([1], 2, POLICY, epsilon=1, iterations=2, ledger=ledger),
+    ),
     ("_strategies._strategy.true_answers", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
     ("_strategies._strategy.Release", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
     ("_workload.RangeQueries.answers", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
@@ -191,7 +194,7 @@ def test_exact_answers_are_there_before_their_entry(monkeypatch):
     asked = {
         "_queries._linear.scaled": lambda ledger: B.release_histogram([1], policy, 1, ledger=ledger),
         "_queries._cumulative.interval_about": lambda ledger: B.release_cumulative([1], policy, 1, ledger=ledger),
-        "_queries._kmeans._totals": lambda ledger: B.kmeans([1], 2, policy, 1, 2, ledger=ledger),
+        "_queries._kmeans._totals": lambda ledger: B.kmeans([1], 2, policy, epsilon=1, iterations=2, ledger=ledger),
         "_strategies._strategy.Release": lambda ledger: prepared.release([1], rho=1, ledger=ledger),
     }
     prepared = B.strategy("identity", policy)

@@ -253,13 +253,13 @@ def test_parts_in_python():
     policy = md.tables.Policy.full(md.tables.Domain({"age": range(4)}))
     ledger = md.Ledger(epsilon=1)
     for part in ("north", "south"):
-        own = md.tables.part_of(ledger, policy, "clinics", part)
+        own = md.tables.part_of(ledger, policy, "clinics", part=part)
         md.tables.release_histogram([1], policy, 1, ledger=own)
     assert ledger.remaining_epsilon == 0
     with pytest.raises(md.errors.InputError, match="from one part to another"):
-        md.tables.part_of(ledger, policy, "young and old", "young", parts=[0, 0, 1, 1])
+        md.tables.part_of(ledger, policy, "young and old", part="young", parts=[0, 0, 1, 1])
     blocks = md.tables.Policy.partition(policy.domain, [0, 0, 1, 1])
-    assert md.tables.part_of(ledger, blocks, "young and old", "young", parts=[0, 0, 1, 1])
+    assert md.tables.part_of(ledger, blocks, "young and old", part="young", parts=[0, 0, 1, 1])
 
 
 # --- tables --------------------------------------------------------------------------------------------------------

@@ -69,10 +69,10 @@ def test_ordered_hierarchical_error_is_the_promised_one(theta: int, fanout: int 
     size = len(DENSE)
     measured = []
     for seed in range(120):
-        release = md.tables.ordered_hierarchical(DENSE, theta, 1, fanout, rng=seed)
+        release = md.tables.ordered_hierarchical(DENSE, theta, 1, fanout=fanout, rng=seed)
         errors = np.concatenate([[0], release.linear - truths(DENSE)])
         measured.append(2 * ((size + 1) * (errors**2).sum() - errors.sum() ** 2) / (size * (size + 1)))
-    promised = plan_ranges(size, theta, 1, fanout).error
+    promised = plan_ranges(size, theta, 1, fanout=fanout).error
     assert np.mean(measured) == pytest.approx(promised, abs=5 * np.std(measured) / len(measured) ** 0.5)
     assert release.structure.mean_range_error() == pytest.approx(promised)
 
@@ -207,7 +207,7 @@ def test_what_a_release_says() -> None:
     assert said.spent == "ε = 0.3"
     assert not said.rehearsal
     assert md.tables.ordered(DENSE, 8, 1, rng=1).description.rehearsal
-    assert release.answers.tolist() != md.tables.ordered_hierarchical(DENSE, 8, "0.3", 2).answers.tolist()
+    assert release.answers.tolist() != md.tables.ordered_hierarchical(DENSE, 8, "0.3", fanout=2).answers.tolist()
 
 
 def test_the_whole_budget_and_sensitivity() -> None:

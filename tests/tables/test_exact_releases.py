@@ -59,8 +59,8 @@ def releases(domain):
         None, policy, rho=1, partition=blocks, positions=table, **more
     )
     if domain is TABLE:
-        yield lambda table, policy, **more: B.release_sum(None, policy, "b", 1, positions=table, **more)
-        yield lambda table, policy, **more: B.release_linear(None, policy, WEIGHTS, 1, positions=table, **more)
+        yield lambda table, policy, **more: B.release_sum(None, policy, "b", epsilon=1, positions=table, **more)
+        yield lambda table, policy, **more: B.release_linear(None, policy, WEIGHTS, epsilon=1, positions=table, **more)
         yield lambda table, policy, **more: prepared("b", policy).release(positions=table, rho=1, **more)
     else:
         yield lambda table, policy, **more: B.release_cumulative(table, policy, 1, **more)
@@ -158,15 +158,15 @@ EXACT = {
     "sum": lambda **more: B.release_sum([0], Policy.partition(LINE, range(4)), epsilon=1, **more),
     "linear": lambda **more: B.release_linear([0], Policy.partition(LINE, [0, 0, 1, 1]), [1, 1, 0, 0], rho=1, **more),
     "strategy": lambda **more: B.strategy([(0, 1)], Policy.partition(LINE, [0, 0, 1, 1])).release([0], rho=1, **more),
-    "kmeans": lambda **more: B.kmeans([0], 2, Policy.partition(LINE, range(4)), 1, 1, **more),
+    "kmeans": lambda **more: B.kmeans([0], 2, Policy.partition(LINE, range(4)), epsilon=1, iterations=1, **more),
     "cumulative": lambda **more: B.release_cumulative([0], Policy.partition(LINE, range(4)), 1, **more),
 }
 NOISY = {
     "histogram": lambda **more: B.release_histogram([0], Policy.full(LINE), 1, **more),
     "sum": lambda **more: B.release_sum([0], Policy.full(LINE), rho=1, **more),
-    "linear": lambda **more: B.release_linear([0], Policy.full(LINE), [1, 0, 0, 0], 1, **more),
+    "linear": lambda **more: B.release_linear([0], Policy.full(LINE), [1, 0, 0, 0], epsilon=1, **more),
     "strategy": lambda **more: B.strategy([(0, 1)], Policy.full(LINE)).release([0], rho=1, **more),
-    "kmeans": lambda **more: B.kmeans([0], 2, Policy.full(LINE), 1, 1, **more),
+    "kmeans": lambda **more: B.kmeans([0], 2, Policy.full(LINE), epsilon=1, iterations=1, **more),
     "ordered": lambda **more: B.ordered([1, 0, 0, 0], 3, 1, **more),
     "tree": lambda **more: B.ordered_hierarchical([1, 0, 0, 0], 4, 1, **more),
     "hierarchical": lambda **more: B.hierarchical([1, 0, 0, 0], 1, **more),
@@ -279,13 +279,13 @@ def test_the_number_of_records_is_told_where_nobody_can_be_absent():
 def test_groups_of_different_people_do_not_meet():
     ledger = md.Ledger()
     blocks = Policy.partition(LINE, [0, 0, 1, 1])
-    north, south = (B.part_of(ledger, blocks, "clinics", name) for name in ("north", "south"))
+    north, south = (B.part_of(ledger, blocks, "clinics", part=name) for name in ("north", "south"))
     EXACT["blocks"](ledger=north)
     EXACT["blocks"](ledger=south)
-    full = B.part_of(ledger, Policy.full(LINE), "clinics", "east")
+    full = B.part_of(ledger, Policy.full(LINE), "clinics", part="east")
     NOISY["histogram"](ledger=full)
     with pytest.raises(ExactReleaseError):
-        NOISY["histogram"](ledger=B.part_of(ledger, Policy.full(LINE), "clinics", "north"))
+        NOISY["histogram"](ledger=B.part_of(ledger, Policy.full(LINE), "clinics", part="north"))
     with pytest.raises(ExactReleaseError):
         NOISY["histogram"](ledger=ledger)
 
@@ -362,11 +362,11 @@ def test_large_domains_have_short_entries(tmp_path):
     ledger = md.Ledger(path=tmp_path / "l.json")
     # Exact in x where only y may change, and the other way round.
     along = {name: Policy.threshold(domain, 3, attributes=[name]) for name in domain.names}
-    B.release_sum([(1, 2)], along["y"], "x", 1, ledger=ledger)
+    B.release_sum([(1, 2)], along["y"], "x", epsilon=1, ledger=ledger)
     B.release_histogram([(1, 2)], along["y"], 1, ledger=ledger)
     for exact, policy in (("y", "x"), ("x", "x")):
         with pytest.raises(ExactReleaseError, match="earlier release is exact" if exact == "x" else "release is exact"):
-            B.release_sum([(1, 2)], along[policy], exact, 1, ledger=ledger)
+            B.release_sum([(1, 2)], along[policy], exact, epsilon=1, ledger=ledger)
     assert (tmp_path / "l.json").stat().st_size < 10_000
     # So many values that nobody lists them.
     huge = Domain({f"a{i}": range(10) for i in range(15)})
@@ -376,9 +376,9 @@ def test_large_domains_have_short_entries(tmp_path):
     assert components(still) is None
     own = md.Ledger()
     for _ in range(2):
-        B.release_sum([(0,) * 15], still, "a0", 1, ledger=own)
+        B.release_sum([(0,) * 15], still, "a0", epsilon=1, ledger=own)
     with pytest.raises(ExactReleaseError, match="too many to be compared"):
-        B.release_sum([(0,) * 15], Policy.threshold(huge, 2, attributes=["a2"]), "a0", 1, ledger=own)
+        B.release_sum([(0,) * 15], Policy.threshold(huge, 2, attributes=["a2"]), "a0", epsilon=1, ledger=own)
 
 
 SPEC = """

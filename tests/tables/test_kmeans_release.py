@@ -106,7 +106,7 @@ def test_what_is_computed_does_not_depend_on_the_data(monkeypatch: pytest.Monkey
     for data in ([0], [9] * 50, list(range(10)) * 30, [0] * 5 + [9] * 5):
         calls.clear()
         starts.clear()
-        md.tables.kmeans(data, 4, Policy.line(LINE), 1, 3, rng=5)
+        md.tables.kmeans(data, 4, Policy.line(LINE), epsilon=1, iterations=3, rng=5)
         seen.append((list(calls), starts[0]))
     # The same noise on the same numbers of answers, whatever is empty, and the same centroids to begin with.
     assert all(one == seen[0] for one in seen)
@@ -143,7 +143,9 @@ def test_clusters_are_found() -> None:
             ledger_entries.append((epsilon, rho))
             return None
 
-    found = md.tables.kmeans(table, 3, Policy.attribute(domain), 2, 8, rng=1, initial=start, ledger=Ledger())
+    found = md.tables.kmeans(
+        table, 3, Policy.attribute(domain), epsilon=2, iterations=8, rng=1, initial=start, ledger=Ledger()
+    )
     np.testing.assert_allclose(found.centroids, true, atol=2)
     assert ledger_entries == [(Fraction(2), None)]
     assert found.assign([[30, 20], [95, 85]]).tolist() == [0, 2]
@@ -155,7 +157,9 @@ def test_clusters_are_found() -> None:
 def test_exact_clusters_are_said_and_free() -> None:
     # Every block is one place: neither sizes nor sums are protected.
     policy = Policy.partition(MIXED, np.arange(8) // 2)
-    found = md.tables.kmeans(None, 2, policy, 1, 3, positions=[0, 1, 6, 7], initial=[[0], [3]], rng=1)
+    found = md.tables.kmeans(
+        None, 2, policy, epsilon=1, iterations=3, positions=[0, 1, 6, 7], initial=[[0], [3]], rng=1
+    )
     assert found.epsilon == 0
     assert found.centroids.tolist() == [[0], [3]]
     assert (found.low == found.high).all()
@@ -163,7 +167,7 @@ def test_exact_clusters_are_said_and_free() -> None:
 
 
 def test_saved_and_read_again(tmp_path: Path) -> None:
-    found = md.tables.kmeans(list(range(10)) * 9, 2, Policy.line(LINE), 1, 2, rng=1)
+    found = md.tables.kmeans(list(range(10)) * 9, 2, Policy.line(LINE), epsilon=1, iterations=2, rng=1)
     found.save(tmp_path)
     back = md.tables.load(tmp_path)
     assert isinstance(back, kmeans_release.ClusteringRelease)
@@ -199,8 +203,8 @@ def test_points_may_be_an_array_of_reals():
     domain = md.tables.Domain({"x": range(50), "y": range(50)})
     points = np.random.default_rng(0).uniform(0, 49, (500, 2))
     policy = md.tables.Policy.full(domain)
-    made = md.tables.kmeans(points, 3, policy, 1.0, 5, rng=1)
-    rounded = md.tables.kmeans(np.rint(points).astype(int), 3, policy, 1.0, 5, rng=1)
+    made = md.tables.kmeans(points, 3, policy, epsilon=1.0, iterations=5, rng=1)
+    rounded = md.tables.kmeans(np.rint(points).astype(int), 3, policy, epsilon=1.0, iterations=5, rng=1)
     np.testing.assert_array_equal(made.centroids, rounded.centroids)
     assert repr(made).startswith("ClusteringRelease(k-means")
 
@@ -208,7 +212,9 @@ def test_points_may_be_an_array_of_reals():
 def test_points_in_a_list_are_those_in_an_array() -> None:
     policy = Policy.full(Domain({"x": range(9), "y": [0, 0.5, 1]}))
     points = [[1.2, 0.4], [7.9, 1.0], [0.0, 0.1]]
-    first, second = (md.tables.kmeans(form, 2, policy, 5, 2, rng=1) for form in (points, np.array(points)))
+    first, second = (
+        md.tables.kmeans(form, 2, policy, epsilon=5, iterations=2, rng=1) for form in (points, np.array(points))
+    )
     assert first.answers.tolist() == second.answers.tolist()
-    table = md.tables.kmeans([(1, 0.5), (8, 1), (0, 0)], 2, policy, 5, 2, rng=1)
+    table = md.tables.kmeans([(1, 0.5), (8, 1), (0, 0)], 2, policy, epsilon=5, iterations=2, rng=1)
     assert table.answers.tolist() == first.answers.tolist()

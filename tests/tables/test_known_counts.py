@@ -153,7 +153,7 @@ def test_a_line_of_two_values_of_version_1_joins_all():
 def test_other_releases_of_version_1_open(tmp_path):
     made = (
         md.tables.ordered(np.bincount(DATA, minlength=10), 1, 1),
-        md.tables.kmeans(DATA, 2, Policy.line(TEN), 1, 2),
+        md.tables.kmeans(DATA, 2, Policy.line(TEN), epsilon=1, iterations=2),
         release_linear(DATA, Policy.full(TEN), np.eye(10), rho=1),
     )
     for number, found in enumerate(made):
@@ -201,7 +201,7 @@ def test_what_a_refusal_names_as_its_remedy_works():
     # A strategy is refused: release_linear answers the same queries.
     with pytest.raises(InputError, match="by release_linear"):
         md.tables.strategy("prefixes", LINE)
-    answered = release_linear(DATA, LINE, prefixes(10), 1, rng=1)
+    answered = release_linear(DATA, LINE, prefixes(10), epsilon=1, rng=1)
     assert list(answered.labels) == ["first", "last"]
     plan, strategy = plan_workload("prefixes", LINE, epsilon=1)
     assert strategy is None
@@ -215,7 +215,7 @@ def test_what_a_refusal_names_as_its_remedy_works():
         plan_cumulative(both, 1)
     assert len(release_linear(DATA, both, as_workload("prefixes", TEN), rho=1, rng=1)) == 10
     # What is known is answered without noise.
-    known = release_linear(DATA, LINE, HALF.astype(int), 1)
+    known = release_linear(DATA, LINE, HALF.astype(int), epsilon=1)
     assert (known.epsilon, known.answers.tolist()) == (0, [80.0])
 
 
@@ -223,15 +223,15 @@ def test_weights_of_a_workload():
     assert step_of(np.array([[0.1, 0.25], [3.0, 0.0]])) == md.tables.Budget.of(epsilon="0.05").epsilon
     wide = Domain({"x": range(300)})
     with pytest.raises(InputError, match="too many weights"):
-        release_linear([1], Policy.full(wide), as_workload("ranges", wide), 1)
+        release_linear([1], Policy.full(wide), as_workload("ranges", wide), epsilon=1)
 
 
 def test_k_means_is_refused_with_the_reason():
     reason = "known counts.*release a histogram.*no bound on what they change together is proven"
     full = Policy.full(TEN, constraints=[HALF])
     for asked in (
-        lambda: md.tables.kmeans(DATA, 2, full, 1, 3),
-        lambda: plan_kmeans(full, 1, 3, 2),
+        lambda: md.tables.kmeans(DATA, 2, full, epsilon=1, iterations=3),
+        lambda: plan_kmeans(full, 1, 3, clusters=2),
         lambda: full.sensitivity("kmeans-sum"),
         lambda: full.sensitivity("kmeans-size", clusters=HALF.astype(int)),
     ):
@@ -239,7 +239,7 @@ def test_k_means_is_refused_with_the_reason():
             asked()
     # Before the table is looked at.
     with pytest.raises(InputError, match="known counts"):
-        md.tables.kmeans(["no value"], 2, full, 1, 3)
+        md.tables.kmeans(["no value"], 2, full, epsilon=1, iterations=3)
 
 
 @pytest.mark.parametrize(

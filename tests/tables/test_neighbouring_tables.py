@@ -39,10 +39,12 @@ RELEASES = {
     "blocks": lambda name, table: md.tables.release_histogram(
         table, POLICIES[name], rho=1, partition=[x // 3 for x in range(12)]
     ),
-    "linear": lambda name, table: md.tables.release_linear(table, POLICIES[name], np.arange(24).reshape(2, 12), 1),
-    "huge weights": lambda name, table: md.tables.release_linear(table, POLICIES[name], HUGE, 2**20),
-    "sum": lambda name, table: md.tables.release_sum(table, POLICIES[name], "dose", 1),
-    "kmeans": lambda name, table: md.tables.kmeans(table, 2, POLICIES[name], 1, 2, initial=CENTRES),
+    "linear": lambda name, table: md.tables.release_linear(
+        table, POLICIES[name], np.arange(24).reshape(2, 12), epsilon=1
+    ),
+    "huge weights": lambda name, table: md.tables.release_linear(table, POLICIES[name], HUGE, epsilon=2**20),
+    "sum": lambda name, table: md.tables.release_sum(table, POLICIES[name], "dose", epsilon=1),
+    "kmeans": lambda name, table: md.tables.kmeans(table, 2, POLICIES[name], epsilon=1, iterations=2, initial=CENTRES),
     "laplace strategy": lambda name, table: STRATEGIES[name, "laplace"].release(table, epsilon=1),
     "gaussian strategy": lambda name, table: STRATEGIES[name, "gaussian"].release(table, rho=1),
 }
@@ -105,20 +107,22 @@ def test_an_empty_table_is_refused_where_the_number_of_records_is_public(kind, m
 
 def test_answers_too_large_are_clipped_where_the_number_of_records_is_private_and_refused_where_it_is_public():
     # With an ε this large the noise is 0.
-    found = md.tables.release_linear(None, POLICIES["full"], HUGE, 2**70, positions=[0, 1, 2])
+    found = md.tables.release_linear(None, POLICIES["full"], HUGE, epsilon=2**70, positions=[0, 1, 2])
     assert found.answers.tolist() == [float(LARGEST_VALUE)]
-    found = md.tables.release_linear(None, POLICIES["full"], -HUGE, 2**70, positions=[0, 1, 2])
+    found = md.tables.release_linear(None, POLICIES["full"], -HUGE, epsilon=2**70, positions=[0, 1, 2])
     assert found.answers.tolist() == [-float(LARGEST_VALUE)]
-    assert md.tables.release_linear(None, Policy.full(DOMAIN), HUGE, 1, positions=[0, 1]).answers.tolist() == [2.0**61]
+    assert md.tables.release_linear(None, Policy.full(DOMAIN), HUGE, epsilon=1, positions=[0, 1]).answers.tolist() == [
+        2.0**61
+    ]
     with pytest.raises(InputError, match="too large"):
-        md.tables.release_linear(None, Policy.full(DOMAIN), HUGE, 1, positions=[0, 1, 2])
+        md.tables.release_linear(None, Policy.full(DOMAIN), HUGE, epsilon=1, positions=[0, 1, 2])
 
 
 def test_a_point_is_rounded_whatever_the_other_points_are():
     domain = Domain({"x": [0, 10, 20]})
     policy = Policy.full(domain)
     for points in ([(3,), (4,)], [(3,), (4.5,)]):
-        found = md.tables.kmeans(points, 1, policy, 10**6, 1, initial=[[0.0]])
+        found = md.tables.kmeans(points, 1, policy, epsilon=10**6, iterations=1, initial=[[0.0]])
         assert found.centroids.tolist() == [[0.0]]
 
 

@@ -35,7 +35,7 @@ def test_cumulative_errors_are_those_of_the_mechanisms(theta):
     found = by_name(plan_cumulative(policy, 1, compare=False))
     counts, rng = np.full(40, 50), np.random.default_rng(4)
     releases = {
-        "ordered": lambda: ordered(counts, theta, 1, rng),
+        "ordered": lambda: ordered(counts, theta, 1, rng=rng),
         "ordered-hierarchical": lambda: ordered_hierarchical(counts, theta, 1, rng=rng),
         "hierarchical": lambda: hierarchical(counts, 1, rng=rng),
     }

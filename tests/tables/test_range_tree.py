@@ -91,7 +91,7 @@ def test_exact_measurements_are_reproduced() -> None:
 def test_noise_is_private_at_epsilon_and_not_below(size: int, theta: int, fanout: int) -> None:
     # Every edge of the threshold policy, in exact arithmetic: the loss Σ |change|/scale of the released measurements.
     epsilon = Fraction(7, 5)
-    plan = plan_ranges(size, theta, epsilon, fanout)
+    plan = plan_ranges(size, theta, epsilon, fanout=fanout)
     tree = plan.structure
     nodes = tree.block_count - 1
     losses = {}
@@ -114,11 +114,11 @@ def test_noise_is_private_at_epsilon_and_not_below(size: int, theta: int, fanout
 
 
 def test_the_formula_of_the_paper() -> None:
-    assert budget_split(1000, 1, 16, "0.5")[:2] == (0.5, 0.0)
-    nodes, tree, _ = budget_split(256, 256, 16, 2)
+    assert budget_split(1000, 1, 16, epsilon="0.5")[:2] == (0.5, 0.0)
+    nodes, tree, _ = budget_split(256, 256, 16, epsilon=2)
     assert (nodes, tree) == (0.0, 2.0)
     for size, theta, fanout, epsilon in [(1024, 16, 4, 1.0), (4357, 100, 16, 0.1), (400, 7, 2, 3.0)]:
-        nodes, tree, least = budget_split(size, theta, fanout, epsilon)
+        nodes, tree, least = budget_split(size, theta, fanout, epsilon=epsilon)
         c1 = 4 * (size - theta) / (size + 1)
         c2 = 8 * (fanout - 1) * np.log(theta) ** 3 / np.log(fanout) ** 3 * size / (size + 1)
         assert nodes + tree == pytest.approx(epsilon)
@@ -135,13 +135,13 @@ def test_the_formula_against_enumerated_decompositions(size: int, theta: int, fa
     blocks, rest = np.divmod(ends, theta)
     nodes = sum((rest // fanout**level) % fanout for level in range(levels))
     tops = ((blocks > 0) & (ends < size)).astype(int)
-    share_nodes, share_tree, formula = budget_split(size, theta, fanout, 1)
+    share_nodes, share_tree, formula = budget_split(size, theta, fanout, epsilon=1)
     error = tops * 2 / share_nodes**2 + nodes * 2 * (2 * levels / share_tree) ** 2
     # The sum over all pairs of ends of the errors at both: each end has `size` partners.
     exact = error.sum() * size / (size * (size + 1) / 2)
     assert 0.95 <= exact / formula <= 1.03
     # Least squares uses what is measured better.
-    assert plan_ranges(size, theta, 1, fanout).error < exact
+    assert plan_ranges(size, theta, 1, fanout=fanout).error < exact
 
 
 @pytest.mark.parametrize(("size", "theta"), [(64, 8), (100, 30), (300, 5)])
@@ -153,7 +153,7 @@ def test_the_plan_has_the_least_error(size: int, theta: int) -> None:
         other = RangePlan(size, theta, plan.fanout, nodes, 1 - nodes)
         assert other.error > plan.error
     for fanout in range(2, min(theta, 20) + 1):
-        assert plan_ranges(size, theta, 1, fanout).error >= plan.error * (1 - 1e-9)
+        assert plan_ranges(size, theta, 1, fanout=fanout).error >= plan.error * (1 - 1e-9)
 
 
 def test_the_ends_of_the_scale_of_policies() -> None:
@@ -188,4 +188,4 @@ def test_wrong_arguments(arguments: tuple[int, int, int, object], message: str) 
         budget_split(*arguments)
     size, theta, fanout, epsilon = arguments
     with pytest.raises(InputError, match=message):
-        plan_ranges(size, theta, epsilon, fanout)
+        plan_ranges(size, theta, epsilon, fanout=fanout)

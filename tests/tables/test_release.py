@@ -110,37 +110,39 @@ def test_what_the_policy_leaves_exact_is_said_and_free(laws: list[tuple[Any, int
 def test_linear_queries_on_a_lattice(laws: list[tuple[Any, int]]) -> None:
     domain = Domain({"age": range(4)})
     weights = np.array([[0.1, 0.2, 0.3, 0.7], [0, 1, 0, 1]])
-    found = md.tables.release_linear([0, 1, 3, 3], Policy.line(domain), weights, 1, step="0.1")
+    found = md.tables.release_linear([0, 1, 3, 3], Policy.line(domain), weights, epsilon=1, step="0.1")
     # Moving 2 → 3 changes the first answer by 4 steps and the second by 10.
     assert laws == [(DiscreteLaplace(Fraction(14)), 2)]
     assert found.description.step == Fraction(1, 10)
     tenths = found.answers * 10
     np.testing.assert_allclose(tenths, np.rint(tenths), atol=1e-9)
-    sharp = md.tables.release_linear([0, 1, 3, 3], Policy.line(domain), weights, 10**6, step="0.1", rng=1)
+    sharp = md.tables.release_linear([0, 1, 3, 3], Policy.line(domain), weights, epsilon=10**6, step="0.1", rng=1)
     np.testing.assert_allclose(sharp.answers, [1.7, 3], rtol=1e-15)
     for wrong in (weights + 0.05, weights * np.nan, weights[:, :3], [[["a"]]], [["a"] * 4]):
         with pytest.raises(InputError, match="queries"):
-            md.tables.release_linear([0, 1], Policy.line(domain), wrong, 1, step="0.1")
+            md.tables.release_linear([0, 1], Policy.line(domain), wrong, epsilon=1, step="0.1")
     exactly = [[Fraction(1, 3), 0, Fraction(2, 3), 1]]
-    thirds = md.tables.release_linear([0, 2], Policy.line(domain), exactly, 10**6, step=Fraction(1, 3), rng=1)
+    thirds = md.tables.release_linear([0, 2], Policy.line(domain), exactly, epsilon=10**6, step=Fraction(1, 3), rng=1)
     assert thirds.answers.tolist() == [1]
     with pytest.raises(InputError, match="step"):
-        md.tables.release_linear([0, 1], Policy.line(domain), weights, 1, step=0)
+        md.tables.release_linear([0, 1], Policy.line(domain), weights, epsilon=1, step=0)
     with pytest.raises(InputError, match="too large"):
-        md.tables.release_linear([0, 1], Policy.line(domain), [2**61, 0, 0, 0], 1)
+        md.tables.release_linear([0, 1], Policy.line(domain), [2**61, 0, 0, 0], epsilon=1)
 
 
 def test_sums(laws: list[tuple[Any, int]]) -> None:
     domain = Domain({"sex": ["f", "m"], "income": [0.5 * i for i in range(9)]})
     rows = [("f", 1.5), ("m", 4.0), ("f", 2.5)]
-    found = md.tables.release_sum(rows, Policy.threshold(domain, 1, attributes=["income"]), "income", 10**6, rng=1)
+    found = md.tables.release_sum(
+        rows, Policy.threshold(domain, 1, attributes=["income"]), "income", epsilon=10**6, rng=1
+    )
     assert found.answers.tolist() == [1.5 + 4 + 2.5]
     # θ = 1 is two steps of 0.5.
     assert laws == [(DiscreteLaplace(Fraction(2, 10**6)), 1)]
     with pytest.raises(InputError, match="attribute"):
         md.tables.release_sum(rows, Policy.full(domain), epsilon=1)
     with pytest.raises(InputError, match="not a numeric"):
-        md.tables.release_sum(rows, Policy.full(domain), "sex", 1)
+        md.tables.release_sum(rows, Policy.full(domain), "sex", epsilon=1)
 
 
 def test_known_counts_raise_the_noise(laws: list[tuple[Any, int]]) -> None:
@@ -201,12 +203,12 @@ def test_every_release_spends_from_one_ledger(tmp_path: Path) -> None:
     md.tables.release_sum([0, 1, 4], Policy.line(line), epsilon="0.25", ledger=ledger)
     md.tables.ordered([1, 1, 0, 0, 1], 1, "0.25", ledger=ledger)
     md.tables.ordered_hierarchical([1, 1, 0, 0, 1], 3, "0.25", ledger=ledger)
-    md.tables.kmeans([0, 1, 4], 2, Policy.line(line), "0.5", 2, ledger=ledger)
+    md.tables.kmeans([0, 1, 4], 2, Policy.line(line), epsilon="0.5", iterations=2, ledger=ledger)
     assert ledger.remaining_epsilon == Fraction(1, 4)
     for refused in (
-        lambda: md.tables.release_linear([0, 1, 4], Policy.line(line), np.eye(5), "0.3", ledger=ledger),
+        lambda: md.tables.release_linear([0, 1, 4], Policy.line(line), np.eye(5), epsilon="0.3", ledger=ledger),
         lambda: md.tables.hierarchical([1, 1, 0, 0, 1], "0.3", ledger=ledger),
-        lambda: md.tables.kmeans([0, 1, 4], 2, Policy.line(line), "0.3", 2, ledger=ledger),
+        lambda: md.tables.kmeans([0, 1, 4], 2, Policy.line(line), epsilon="0.3", iterations=2, ledger=ledger),
     ):
         with pytest.raises(md.errors.BudgetExceededError):
             refused()
@@ -294,26 +296,26 @@ def test_functions_and_modules_have_different_names() -> None:
 
 def test_linear_queries_where_counts_are_known() -> None:
     policy = Policy.line(Domain({"x": range(4)}), constraints=[([0, 1, 1, 0], 2)])
-    assert len(md.tables.release_linear([0, 1, 2], policy, np.eye(4), 1)) == 4
+    assert len(md.tables.release_linear([0, 1, 2], policy, np.eye(4), epsilon=1)) == 4
 
 
 @pytest.mark.parametrize(
     ("release", "path"),
     [
         (lambda: md.tables.release_histogram(RECORDS, None, 1), "policy"),
-        (lambda: md.tables.release_linear(RECORDS, None, [1], 1), "policy"),
+        (lambda: md.tables.release_linear(RECORDS, None, [1], epsilon=1), "policy"),
         (lambda: md.tables.release_sum(RECORDS, "full", epsilon=1), "policy"),
-        (lambda: md.tables.kmeans(RECORDS, 2, None, 1, 1), "policy"),
+        (lambda: md.tables.kmeans(RECORDS, 2, None, epsilon=1, iterations=1), "policy"),
         (lambda: md.tables.parallel_composition(None), "policy"),
         (lambda: Policy.union(FULL, 1), "policies[1]"),
         (lambda: md.tables.release_histogram(RECORDS, FULL, 1, ledger=1.0), "ledger"),
-        (lambda: md.tables.release_linear(RECORDS, FULL, [[1, 2], [1]], 1), "queries"),
-        (lambda: md.tables.release_linear(RECORDS, FULL, np.eye(FULL.domain.size), 1, step="1e-400"), "step"),
-        (lambda: md.tables.release_linear(RECORDS, FULL, np.eye(FULL.domain.size), 1, step="1e400"), "step"),
+        (lambda: md.tables.release_linear(RECORDS, FULL, [[1, 2], [1]], epsilon=1), "queries"),
+        (lambda: md.tables.release_linear(RECORDS, FULL, np.eye(FULL.domain.size), epsilon=1, step="1e-400"), "step"),
+        (lambda: md.tables.release_linear(RECORDS, FULL, np.eye(FULL.domain.size), epsilon=1, step="1e400"), "step"),
         (lambda: md.tables.ordered_hierarchical([1] * 9, 3, "1e-200"), "epsilon"),
         (lambda: md.tables.ordered_hierarchical([1] * 9, 3, "1e-20"), "epsilon"),
         (lambda: md.tables.ordered_hierarchical([1] * 9, 3, "1e200"), "epsilon"),
-        (lambda: md.tables.budget_split(9, 3, 10**400, 1), "fanout"),
+        (lambda: md.tables.budget_split(9, 3, 10**400, epsilon=1), "fanout"),
     ],
 )
 def test_wrong_arguments_of_any_release_are_named(release: Any, path: str) -> None:

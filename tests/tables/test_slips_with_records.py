@@ -41,7 +41,7 @@ def test_a_class_is_no_ledger():
 
 @pytest.mark.parametrize("width", [1, 3])
 def test_points_are_assigned_with_the_attributes_of_the_clusters(width):
-    found = md.tables.kmeans([(0, 0), (3, 3)], 2, md.tables.Policy.full(PLACES), 1, 1, rng=1)
+    found = md.tables.kmeans([(0, 0), (3, 3)], 2, md.tables.Policy.full(PLACES), epsilon=1, iterations=1, rng=1)
     assert found.assign([[0.0, 0.0]]).shape == (1,)
     with pytest.raises(InputError, match="points: has the wrong number of columns"):
         found.assign([[0.0] * width])
@@ -54,7 +54,7 @@ def test_a_prior_of_a_count_has_a_probability_for_each():
 
 def test_queries_and_known_counts_say_how_they_are_written():
     with pytest.raises(InputError, match=r"queries: are a text.*strategy\(\)"):
-        md.tables.release_linear([39], FULL, "ranges", 1)
+        md.tables.release_linear([39], FULL, "ranges", epsilon=1)
     with pytest.raises(InputError, match=r"write constraints=\[\(array, count\)\]|Write constraints="):
         md.tables.Policy.full(AGES, constraints=([1] * 74, 5))
 

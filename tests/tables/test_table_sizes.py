@@ -75,12 +75,12 @@ def test_the_sum_of_one_of_many_attributes_needs_no_memory():
     with memory(2**30):
         for unbounded, values in ((False, expected[0]), (True, expected[1])):
             for policy, value in zip(made(LARGE, unbounded), values, strict=True):
-                found = md.tables.release_sum([row] * 3, policy, "a0", 10**6)
+                found = md.tables.release_sum([row] * 3, policy, "a0", epsilon=10**6)
                 assert md.tables.sensitivity(policy, "sum", attribute="a0").value == value
                 assert found.answers.tolist() == [0]
         # An explicit graph has no closed form for clusters.
         with pytest.raises(InputError, match="too many values"):
-            md.tables.kmeans([row], 2, Policy.graph(LARGE, [(0, 1)]), 1, 1)
+            md.tables.kmeans([row], 2, Policy.graph(LARGE, [(0, 1)]), epsilon=1, iterations=1)
 
 
 @pytest.mark.parametrize(
@@ -126,7 +126,7 @@ def test_a_histogram_whose_labels_would_fill_the_memory_is_refused():
 
 def test_more_clusters_than_fit_into_the_memory_are_refused():
     with memory(2**27), pytest.raises(InputError, match="k: is too large; found 1000000000"):
-        md.tables.kmeans([1, 2], 10**9, Policy.line(Domain({"x": range(4)})), 1, 1)
+        md.tables.kmeans([1, 2], 10**9, Policy.line(Domain({"x": range(4)})), epsilon=1, iterations=1)
 
 
 def test_ranges_of_a_large_domain_are_refused():

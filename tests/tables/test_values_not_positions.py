@@ -89,17 +89,19 @@ def test_every_release_counts_values():
     found = B.strategy("identity", LINE, "laplace").release(THREE, epsilon=10**6, rng=1)
     assert found.labels["first"][found.answers > 0.5].tolist() == THREE
     weights = [np.array([value < 31 for value in range(17, 91)], dtype=int)]
-    assert B.release_linear(THREE, LINE, weights, SURE, rng=1).answers.tolist() == [1]
-    clustered = B.kmeans(THREE * 50, 2, LINE, SURE, 3, rng=1, initial=[[30], [60]])
+    assert B.release_linear(THREE, LINE, weights, epsilon=SURE, rng=1).answers.tolist() == [1]
+    clustered = B.kmeans(THREE * 50, 2, LINE, epsilon=SURE, iterations=3, rng=1, initial=[[30], [60]])
     np.testing.assert_allclose(clustered.centroids, [[30.5], [60]], atol=0.05)
 
 
 RELEASES = {
     "histogram": lambda data, **given: B.release_histogram(data, LINE, SURE, rng=1, **given),
     "sum": lambda data, **given: B.release_sum(data, LINE, epsilon=SURE, rng=1, **given),
-    "linear": lambda data, **given: B.release_linear(data, LINE, np.arange(74), SURE, rng=1, **given),
+    "linear": lambda data, **given: B.release_linear(data, LINE, np.arange(74), epsilon=SURE, rng=1, **given),
     "cumulative": lambda data, **given: B.release_cumulative(data, LINE, SURE, rng=1, **given),
-    "k-means": lambda data, **given: B.kmeans(data, 2, LINE, SURE, 2, rng=1, initial=[[30], [60]], **given),
+    "k-means": lambda data, **given: B.kmeans(
+        data, 2, LINE, epsilon=SURE, iterations=2, rng=1, initial=[[30], [60]], **given
+    ),
     "strategy": lambda data, **given: B.strategy([(30, 40)], LINE).release(data, rho=SURE, rng=1, **given),
 }
 

@@ -18,7 +18,7 @@ def test_by_hand() -> None:
     assert metrics.euclidean_error(CHANNEL, PRIOR, places) == 0.5 * 1.5 + 0.25 * (1 + 0.25)
     assert metrics.root_mean_square_error(CHANNEL, PRIOR, places) == np.sqrt(0.5 * 4.5 + 0.25 * (4 + 0.25))
     assert metrics.mismatch_error(CHANNEL, PRIOR, ["a", "b", "b"]) == 0.5 * 0.5 + 0.25 * 0.25
-    assert metrics.mismatch_error(CHANNEL, PRIOR, ["a", "b", "b"], ["b", "b", "a"]) == 0.5 + 0.25 * 0.5
+    assert metrics.mismatch_error(CHANNEL, PRIOR, ["a", "b", "b"], observables=["b", "b", "a"]) == 0.5 + 0.25 * 0.5
 
 
 def test_expectations_match_samples() -> None:
@@ -58,7 +58,7 @@ def test_wrong_input_is_named() -> None:
     with pytest.raises(InputError, match="points: do not fit"):
         metrics.euclidean_error(CHANNEL, PRIOR, [[0.0], [1.0]])
     with pytest.raises(InputError, match="observables: do not fit"):
-        metrics.euclidean_error(CHANNEL, PRIOR, [[0.0], [1.0], [2.0]], [[0.0], [1.0]])
+        metrics.euclidean_error(CHANNEL, PRIOR, [[0.0], [1.0], [2.0]], observables=[[0.0], [1.0]])
     with pytest.raises(InputError, match="labels: differ"):
         metrics.mismatch_error(CHANNEL, PRIOR, ["a", "b"])
     with pytest.raises(InputError, match="released: differ"):
@@ -70,7 +70,7 @@ def test_wrong_input_is_named() -> None:
     with pytest.raises(InputError, match=r"channel\[0,0\]"):
         metrics.mismatch_error([[-1.0]], [1.0], ["a"])
     with pytest.raises(InputError, match=r"channel\[0\]: is not accepted; found 2.0; must be a row that sums to 1"):
-        metrics.mismatch_error([[1.0, 1.0]], [1.0], ["a"], ["a", "b"])
+        metrics.mismatch_error([[1.0, 1.0]], [1.0], ["a"], observables=["a", "b"])
     with pytest.raises(InputError, match="labels: is not a list of values"):
         metrics.mismatch_error(CHANNEL, PRIOR, None)
     with pytest.raises(InputError, match=r"labels\[0\]: cannot be compared"):

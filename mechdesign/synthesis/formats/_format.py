@@ -29,9 +29,9 @@ class Exported:
     certificate: Certificate
 
     @classmethod
-    def load(cls, directory: str | Path) -> Self:
+    def load(cls, folder: str | Path) -> Self:
         """Return what stands in an exported set, whose digests are checked; raise `CertificateError` if they fail."""
-        design = Design.load(directory)
+        design = Design.load(folder)
         return cls(design.problem, design.channel, design.certificate)
 
 

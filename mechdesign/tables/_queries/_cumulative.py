@@ -92,8 +92,8 @@ def ordered(
     counts: ArrayLike,
     theta: int,
     epsilon: object,
-    rng: Rng = None,
     *,
+    rng: Rng = None,
     ledger: LedgerLike | None = None,
     confidence: object = _CONFIDENCE,
     together: bool = False,
@@ -133,8 +133,8 @@ def release_cumulative(
     data: object,
     policy: Policy,
     epsilon: object,
-    rng: Rng = None,
     *,
+    rng: Rng = None,
     positions: ArrayLike | None = None,
     ledger: LedgerLike | None = None,
     confidence: object = _CONFIDENCE,
@@ -257,9 +257,9 @@ def ordered_hierarchical(
     counts: ArrayLike,
     theta: int,
     epsilon: object,
+    *,
     fanout: int | None = None,
     rng: Rng = None,
-    *,
     ledger: LedgerLike | None = None,
     confidence: object = _CONFIDENCE,
     together: bool = False,
@@ -297,8 +297,8 @@ def hierarchical(
     counts: ArrayLike,
     epsilon: object,
     fanout: int | None = None,
-    rng: Rng = None,
     *,
+    rng: Rng = None,
     ledger: LedgerLike | None = None,
     confidence: object = _CONFIDENCE,
     together: bool = False,
@@ -311,8 +311,8 @@ def hierarchical(
         counts,
         len(_as_counts(counts)),
         epsilon,
-        fanout,
-        rng,
+        fanout=fanout,
+        rng=rng,
         ledger=ledger,
         confidence=confidence,
         together=together,
@@ -340,7 +340,7 @@ def _ordered(policy: Policy, theta: int, budget: Budget) -> _Way:
 
 
 def _hierarchical(policy: Policy, theta: int, budget: Budget, fanout: int | None) -> _Way:
-    plan = plan_ranges(policy.domain.size, theta, budget.epsilon, fanout)
+    plan = plan_ranges(policy.domain.size, theta, budget.epsilon, fanout=fanout)
     noise = plan.noise
     name = "hierarchical mechanism" if theta == plan.size else "ordered hierarchical mechanism"
     if noise.tree_scale is not None:

@@ -190,7 +190,7 @@ def plan_cumulative(
 
 
 @in_own_arithmetic
-def plan_kmeans(policy: Policy, epsilon: object, iterations: int, clusters: int) -> Plan:
+def plan_kmeans(policy: Policy, epsilon: object, iterations: int, *, clusters: int) -> Plan:
     """Plan `kmeans`: the noise on each size and each sum of one iteration."""
     budget = Budget.of(epsilon)
     assert budget.epsilon is not None
@@ -229,7 +229,7 @@ def plan_workload(
     if policy.constraints:
         return _plan_queries(asked, policy, budget, kind), None
     noise = "laplace" if budget.rho is None else "gaussian"
-    found = strategy(asked, policy, noise, kind, tolerance=tolerance)
+    found = strategy(asked, policy, noise, kind=kind, tolerance=tolerance)
     options = _options(found, budget)
     first = replace(options[0], taken=True) if options else Option("exact", "no noise", 0.0, taken=True)
     remarks = (found.exact_part,)
@@ -294,7 +294,7 @@ def _mechanisms(
     for name, reach in (("ordered-hierarchical", theta), ("hierarchical", size)):
         if reach == 1 or (name == "ordered-hierarchical" and theta == size):
             continue
-        plan = plan_ranges(size, reach, epsilon, fanout)
+        plan = plan_ranges(size, reach, epsilon, fanout=fanout)
         detail = f"fan-out {plan.fanout}, trees over {reach} values"
         made.append((name, detail, plan.structure))
     return made

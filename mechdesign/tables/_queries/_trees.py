@@ -502,7 +502,7 @@ class RangePlan:
 
 
 @in_own_arithmetic
-def budget_split(size: int, theta: int, fanout: int, epsilon: object) -> tuple[float, float, float]:
+def budget_split(size: int, theta: int, fanout: int, *, epsilon: object) -> tuple[float, float, float]:
     """Return (ε_S, ε_H, expected squared error) of the ordered hierarchical mechanism by its formula.
 
     The average squared error of a range query, without least squares, is about
@@ -551,7 +551,7 @@ def ordered_error(size: int, theta: int, epsilon: object) -> float:
 
 
 @in_own_arithmetic
-def plan_ranges(size: int, theta: int, epsilon: object, fanout: int | None = None) -> RangePlan:
+def plan_ranges(size: int, theta: int, epsilon: object, *, fanout: int | None = None) -> RangePlan:
     """Plan the ordered hierarchical mechanism: the fan-out and split of the budget of least expected error.
 
     The error is that of least squares on the structure, averaged over all ranges and exact, but for at most 64 blocks.
@@ -570,7 +570,7 @@ def plan_ranges(size: int, theta: int, epsilon: object, fanout: int | None = Non
         return RangePlan(blocks, theta, f, budget * part, budget * (1 - part))
 
     def by_formula(f: int) -> RangePlan:
-        nodes, tree, _ = budget_split(blocks, theta, f, budget)
+        nodes, tree, _ = budget_split(blocks, theta, f, epsilon=budget)
         return shared(f, nodes / (nodes + tree))
 
     best = candidates[0] if len(candidates) == 1 else min(candidates, key=lambda f: by_formula(f).error)

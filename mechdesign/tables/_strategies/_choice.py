@@ -237,8 +237,8 @@ def strategy(
     workload: object,
     policy: Policy,
     noise: str = "gaussian",
-    kind: str = "auto",
     *,
+    kind: str = "auto",
     positions: object = None,
     tolerance: float = _TOLERANCE,
 ) -> Strategy:
