@@ -21,8 +21,12 @@ def made():
 
 
 CALLS = {
-    "folder": [lambda d, w: d.save(w), lambda d, w: d.load(w)],
-    "folder": [lambda _, w: md.verify(w), lambda _, w: md.tables.load(w)],
+    "folder": [
+        lambda d, w: d.save(w),
+        lambda d, w: d.load(w),
+        lambda _, w: md.verify(w),
+        lambda _, w: md.tables.load(w),
+    ],
     "path": [
         lambda _, w: md.Channel.load(w),
         lambda _, w: md.read_spec(w),

@@ -228,9 +228,19 @@ def _read(
         if (column := named.get(name)) is not None
     }
     user, time, trace = (ordered.get(name) for name in ("user", "time", "trace"))
-    where = (path, user, columns.get("latitude", ""), columns.get("longitude", ""), time, trace, delimiter)
-    places = None if joined is None else joined.places
-    points = read_points(*where, place=columns.get("place"), places=places, date=times.date, said=said)
+    points = read_points(
+        path,
+        user,
+        columns.get("latitude", ""),
+        longitude=columns.get("longitude", ""),
+        time=time,
+        trace=trace,
+        delimiter=delimiter,
+        place=columns.get("place"),
+        places=None if joined is None else joined.places,
+        date=times.date,
+        said=said,
+    )
     notes = (*_interchanged(columns), *points.said())
     return Found(path, ordered, delimiter, points.traces, joined, times.notes, notes, said)
 

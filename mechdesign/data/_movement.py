@@ -153,8 +153,14 @@ def read_checkins(
         InputError: The file cannot be read so; the path names the line.
     """
     found = read_points(
+        path,
+        user,
+        latitude,
+        longitude=longitude,
+        time=time,
+        trace=trace,
         # Commas are what is tried first.
-        *(path, user, latitude, longitude, time, trace, None if delimiter == "," else delimiter),
+        delimiter=None if delimiter == "," else delimiter,
         place=place,
         places=places,
         date=date,

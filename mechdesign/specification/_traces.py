@@ -371,7 +371,7 @@ def _prepared(
     ledger: Ledger | None,
 ) -> Trace:
     """Return the trace before its first step; raise `SpecificationError` for keys that do not fit together."""
-    policy, solving = given.policy, given.settings
+    policy = given.policy
     assert problem.secrets is not None
     with named(_KEYS):
         return Trace(
@@ -388,14 +388,7 @@ def _prepared(
             within=policy.settings.within,
             snap=settings.snap is not False,
             cost=problem.cost,
-            tolerance=solving.tolerance,
-            solving={
-                "solver": solving.solver,
-                "time_limit": solving.time_limit,
-                "rows": solving.rows,
-                "threads": solving.threads,
-                "options": solving.options,
-            },
+            settings=given.settings,
             rng=seed,
             ledger=ledger,
         )

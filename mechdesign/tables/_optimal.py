@@ -8,7 +8,7 @@ Roughgarden and Sundararajan 2009).
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any
 
 import networkx as nx
@@ -25,7 +25,9 @@ from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.synthesis._design import design
+from mechdesign.synthesis._isolation import Isolated
 from mechdesign.synthesis._result import Design
+from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.tables._policy import Policy
 
 _COSTS = ("absolute", "squared", "hamming")
@@ -65,7 +67,7 @@ def optimal_count(
     *,
     prior: Prior | ArrayLike | None = None,
     sensitivity: int = 1,
-    **solving: Any,
+    settings: SolveSettings | None = None,
 ) -> Design:
     """Design the channel of least expected cost that answers one count of at most so many records.
 
@@ -78,7 +80,7 @@ def optimal_count(
         cost: "absolute", "squared" or "hamming", or a matrix c(count, answer) of shape (records + 1, answers).
         prior: how likely each count is; all equally unless given.
         sensitivity: how far the counts of neighbouring databases are apart.
-        solving: arguments of `mechdesign.design`, such as `tolerance`.
+        settings: how the program is solved.
 
     Returns:
         The certified design.
@@ -92,7 +94,7 @@ def optimal_count(
     graph = nx.empty_graph(size)
     graph.add_edges_from((low, high) for low in range(size) for high in range(low + 1, min(low + reach, size - 1) + 1))
     places = np.arange(size, dtype=np.float64)[:, None]
-    return design(_problem(graph, epsilon, _cost(cost, size, places), prior, "one count"), **solving)
+    return _designed(_problem(graph, epsilon, _cost(cost, size, places), prior, "one count"), settings)
 
 
 @in_own_arithmetic
@@ -102,7 +104,8 @@ def optimal_attribute(
     prior: Prior | ArrayLike | None = None,
     *,
     cost: str | ArrayLike = "absolute",
-    **solving: Any,
+    isolated: Isolated = "refuse",
+    settings: SolveSettings | None = None,
 ) -> Design:
     """Design the channel of least expected cost that answers the value of one record under a policy.
 
@@ -116,7 +119,8 @@ def optimal_attribute(
         prior: how likely each value is, shape (|T|,); all equally unless given.
         cost: "absolute" (the sum of differences of the numeric attributes), "squared" (of their squares) or "hamming",
             or a matrix c(value, answer) of shape (|T|, answers).
-        solving: arguments of `mechdesign.design`, such as `isolated`.
+        isolated: what to do with values that the policy ties to no other, as for `mechdesign.design`.
+        settings: how the program is solved.
 
     >>> from mechdesign.tables import Domain
     >>> policy = Policy.line(Domain({"floor": range(5)}))
@@ -139,7 +143,7 @@ def optimal_attribute(
         if attribute.numeric
     ]
     places = np.column_stack(numeric) if numeric else None
-    return design(_problem(graph, epsilon, _cost(cost, size, places), prior, "one attribute"), **solving)
+    return _designed(_problem(graph, epsilon, _cost(cost, size, places), prior, "one attribute"), settings, isolated)
 
 
 def remapped_cost(channel: ArrayLike, prior: ArrayLike, cost: ArrayLike) -> float:
@@ -156,7 +160,12 @@ def remapped_cost(channel: ArrayLike, prior: ArrayLike, cost: ArrayLike) -> floa
 
 @in_own_arithmetic
 def compare_counts(
-    records: int, epsilons: ArrayLike, cost: str = "absolute", *, prior: ArrayLike | None = None, **solving: Any
+    records: int,
+    epsilons: ArrayLike,
+    cost: str = "absolute",
+    *,
+    prior: ArrayLike | None = None,
+    settings: SolveSettings | None = None,
 ) -> tuple[CountCosts, ...]:
     """Return the expected costs of the optimal channel, the geometric and the Laplace mechanism for one count.
 
@@ -169,14 +178,14 @@ def compare_counts(
         epsilons: ε in nats, shape (k,).
         cost: "absolute", "squared" or "hamming".
         prior: how likely each count is; all equally unless given.
-        solving: arguments of `mechdesign.design`.
+        settings: how the programs are solved.
     """
     size = as_integer(records, "records", 1) + 1
     matrix = _cost(cost, size, np.arange(size, dtype=np.float64)[:, None])
     weights = np.full(size, 1 / size) if prior is None else as_floats(prior, "prior", "(n,)")
     found = []
     for epsilon in np.atleast_1d(as_array(epsilons, "epsilons")).tolist():
-        made = optimal_count(records, epsilon, cost, prior=prior, **solving)
+        made = optimal_count(records, epsilon, cost, prior=prior, settings=settings)
         geometric, laplace = Geometric(epsilon, size).matrix(), _rounded_laplace(float(exact(epsilon)), size)
         found.append(
             CountCosts(
@@ -229,3 +238,9 @@ def _rounded_laplace(rate: float, size: int) -> Floats:
         below = np.where(steps < 0, 0.5 * np.exp(np.minimum(rate * steps, 0)), 1 - 0.5 * np.exp(-np.abs(rate * steps)))
     masses: Floats = np.diff(below, axis=1)
     return masses
+
+
+def _designed(problem: Problem, settings: SolveSettings | None, isolated: Isolated = "refuse") -> Design:
+    given = SolveSettings() if settings is None else settings
+    require_kind(given, SolveSettings, "settings", "SolveSettings")
+    return design(problem, isolated=isolated, **{each.name: getattr(given, each.name) for each in fields(given)})

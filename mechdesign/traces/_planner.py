@@ -9,16 +9,15 @@ from __future__ import annotations
 
 import hashlib
 from collections import OrderedDict
-from collections.abc import Mapping
 from fractions import Fraction
-from typing import Any, Literal, get_args
+from typing import Literal, get_args
 
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, Integers, as_floats, read_only, require
-from mechdesign.base._check import as_number
+from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.base._locks import ProcessLock
 from mechdesign.base._values import cached_property
@@ -41,7 +40,7 @@ from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number
 from mechdesign.synthesis._design import synthesise
-from mechdesign.synthesis._settings import TOLERANCE, SolveSettings
+from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.traces._stage import Fitted, Stage, merged
 
 OPTIMAL = "lp"
@@ -57,7 +56,6 @@ _CHOICES = {
     "within": get_args(Within),
 }
 # Fields of `SolveSettings` that say how to solve.
-_SOLVING = ("solver", "time_limit", "rows", "options", "threads")
 
 # What is fitted is kept for constrained domains that come again, up to about this many bytes.
 _KEPT_BYTES = 2**27
@@ -84,8 +82,7 @@ class Planner:
         within: Within = "component",
         snap: bool = True,
         cost: ArrayLike | None = None,
-        tolerance: float = TOLERANCE,
-        solving: Mapping[str, object] | None = None,
+        settings: SolveSettings | None = None,
     ) -> None:
         if not isinstance(domain, Domain):
             raise InputError("domain", "is not a Domain", value=type(domain).__name__)
@@ -111,11 +108,8 @@ class Planner:
             raise InputError("delta", "is out of range", value=delta, bound="at least 0 and below 1")
         if not snap and (mechanism == OPTIMAL or not find(mechanism).coordinates):
             raise InputError("snap", f"is off, but {mechanism!r} releases states", value=snap, bound="True")
-        if as_number(tolerance, "tolerance") <= 0:
-            raise InputError("tolerance", "is not positive", value=tolerance, bound="> 0")
-        unknown = sorted(set(solving or {}) - set(_SOLVING))
-        if unknown:
-            raise InputError(f"solving.{unknown[0]}", "is not known", bound=f"one of {', '.join(_SOLVING)}")
+        if settings is not None:
+            require_kind(settings, SolveSettings, "settings", "SolveSettings")
         self.domain = domain
         self.graph: nx.Graph = nx.freeze(nx.Graph(graph))
         self.mechanism = mechanism
@@ -126,7 +120,7 @@ class Planner:
         self.within = within
         self.snap = snap
         self.cost = _cost(cost, domain)
-        self.solving: dict[str, Any] = {"tolerance": tolerance, **(solving or {})}
+        self.settings = settings or SolveSettings()
         self._kept: OrderedDict[tuple[object, ...], Fitted] = OrderedDict()
         # Of what is kept; nothing is fitted while it is held.
         self._lock = ProcessLock()
@@ -191,7 +185,7 @@ class Planner:
                 within=self.within,
                 isolated="release",
             )
-            made = synthesise(asked, SolveSettings(**self.solving))
+            made = synthesise(asked, self.settings)
             answers = members if self.within == "component" else everywhere
             return Fitted(graph, repaired, sensitivity_hull(self.domain, graph), made, made.channel, answers)
         mechanism = find(self.mechanism).build(epsilon, self.domain, graph, self.hull)

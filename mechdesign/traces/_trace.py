@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from dataclasses import replace
 from fractions import Fraction
 from typing import Any
@@ -25,7 +24,7 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._prior import Prior
-from mechdesign.synthesis._settings import TOLERANCE
+from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.traces._hmm import Transition, as_chain, as_initial, logarithm, predict, update
 from mechdesign.traces._planner import Planner, Repaired
 from mechdesign.traces._stage import Release, Stage
@@ -64,9 +63,8 @@ class Trace:
         snap: release the nearest state, with exact probabilities, or the coordinates themselves. These are floats,
             whose last bits may tell more than ε allows: coordinates are a rehearsal.
         cost: what "lp" minimises, (n, n), cost of releasing o when s is true; Euclidean distances unless given.
-        tolerance: the relative gap asked of "lp"; the certificate says what was reached.
-        solving: how "lp" is solved at each step: solver, time_limit, rows, options or threads of
-            `mechdesign.design`.
+        tolerance: the relative gap asked of "lp"; the certificate says what was reached. 1e-6 unless given.
+        settings: how "lp" is solved at each step, in place of a tolerance.
         rng: a NumPy generator or a seed, for reproducible outputs; without it the bits of the operating system.
         ledger: records ε of each release before it is drawn, and refuses the one that would pass its budget. Stages
             carry it: each of their draws is charged, too. Of what is drawn from `Stage.channel` or `Stage.design` it
@@ -108,11 +106,14 @@ class Trace:
         within: Within = "component",
         snap: bool = True,
         cost: ArrayLike | None = None,
-        tolerance: float = TOLERANCE,
-        solving: Mapping[str, object] | None = None,
+        tolerance: float | None = None,
+        settings: SolveSettings | None = None,
         rng: np.random.Generator | int | None = None,
         ledger: Ledger | None = None,
     ) -> None:
+        if isinstance(domain, str):
+            remedy = "a recorded movement is md.data.Trajectory; this releases a trace"
+            raise InputError("domain", "is a text", value=domain, bound="a Domain", remedy=remedy)
         if ledger is not None and not isinstance(ledger, Ledger):
             raise InputError("ledger", "is not a Ledger", value=type(ledger).__name__)
         self._ledger = ledger
@@ -127,8 +128,7 @@ class Trace:
             within=within,
             snap=snap,
             cost=cost,
-            tolerance=tolerance,
-            solving=solving,
+            settings=_settings(tolerance, settings),
         )
         chain = as_chain(transition)
         if chain.size != domain.size:
@@ -301,3 +301,11 @@ class Trace:
             bound = f"a label, or an index from 0 to {len(labels) - 1}"
             raise InputError("true_state", "is not a state", value=name, bound=bound)
         return int(name)
+
+
+def _settings(tolerance: float | None, settings: SolveSettings | None) -> SolveSettings:
+    if tolerance is None:
+        return SolveSettings() if settings is None else settings
+    if settings is not None:
+        raise InputError("tolerance", "is given twice", value=tolerance, remedy="give it in settings alone")
+    return SolveSettings(tolerance=tolerance)

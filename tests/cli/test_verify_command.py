@@ -14,8 +14,8 @@ import numpy as np
 import pytest
 from cli_examples import command, run
 
-from mechdesign.certify import _bundle as bundle
 from mechdesign.certify import Evidence, certify
+from mechdesign.certify import _bundle as bundle
 
 
 def test_verify_as_json(made):
@@ -111,7 +111,8 @@ def test_verifying_imports_no_solver(made):
         "import sys; from mechdesign.cli import main\n"
         "try: main(['verify', 'made'])\n"
         "except SystemExit as stop: assert stop.code == 0\n"
-        "bad = {'highspy', 'cvxpy', 'scipy.optimize', 'matplotlib', 'mechdesign.solve', 'mechdesign.synthesis._design'}\n"
+        "bad = {'highspy', 'cvxpy', 'scipy.optimize', 'matplotlib'}\n"
+        "bad |= {'mechdesign.solve', 'mechdesign.synthesis._design'}\n"
         "bad &= set(sys.modules)\n"
         "assert not bad, bad"
     )

@@ -608,7 +608,9 @@ DOMAIN = strip(3)
         ({"snap": "no"}, "snap"),
         ({"rng": "seed"}, "rng"),
         ({"rng": -1}, "rng"),
-        ({"solving": {"patience": 1}}, "solving.patience"),
+        ({"settings": {"tolerance": 1e-6}}, "settings"),
+        ({"settings": md.SolveSettings(), "tolerance": 1e-6}, "tolerance"),
+        ({"domain": "a user"}, "domain"),
         ({"cost": np.zeros((2, 2))}, "cost"),
         ({"cost": np.full((3, 3), -1.0)}, "cost[0,0]"),
     ],
@@ -639,11 +641,11 @@ def test_what_cannot_be_snapped_says_what_a_trace_can_do() -> None:
 
 def test_the_solver_of_each_step_may_be_chosen() -> None:
     model = (DOMAIN, md.graphs.line(3), 1, ring(3), [0.5, 0.25, 0.25], "lp")
-    release = Trace(*model, solving={"solver": "highs-simplex"}).step(0)
+    release = Trace(*model, settings=md.SolveSettings(solver="highs-simplex")).step(0)
     assert release.certificate is not None
     assert release.certificate.provenance["solver"] == "highs-simplex"
     with pytest.raises(InputError, match=r"^solver: is not known"):
-        Trace(*model, solving={"solver": "abacus"}).step(0)
+        Trace(*model, settings=md.SolveSettings(solver="abacus")).step(0)
 
 
 def test_logarithms_of_numerators_are_those_of_the_exact_probabilities() -> None:
