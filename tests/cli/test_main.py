@@ -40,6 +40,7 @@ def test_version_and_citation():
     for title in titles:
         assert title in cited
     assert md.__version__ in cited
+    assert f"\nversion: {md.__version__}\n" in text
 
 
 def test_help():

@@ -33,3 +33,11 @@ def test_each_package_has_a_row_and_each_row_a_package():
 
 def test_each_row_says_what_is_earned_and_where():
     assert all(len(row) == 4 and all(row) for row in rows())
+
+
+def test_the_package_imports_what_its_users_install():
+    files = [path.read_text(encoding="utf-8") for path in (PROJECT / "mechdesign").rglob("*.py")]
+    for package, groups in asked_for().items():
+        if groups - {"test", "lint", "docs", "ci"}:
+            wanted = re.compile(rf"^\s*(from|import) {package}\b", flags=re.M)
+            assert any(wanted.search(text) for text in files), package
