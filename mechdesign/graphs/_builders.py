@@ -160,7 +160,7 @@ def threshold(
     >>> street = [[0.0], [0.1], [0.2], [0.30000000000000004]]
     >>> threshold(street, 0.1).number_of_edges()
     3
-    >>> from mechdesign.distances import euclidean
+    >>> from mechdesign.model.distances import euclidean
     >>> threshold(distance=euclidean(street), radius=0.1).number_of_edges()
     3
     """

@@ -145,7 +145,7 @@ def part_of(ledger: Ledger, policy: Policy, division: str, *, part: str, parts: 
     >>> ledger = md.Ledger(epsilon=1)
     >>> policy = md.tables.Policy.full(md.tables.Domain({"age": range(100)}))
     >>> for clinic in ("north", "south"):
-    ...     part = part_of(ledger, policy, "clinics", clinic)
+    ...     part = part_of(ledger, policy, "clinics", part=clinic)
     ...     release = md.tables.release_histogram([30, 41], policy, epsilon=1, ledger=part, rng=1)
     >>> ledger.spent.epsilon
     Fraction(1, 1)

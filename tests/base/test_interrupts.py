@@ -192,7 +192,7 @@ def test_a_design_that_is_stopped_while_it_is_solved_is_certified(solver):
 
 SCRIPT = """
 import os, signal, sys, threading, time
-from mechdesign import atomic, interrupts
+from mechdesign.base import _atomic as atomic, _interrupts as interrupts
 from mechdesign.cli._console import watched
 signal.signal(signal.SIGINT, signal.default_int_handler)
 

@@ -150,7 +150,7 @@ def test_a_fork_gets_a_lock_of_its_own(umask: int) -> None:
     if umask:
         return
     program = (
-        "import os, threading; from mechdesign import atomic; held = threading.Event(); "
+        "import os, threading; from mechdesign.base import _atomic as atomic; held = threading.Event(); "
         "threading.Thread(target=lambda: (atomic.WRITING.acquire(), held.set(), threading.Event().wait()), "
         "daemon=True).start(); held.wait(); child = os.fork(); "
         "os._exit(0 if atomic.WRITING.acquire(timeout=5) else 1) if not child else None; "

@@ -207,7 +207,7 @@ def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: P
     (tmp_path / "trace.csv").write_text("state\n" + "\n".join(first[1:-2]) + "\n", encoding="utf-8")
     assert read_states(tmp_path / "trace.csv", found.problem.secrets).tolist() == list(range(len(NAMES) - 2))
     (tmp_path / "c.txt").write_text("user,latitude,longitude\n'=ann,1,-2\n", encoding="utf-8")
-    assert md.data.traces.read_checkins(tmp_path / "c.txt")[0].user == "=ann"
+    assert md.data.read_checkins(tmp_path / "c.txt")[0].user == "=ann"
     row = md.records.Row("k", md.records.State.DONE, {"message": "=1+1", "cost": -0.5, "=x": "'a"})
     write_table(tmp_path, [row], ["message", "cost", "=x"])
     assert read_table(tmp_path / "results.csv") == [{"message": "=1+1", "cost": "-0.5", "=x": "'a"}]

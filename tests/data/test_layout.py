@@ -52,7 +52,7 @@ def test_delimiters_are_recognised_and_told(tmp_path: Path, delimiter: str) -> N
         lambda: read_numbers(path, "lat").tolist(),
         lambda: read_places(path, DEGREES)[0].tolist(),
         lambda: read_checkins(path, "user", "lat", longitude="lon")[0].latitude.tolist(),
-        lambda: [lat for lat, _ in read_keys(path, "user", "lat", "lon").values()],
+        lambda: [lat for lat, _ in read_keys(path, "user", "lat", longitude="lon").values()],
     ):
         found, notes = told(read)
         assert found == [46.5]
@@ -130,7 +130,7 @@ def test_decimal_commas_are_recognised_and_told(tmp_path: Path) -> None:
         lambda: read_numbers(path, "lat").tolist(),
         lambda: read_places(path, DEGREES)[0].tolist(),
         lambda: [trace.latitude[0] for trace in read_checkins(path, "user", "lat", longitude="lon")],
-        lambda: [lat for lat, _ in read_keys(path, "user", "lat", "lon").values()],
+        lambda: [lat for lat, _ in read_keys(path, "user", "lat", longitude="lon").values()],
         lambda: [trace.latitude[0] for trace in look_at(path).traces],
     ):
         found, notes = told(read)

@@ -105,7 +105,7 @@ def test_a_run_can_be_resumed_and_gives_the_same_rows(tiny, tmp_path):
 SCRIPT = """
 import sys
 from types import MappingProxyType
-from mechdesign.bench import suites
+from mechdesign.runs import bench as suites
 from mechdesign.runs.bench import run
 suites.SUITES = MappingProxyType({"tiny": suites.Suite("tiny", {"grid": (4, 9), "distortion": (4,)}, (0,), 60.0, 4.0)})
 run("tiny", ["highs-simplex"], sys.argv[1], resume=True)

@@ -130,7 +130,7 @@ import sys
 sys.path.insert(0, {folder!r})
 import deaf_solver
 from test_contract import HONEST, Options, solve
-from mechdesign.solve._solve import Solver, register
+from mechdesign.solve import Solver, register
 register(Solver("deaf", deaf_solver.load, "numpy", apart=0, deaf=True))
 register(Solver("hearing", deaf_solver.load, "numpy", apart=0))
 extra = {{"does": "sleep", "trace": {trace!r}, "hears": True}}

@@ -109,7 +109,7 @@ def test_a_claim_that_does_not_hold_is_not_among_the_proved(made):
     revealing = np.zeros_like(channel.numerators)
     np.fill_diagonal(revealing, 2**62)
     broken = md.certify.certify(
-        evidence.Evidence(revealing, 62, evidence.prior, evidence.cost, "expected", evidence.requirements, None)
+        md.certify.Evidence(revealing, 62, evidence.prior, evidence.cost, "expected", evidence.requirements, None)
     )
     assert proved(problem, broken) == ()
 

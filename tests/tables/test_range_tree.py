@@ -185,7 +185,7 @@ def test_the_ordered_error_does_not_depend_on_the_domain() -> None:
 )
 def test_wrong_arguments(arguments: tuple[int, int, int, object], message: str) -> None:
     with pytest.raises(InputError, match=message):
-        budget_split(*arguments)
+        budget_split(*arguments[:3], epsilon=arguments[3])
     size, theta, fanout, epsilon = arguments
     with pytest.raises(InputError, match=message):
         plan_ranges(size, theta, epsilon, fanout=fanout)

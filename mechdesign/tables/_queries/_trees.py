@@ -521,7 +521,7 @@ def budget_split(size: int, theta: int, fanout: int, *, epsilon: object) -> tupl
     Raises:
         InputError: an argument out of range.
 
-    >>> [round(number, 4) for number in budget_split(1024, 16, 4, 1)]
+    >>> [round(number, 4) for number in budget_split(1024, 16, 4, epsilon=1)]
     [0.2149, 0.7851, 396.3685]
     """
     size, theta, fanout, budget = _checked(size, theta, fanout, epsilon)
