@@ -122,8 +122,15 @@ def _clustered(
                 found = []
                 for _ in range(repeats):
                     if way == PRIVATE:
-                        asked = None, source.CLUSTERS, policy, epsilon, source.ITERATIONS
-                        centroids = kmeans(*asked, rng, positions=records).centroids
+                        centroids = kmeans(
+                            None,
+                            source.CLUSTERS,
+                            policy,
+                            epsilon=epsilon,
+                            iterations=source.ITERATIONS,
+                            rng=rng,
+                            positions=records,
+                        ).centroids
                     else:
                         centroids = source.by_the_lemma(points, weights, ends, theta, epsilon, rng)
                     found.append(source.objective(points, weights, centroids) / best)

@@ -23,7 +23,7 @@ from mechdesign.errors import InputError, SpecificationError
 from mechdesign.model._problem import Origin
 from mechdesign.report import _saving as saving
 from mechdesign.report._explorer import _block
-from mechdesign.runs._store import read_table, write_table
+from mechdesign.runs._store import Row, State, read_table, write_table
 from mechdesign.specification._table_specification import parse
 from mechdesign.synthesis import _bundle as sets
 from mechdesign.synthesis import _design as designing
@@ -208,7 +208,7 @@ def test_every_table_shields_labels_and_every_reader_takes_that_away(tmp_path: P
     assert read_states(tmp_path / "trace.csv", found.problem.secrets).tolist() == list(range(len(NAMES) - 2))
     (tmp_path / "c.txt").write_text("user,latitude,longitude\n'=ann,1,-2\n", encoding="utf-8")
     assert md.data.read_checkins(tmp_path / "c.txt")[0].user == "=ann"
-    row = md.records.Row("k", md.records.State.DONE, {"message": "=1+1", "cost": -0.5, "=x": "'a"})
+    row = Row("k", State.DONE, {"message": "=1+1", "cost": -0.5, "=x": "'a"})
     write_table(tmp_path, [row], ["message", "cost", "=x"])
     assert read_table(tmp_path / "results.csv") == [{"message": "=1+1", "cost": "-0.5", "=x": "'a"}]
     sampled = run("sample", tmp_path / "city", "--secret", "0", "-n", "60", "--csv").stdout

@@ -89,9 +89,9 @@ def test_a_worker_with_another_version_is_refused(tmp_path, cluster):
 
 def _pretend(version):
     import mechdesign
-    from mechdesign.base import _version
+    from mechdesign.runs import _tasks
 
-    mechdesign.__version__ = version or _version.__version__
+    _tasks.__version__ = version or mechdesign.__version__
 
 
 def test_a_worker_that_sees_other_data_is_refused(tmp_path, cluster, monkeypatch):
