@@ -45,6 +45,7 @@ def test_a_file_of_another_key_or_kind_is_not_taken(folder: Path) -> None:
     assert cache.load("kind", "cd" * 32) is None
 
 
+@pytest.mark.slow
 def test_damage_at_any_byte_is_noticed_or_harmless(folder: Path) -> None:
     cache.store("kind", KEY, ARRAYS)
     path = cache.path_of("kind", KEY)
@@ -150,6 +151,7 @@ def _store_and_load(seed: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_many_processes_at_once(folder: Path) -> None:
     with multiprocessing.get_context("spawn").Pool(3) as pool:
         assert all(pool.map(_store_and_load, range(3)))

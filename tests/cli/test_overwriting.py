@@ -142,6 +142,7 @@ def test_what_is_expected_and_what_is_true_by_hand():
     assert [row.true for row in accuracy(found)] == [None, None, None]
 
 
+@pytest.mark.slow
 def test_a_report_says_what_may_be_published():
     assert release().exit_code == 0
     page = Path("released/report.html").read_text()

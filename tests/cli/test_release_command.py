@@ -254,6 +254,7 @@ def test_a_line_of_places():
     assert present() == PUBLIC
 
 
+@pytest.mark.slow
 def test_a_real_trace(data_folder):
     path = data_folder / "foursquare_nyc_marc/specific_train.csv"
     with path.open() as file:

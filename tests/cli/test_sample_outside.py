@@ -45,6 +45,7 @@ def designs(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("place", ["-35.61,139.80", "0,0", "35.61,-139.61"])
 def test_the_other_side_of_the_earth_is_refused(designs: Path, kind: str, place: str) -> None:

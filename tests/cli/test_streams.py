@@ -99,6 +99,7 @@ def test_streams_are_put_back_and_what_has_no_descriptor_is_left():
     divert(None)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(os.name == "nt", reason="closes a descriptor between two processes")
 def test_without_output_and_from_a_notebook_a_design_is_written(made):
     environment = {**os.environ, "MPLBACKEND": "module://nobody.has.this"}

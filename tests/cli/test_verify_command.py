@@ -126,6 +126,7 @@ def test_terminals_of_few_characters(made):
     assert "ε ≤ 0.7" in verified.stdout
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no device that is always full")
 @pytest.mark.parametrize("command", [["verify"], ["export", "--format", "json"], ["sample", "--secret", "0"]])
 def test_a_full_disk_is_not_a_failed_verification(made, command):

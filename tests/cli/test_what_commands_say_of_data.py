@@ -263,6 +263,7 @@ def test_other_formats_are_named_in_a_line(made: Path, name: str) -> None:
         assert len(found.output) < 250
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LISTS)
 def test_no_list_of_places_is_printed(made: Path, name: str) -> None:
     Path("made").symlink_to(made)

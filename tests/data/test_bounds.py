@@ -59,6 +59,7 @@ def test_the_bound_is_that_of_bundles() -> None:
             pass
 
 
+@pytest.mark.slow
 def test_archives(tmp_path: Path) -> None:
     bomb = npz(tmp_path / "b.npz", 2**28 + 8)
     assert bomb.stat().st_size < 2**21

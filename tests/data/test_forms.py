@@ -174,6 +174,7 @@ def parts(secret: str) -> list[str]:
     return [part for part in re.findall(r"\d+\.\d+|[^\W_]{4,}", secret) if part]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", READERS)
 def test_no_reader_shows_a_cell(tmp_path: Path, name: str) -> None:
     read, content = READERS[name]

@@ -114,6 +114,7 @@ def test_sparse_indices_beyond_the_shape_are_not_followed(tmp_path: Path, form: 
         read_matrix(tmp_path / "m.npz")
 
 
+@pytest.mark.slow
 def test_a_small_sparse_file_does_not_fill_the_memory(tmp_path: Path) -> None:
     sparse.save_npz(tmp_path / "m.npz", sparse.coo_array(([1.0], ([0], [0])), shape=(10**6, 10**6)))
     with pytest.raises(InputError, match=r"is too large; found \(1000000, 1000000\)"):

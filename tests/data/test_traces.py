@@ -125,6 +125,7 @@ def test_wrong_plt_folders_are_refused(tmp_path):
         read_plt(tmp_path)
 
 
+@pytest.mark.slow
 def test_geolife(data_folder):
     folder = data_folder / "geolife_trackintel" / "geolife_long_10_MB"
     traces = read_plt(folder)

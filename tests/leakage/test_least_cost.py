@@ -16,7 +16,7 @@ from mechdesign.leakage._correlations import Candidates, Varying
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.report import _leakage_figures as leakage_figures
 
-pytestmark = pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")
+pytestmark = [pytest.mark.slow, pytest.mark.filterwarnings("ignore::mechdesign.errors.CorrelationWarning")]
 
 MILD = [[0.8, 0.2], [0.2, 0.8]]
 OTHER = [[0.8, 0.2], [0.1, 0.9]]

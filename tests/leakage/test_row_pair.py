@@ -17,6 +17,7 @@ def truth(q: np.ndarray, d: np.ndarray, alpha: float) -> float:
     return best_of(points, alpha)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", ["charnes-cooper", "dinkelbach"])
 @pytest.mark.parametrize("concentration", [0.05, 0.3, 3.0])
 def test_within_1e_7_up_to_alpha_20(method: str, concentration: float) -> None:

@@ -241,6 +241,7 @@ def test_a_ledger_is_made_empty_before_its_first_entry_is_judged(tmp_path: Path)
     assert Ledger(path=path).entries == ()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("entries", [0, 1])
 def test_a_ledger_that_was_removed_is_not_made_again(tmp_path: Path, entries: int) -> None:
     path = tmp_path / "l.json"
@@ -254,6 +255,7 @@ def test_a_ledger_that_was_removed_is_not_made_again(tmp_path: Path, entries: in
     assert not path.exists()
 
 
+@pytest.mark.slow
 def test_a_lock_that_is_held_is_waited_for_and_named(tmp_path: Path) -> None:
     path = tmp_path / "l.json"
     lock = lock_file_of(path)

@@ -346,6 +346,7 @@ def test_other_solvers(solver: str) -> None:
         assert found.distortion == pytest.approx(expected, rel=1e-6)
 
 
+@pytest.mark.slow
 def test_a_hundred_secrets() -> None:
     points = np.array(list(itertools.product(range(10), repeat=2)), dtype=float)
     distance = np.linalg.norm(points[:, None] - points, axis=2)

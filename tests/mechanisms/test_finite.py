@@ -77,6 +77,7 @@ def test_randomised_response_is_what_the_linear_program_finds():
     assert found.certificate.expected_cost == pytest.approx(1 - law.matrix[0, 0], abs=1e-9)
 
 
+@pytest.mark.slow
 @given(st.integers(2, 6), st.fractions(Fraction(1, 100), 5), st.integers(0, 10**6))
 def test_any_metric_and_any_graph(n, epsilon, seed):
     rng = np.random.default_rng(seed)

@@ -272,6 +272,7 @@ def test_a_segment_in_space_cuts_cells_along_its_line() -> None:
     assert (found[:, [1, 2, 4]] == 0).all()
 
 
+@pytest.mark.slow
 @settings(max_examples=40)
 @given(arrays(np.float64, (6, 3), elements=st.floats(-3, 3)), st.floats(0.1, 5))
 def test_a_segment_agrees_with_a_fine_search_along_the_line(sites: Floats, rate: float) -> None:

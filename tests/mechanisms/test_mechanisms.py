@@ -60,6 +60,7 @@ SHAPES: dict[str, tuple[ArrayLike, nx.Graph]] = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("shape", SHAPES)
 def test_norms_follow_the_gamma_law_and_are_independent_of_directions(kind: Kinds, shape: str) -> None:
@@ -109,6 +110,7 @@ def test_laplace_noise_is_independent_with_the_scale_of_the_edges() -> None:
     assert mechanism.density(z, 3) == pytest.approx(np.exp(-np.abs(z - points[3]).sum(axis=1) / 6) / 144)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("hull", ["component", "graph"])
 def test_snapped_samples_match_the_channel(kind: Kinds, hull: str) -> None:
@@ -128,6 +130,7 @@ def test_snapped_samples_match_the_channel(kind: Kinds, hull: str) -> None:
             assert stats.chisquare(observed, expected * observed.sum() / expected.sum()).pvalue > 1e-4
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", KINDS)
 def test_densities_integrate_to_one(kind: Kinds) -> None:
     mechanism = kind(3, TRIANGLE, md.graphs.complete(3))
@@ -343,6 +346,7 @@ def test_hulls_that_rounding_distorts_are_certified_all_the_same() -> None:
     assert holds(flat, flat.channel(nearly))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("unit", "origin"), [(1e-90, 0.0), (1e90, 0.0), (1.0, 5e5), (0.1, 5e6)])
 def test_neither_the_unit_nor_the_origin_matters(unit: float, origin: float) -> None:
     """Projected coordinates, such as UTM's, lie millions of metres from their origin."""
@@ -358,6 +362,7 @@ def test_neither_the_unit_nor_the_origin_matters(unit: float, origin: float) -> 
         assert channel.matrix == pytest.approx(plain, abs=1e-7)
 
 
+@pytest.mark.slow
 def test_equal_components_anywhere_get_equal_rows_and_are_computed_together(monkeypatch: pytest.MonkeyPatch) -> None:
     rows_by_rate: dict[float, list[int]] = {}
 

@@ -17,6 +17,8 @@ from mechdesign.errors import InputError, MetricWarning
 from mechdesign.model import distances as md
 from mechdesign.model._domain import Domain
 
+pytestmark = pytest.mark.slow
+
 # Zero, ordinary numbers, neighbours of each other, and the ends of the accepted range.
 AWKWARD = [0.0, -0.0, 1.0, -1.0, 0.1, 0.3, 1 / 3, 1 + 2**-52, 1 - 2**-53, 2.0**53, 2.0**53 + 2, 1e-100, -1e-100, 1e100]
 coordinate = st.one_of(

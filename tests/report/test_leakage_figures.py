@@ -26,6 +26,7 @@ FIGURES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("number", FIGURES)
 def test_every_figure_can_be_drawn(number: str) -> None:
     figure = FIGURES[number]()

@@ -19,6 +19,8 @@ from mechdesign.runs._store import State
 from mechdesign.runs._tasks import prepare
 from mechdesign.runs.sweep import run
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.fixture(scope="module")
 def made(tmp_path_factory):

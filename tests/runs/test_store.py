@@ -39,6 +39,7 @@ _json = st.recursive(
 )
 
 
+@pytest.mark.slow
 @given(st.dictionaries(st.text(), _json, max_size=4), st.randoms())
 def test_the_order_of_keys_does_not_count(description, shuffler):
     items = list(description.items())

@@ -85,6 +85,7 @@ def test_tight_tolerance():
     assert found.upper - found.lower <= 1.2e-9 * found.upper
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "program",
     [

@@ -543,6 +543,7 @@ def test_start_from_an_earlier_basis() -> None:
     assert solve(more, "highs-simplex", start=cold.start).iterations == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("solver", "stage"), [("highs-simplex", "simplex"), ("highs-ipx", "interior point")])
 def test_progress(solver: str, stage: str) -> None:
     seen: list[Progress] = []

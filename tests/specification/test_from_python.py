@@ -156,6 +156,7 @@ def test_an_unfinished_design_of_a_schedule_is_not_given(monkeypatch):
         next(read(SCHEDULE).designs())
 
 
+@pytest.mark.slow
 def test_traces():
     given = read(WALK)
     Path("t.csv").write_text("lat,lon\n40.05,-74.35\n40.15,-74.25\n40.25,-74.15\n")

@@ -167,6 +167,7 @@ def small_problems(draw):
     return md.Problem(prior, cost, requirements, objective), reference_value(prior, cost, pairs, floors, objective)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @settings(max_examples=150)
 @given(small_problems())
@@ -334,6 +335,7 @@ def test_after_an_early_stop_garbage_becomes_a_certified_constant(monkeypatch):
         assert design.status == Status.TIME_LIMIT.value
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "k", "limit"), [("highs-ipx", 10, 0.5), ("highs-simplex", 8, 0.5), ("block", 12, 0.2)]
 )

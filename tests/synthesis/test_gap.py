@@ -20,6 +20,7 @@ def problem(k, floor=False):
     return md.Problem(weights / weights.sum(), 1 - np.eye(k * k) if floor else d, requirements)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("floor", [False, True])
 def test_the_block_method_stops_at_the_gap_asked_for(floor):
     asked = (1e-1, 1e-3, 1e-5, 1e-8)
@@ -34,6 +35,7 @@ def test_the_block_method_stops_at_the_gap_asked_for(floor):
     assert gaps[0] > 1e-5
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("solver", "rows", "k"), [("highs-ipx", "lazy", 5), ("highs-pdlp", "all", 4), ("cvxpy", "all", 3)]
 )

@@ -91,6 +91,7 @@ def problems(draw):
     return md.Problem(prior, cost, requirements, objective)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @settings(max_examples=60)
 @given(problems())

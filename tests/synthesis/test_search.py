@@ -12,6 +12,8 @@ from mechdesign.synthesis import _design as search
 from mechdesign.synthesis import _plan as plan
 from mechdesign.synthesis import _rows as row_generation
 
+pytestmark = pytest.mark.slow
+
 
 def problem(k):
     domain = md.Domain.grid(k, k, float(k), float(k))

@@ -59,6 +59,7 @@ def _in_an_empty_folder(tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("kind", "epsilon"), [*((kind, "710") for kind in KINDS), ("cdf", "1e100"), ("sum", "1e100")])
 def test_an_epsilon_whose_power_is_no_float_has_answers_and_a_report(kind, epsilon):
     write(kind, epsilon)

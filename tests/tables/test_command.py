@@ -265,6 +265,7 @@ def test_parts_in_python():
 # --- tables --------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_a_million_rows(tmp_path):
     rng = np.random.default_rng(8)
     ages = rng.integers(0, 100, 1_000_000)

@@ -83,6 +83,7 @@ def readings(policy: Policy, records: int) -> dict[str, int]:
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("unbounded", [False, True])
 @pytest.mark.parametrize("queries", QUERIES.values(), ids=QUERIES.keys())
 @pytest.mark.parametrize("build", POLICIES.values(), ids=POLICIES.keys())

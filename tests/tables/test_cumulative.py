@@ -19,6 +19,8 @@ from mechdesign.tables._queries import _trees as range_noise
 from mechdesign.tables._queries._cumulative import CumulativeRelease
 from mechdesign.tables._queries._trees import ordered_error, plan_ranges
 
+pytestmark = pytest.mark.slow
+
 SPARSE = np.zeros(64, dtype=np.int64)
 SPARSE[[3, 20, 21, 50]] = [100, 40, 7, 500]
 DENSE = np.random.default_rng(8).integers(0, 30, 64)

@@ -100,6 +100,7 @@ def keeps(release, policy, other):
     return True
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("domain", [LINE, TABLE], ids=["line", "table"])
 def test_a_ledger_refuses_where_an_edge_would_not_be_left_and_nowhere_else(domain):
     dice = np.random.default_rng(8)

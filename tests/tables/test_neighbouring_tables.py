@@ -73,6 +73,7 @@ def outcome(kind, name, table):
     return type(found), found.description, arrays, shapes, found.standard_errors.tolist(), list(parameters)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", RELEASES)
 def test_outcomes_of_neighbours_are_of_one_kind(kind):
     dice = np.random.default_rng(34)

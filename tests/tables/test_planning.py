@@ -29,6 +29,7 @@ def by_name(plan):
     return {option.name: option for option in plan.options}
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("theta", [1, 5, 40])
 def test_cumulative_errors_are_those_of_the_mechanisms(theta):
     policy = Policy.threshold(AGE, theta)

@@ -70,6 +70,7 @@ class _Page(HTMLParser):
         self.fetched += [v for k, v in attrs if k in ("src", "href") and not v.startswith(("#", "data:"))]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", RELEASES)
 def test_a_page_says_what_was_released_in_words(kind):
     found = published(kind)

@@ -94,6 +94,7 @@ def cluster_sums(points, origins, labels, k):
     return answer
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("norm", [1, 2])
 @pytest.mark.parametrize(("example", "unbounded"), CASES)
 def test_sums_of_given_clusters(example: Example, unbounded: bool, norm: int) -> None:

@@ -188,6 +188,7 @@ def test_wrong_budgets_are_refused(noise, budget, path, words):
         assert words in str(caught.value)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("noise", _NOISES)
 @pytest.mark.parametrize("policy", [_POLICIES["threshold"], _POLICIES["unbounded"]], ids=["threshold", "unbounded"])
 def test_released_errors_agree_with_the_promised_ones(noise, policy):

@@ -16,6 +16,7 @@ from mechdesign.tables._strategies._gaussian import optimal_gram, symmetries
 from mechdesign.tables._workload import MatrixQueries, all_ranges, identity, prefixes
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("workload", "theta", "root_mean_square"),
     [

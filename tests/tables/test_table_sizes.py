@@ -139,6 +139,7 @@ def test_ranges_of_a_large_domain_are_refused():
             error()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["full", "line", "threshold"])
 def test_laplace_strategies_are_found_where_budgets_of_levels_vanish(kind):
     domain = Domain({"a": range(64)})

@@ -106,6 +106,7 @@ RELEASES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", RELEASES)
 def test_positions_are_taken_where_they_are_called_so(kind):
     release = RELEASES[kind]

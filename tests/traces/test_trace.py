@@ -67,6 +67,7 @@ def reference(
     return posteriors, whole / whole.sum(axis=1, keepdims=True), float(whole[0].sum())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("delta", [None, 0.25])
 def test_the_whole_algorithm_agrees_with_all_paths_and_all_outputs(delta: float | None) -> None:
     n, g = 4, md.graphs.line(4)
