@@ -2,11 +2,10 @@
 
     python benchmarks/move_modules.py MOVES.tsv [--root FOLDER] [--check]
 
-A row of the table is OLD<TAB>NEW, each the path of a module, such as `mechdesign/specification/_priors.py`, or of one
-name in it, `mechdesign/specification/_priors.py:PriorTable`; a name may be renamed on the way. Several modules with one
-NEW are merged in the order of their imports; a module whose names go to several places is split. Modules without a row
-stay. Functions and classes are moved as text: their syntax trees stay equal but for imports and for what the table
-renames.
+A row of the table is OLD<TAB>NEW, each the path of a module, such as `mechdesign/spec/priors.py`, or of one name in it,
+`mechdesign/spec/priors.py:PriorTable`; a name may be renamed on the way. Several modules with one NEW are merged in the
+order of their imports; a module whose names go to several places is split. Modules without a row stay. Functions and
+classes are moved as text: their syntax trees stay equal but for imports and for what the table renames.
 
 With --check nothing is written, and the names are printed that two merged modules use for different things: such a name
 needs a row that renames it. The exit code is 1 where there is one.

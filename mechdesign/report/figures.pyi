@@ -13,6 +13,7 @@ from ._leakage_figures import leakage_loss as leakage_loss
 from ._leakage_figures import leakage_maximum_over_time as leakage_maximum_over_time
 from ._leakage_figures import leakage_runtime as leakage_runtime
 from ._leakage_figures import leakage_utility as leakage_utility
+from ._style import figure_bytes as figure_bytes
 from ._style import save_figure as save_figure
 from ._table_figures import compare_counts as compare_counts
 from ._table_figures import release as release
