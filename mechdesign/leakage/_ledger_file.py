@@ -43,7 +43,7 @@ class Entry:
             say what it protects, as under known counts.
         classes: the classes of values, and absence, that exact answers tell apart; None where all answers are noisy.
         together: whether somebody insisted on the release beside others, see
-            `mechdesign.leakage.accounting.Ledger.spend`.
+            `mechdesign.Ledger.spend`.
     """
 
     when: str

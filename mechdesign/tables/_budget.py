@@ -23,10 +23,10 @@ _LARGEST = Fraction(10) ** 100
 
 
 class LedgerLike(Protocol):
-    """What a release needs of a `mechdesign.leakage.accounting.Ledger`, or of a part of one.
+    """What a release needs of a `mechdesign.Ledger`, or of a part of one.
 
     A ledger that keeps policies apart, and so has an attribute `by_policy`, is also given the keywords `policy`,
-    `domain`, `components`, `classes` and `together` of `mechdesign.leakage.accounting.Ledger.spend`, and hears of
+    `domain`, `components`, `classes` and `together` of `mechdesign.Ledger.spend`, and hears of
     releases without noise.
     """
 

@@ -48,7 +48,7 @@ def charge(
         what: what is released, in words.
         policy: what is protected.
         classes: returns the classes of values that exact answers tell apart; None where all answers are noisy.
-        together: insist on the release beside others, see `mechdesign.leakage.accounting.Ledger.spend`.
+        together: insist on the release beside others, see `mechdesign.Ledger.spend`.
 
     All that can fail is computed before the entry is made.
 
@@ -61,7 +61,7 @@ def charge(
     if ledger is None:
         return None
     if isinstance(ledger, type) or not callable(getattr(ledger, "spend", None)):
-        raise InputError("ledger", "is not a ledger", value=ledger, bound="a mechdesign.leakage.accounting.Ledger")
+        raise InputError("ledger", "is not a ledger", value=ledger, bound="a mechdesign.Ledger")
     free = not (budget.epsilon or budget.rho)
     # Nothing is nothing of either budget: an entry in ρ would keep a ledger from a sum in ε.
     given: dict[str, Any] = {"epsilon": Fraction(0) if free else budget.epsilon, "rho": None if free else budget.rho}

@@ -102,7 +102,7 @@ class LedgerPart:
     ) -> Entry:
         """Record what a release about this group spends; raise `InputError` for one under another policy.
 
-        Arguments are those of `mechdesign.leakage.accounting.Ledger.spend`. A release that names no policy is one under
+        Arguments are those of `mechdesign.Ledger.spend`. A release that names no policy is one under
         that of the part.
         """
         part = self._named(policy)
@@ -151,7 +151,7 @@ def part_of(ledger: Ledger, policy: Policy, division: str, *, part: str, parts: 
     Fraction(1, 1)
 
     Args:
-        ledger: a `mechdesign.leakage.accounting.Ledger`.
+        ledger: a `mechdesign.Ledger`.
         policy: the policy of all these releases; a release under another one is refused.
         division: what divides the people, such as "clinics".
         part: the group, such as "north".

@@ -109,7 +109,7 @@ def ordered(
         theta: θ: values at most θ places apart are protected from each other; from 1 to |T|.
         epsilon: ε in nats.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        ledger: a `mechdesign.leakage.accounting.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each cumulative count.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.
@@ -151,7 +151,7 @@ def release_cumulative(
         epsilon: ε in nats.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
         positions: instead of `data`, which is None then, the numbers of the values of the records.
-        ledger: a `mechdesign.leakage.accounting.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each cumulative count.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.
@@ -277,7 +277,7 @@ def ordered_hierarchical(
         epsilon: ε in nats.
         fanout: of the trees; without it the one of least expected error.
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        ledger: a `mechdesign.leakage.accounting.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each cumulative count.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.

@@ -114,7 +114,7 @@ def kmeans(
         positions: instead of `points`, which are None then, the numbers of the values of the records.
         initial: the centroids to begin with, shape (k, numeric attributes), chosen **without looking at the data**;
             without them they are drawn uniformly from the box.
-        ledger: a `mechdesign.leakage.accounting.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each size and sum.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.

@@ -74,7 +74,7 @@ def release_histogram(
         positions: instead of `data`, which is None then, the numbers of the values of the records.
         rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
         partition: the block of each value, texts or numbers of shape (|T|,).
-        ledger: a `mechdesign.leakage.accounting.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each count.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.
@@ -143,7 +143,7 @@ def release_linear(
             decimal that Python prints.
         positions: instead of `data`, which is None then, the numbers of the values of the records.
         rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
-        ledger: a `mechdesign.leakage.accounting.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of each answer.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.
@@ -194,7 +194,7 @@ def release_sum(
         rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
         positions: instead of `data`, which is None then, the numbers of the values of the records.
         rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
-        ledger: a `mechdesign.leakage.accounting.Ledger` to be charged before any noise is drawn.
+        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
         confidence: of the interval of the sum.
         together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
             protects what it tells apart; the ledger records that.

@@ -221,7 +221,7 @@ class Strategy:
             positions: instead of `data` the numbers of the values of the records.
             epsilon: ε in nats, for Laplace noise.
             rho: ρ under zero-concentrated differential privacy, for Gaussian noise.
-            ledger: a `mechdesign.leakage.accounting.Ledger` to be charged before any noise is drawn.
+            ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
             rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
             confidence: of the interval of each answer on its own.
             together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the
