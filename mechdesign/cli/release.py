@@ -149,7 +149,8 @@ def release(
         # Imported late: wrong usage is refused at once.
         from mechdesign.leakage.accounting import Ledger
         from mechdesign.specification._traces import step_problem
-        from mechdesign.traces._released import FILES, MANIFEST, PRIVATE, check_release_target, holds_release
+        from mechdesign.traces._published import MANIFEST
+        from mechdesign.traces._released import FILES, PRIVATE, check_release_target, holds_release
 
         problem = step_problem(given)
         settings = given.release_settings

@@ -15,6 +15,7 @@ from ._composition import compose as compose
 from ._composition import compose_graphs as compose_graphs
 from ._composition import stage_level as stage_level
 from ._composition import stages_of as stages_of
+from ._published import PublishedTrace as PublishedTrace
 from ._released import History as History
 from ._released import ReleasedTrace as ReleasedTrace
 from ._stage import Fitted as Fitted

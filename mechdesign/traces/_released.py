@@ -43,6 +43,7 @@ from mechdesign.synthesis._folders import NO_FILES, SET, Files, check_folder, fu
 from mechdesign.synthesis._result import Design
 from mechdesign.traces._adversary import Adversary, Beliefs, expected_error
 from mechdesign.traces._composition import Composition, compose, stage_level
+from mechdesign.traces._published import MANIFEST, OUTPUTS, SCHEMA, STEPS, PublishedTrace, load_published
 from mechdesign.traces._stage import Release, without_prior
 
 if TYPE_CHECKING:
@@ -106,9 +107,8 @@ class History:
         }
 
 
-OUTPUTS, STEPS, MANIFEST, CHANNELS = "released.csv", "steps.json", "release.json", "channels"
+CHANNELS = "channels"
 REPORT = "report.html"
-SCHEMA = "mechdesign-release/1"
 
 _PICTURES = ("map.svg", "over-time.svg", REPORT)
 OWN = (OUTPUTS, STEPS, MANIFEST, CHANNELS)
@@ -405,6 +405,15 @@ class ReleasedTrace:
         entries = [release.entry for release in self.releases if release.entry is not None]
         made = (self.title, self.mechanism, self.composition, self.randomness, self.history)
         return manifest(*made, self.answers | {**files}, entries)
+
+    @staticmethod
+    def load(folder: str | os.PathLike[str]) -> PublishedTrace:
+        """Read what `save` wrote: a `PublishedTrace`, since the files hold neither chain nor beliefs.
+
+        Raises:
+            InputError: A file is missing, damaged, or not the one that the manifest describes.
+        """
+        return load_published(folder)
 
     def save(
         self,

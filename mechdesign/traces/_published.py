@@ -1,0 +1,182 @@
+"""A released trace, read from the files that may be published."""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+import io
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass
+from fractions import Fraction
+from pathlib import Path
+from typing import Annotated, Any
+
+import msgspec
+import numpy as np
+
+from mechdesign.base._arrays import Floats, Integers, read_only
+from mechdesign.base._check import as_path
+from mechdesign.base._errors import CertificateError, InputError
+from mechdesign.certify._certificate import Certificate
+from mechdesign.certify._exact import exact
+from mechdesign.certify._texts import from_cell
+
+OUTPUTS, STEPS, MANIFEST = "released.csv", "steps.json", "release.json"
+SCHEMA = "mechdesign-release/1"
+
+_Size = Annotated[int, msgspec.Meta(ge=1)]
+
+
+class _Together(msgspec.Struct, frozen=True):
+    """What all steps guarantee together."""
+
+    epsilon: str
+    level: float | None
+    realised: float | None
+    meaning: str
+
+
+class _Manifest(msgspec.Struct, frozen=True):
+    """``release.json``."""
+
+    schema: str
+    title: str
+    mechanism: str
+    steps: _Size
+    randomness: str
+    composition: _Together
+    files: dict[str, str]
+    entries: list[str] = []
+
+
+class _Step(msgspec.Struct, frozen=True):
+    """An entry of ``steps.json``."""
+
+    step: int
+    epsilon: str
+    certificate: dict[str, Any] | None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class PublishedTrace:
+    """What the public files of a released trace say: neither chain nor beliefs are among them.
+
+    Attributes:
+        title: What the trace is called.
+        mechanism: The mechanism, by its name in a specification.
+        states: The released states, int64 (T,); None where places were released.
+        labels: The labels of the released states; none where places were released.
+        places: The released places, float64 (T, d).
+        epsilons: ε of each step, in nats.
+        certificates: The certificate of each step; None for a step that is not proved.
+        epsilon: ε that the edges common to all steps keep.
+        level: The most by which any two trajectories are told apart, in nats; None where nothing bounds it.
+        realised: What the channels realise of it; None where it is not known.
+        meaning: What all steps guarantee together, in a sentence.
+        randomness: Where the outputs come from.
+        entries: The numbers of the entries in a ledger.
+    """
+
+    title: str
+    mechanism: str
+    states: Integers | None
+    labels: tuple[str, ...]
+    places: Floats
+    epsilons: tuple[Fraction, ...]
+    certificates: tuple[Certificate | None, ...]
+    epsilon: Fraction
+    level: float | None
+    realised: float | None
+    meaning: str
+    randomness: str
+    entries: tuple[str, ...]
+
+    def __repr__(self) -> str:
+        return f"PublishedTrace({len(self.places)} steps, {self.mechanism})"
+
+
+def load_published(folder: str | os.PathLike[str]) -> PublishedTrace:
+    """Read what `ReleasedTrace.save` wrote; the digests of outputs and steps are checked.
+
+    Raises:
+        InputError: A file is missing, damaged, of another version, or not the one that the manifest describes.
+    """
+    place = as_path(folder, "folder")
+    manifest = _decoded(place, MANIFEST, _read(place, MANIFEST), _Manifest)
+    if manifest.schema != SCHEMA:
+        raise _damaged(place, MANIFEST, f"has the schema {manifest.schema!r}, and this program reads {SCHEMA!r}")
+    rows, described = (_read(place, name) for name in (OUTPUTS, STEPS))
+    for name, content in ((OUTPUTS, rows), (STEPS, described)):
+        if hashlib.sha256(content).hexdigest() != manifest.files.get(name):
+            raise _damaged(place, name, f"is not the file that {MANIFEST} describes")
+    steps = _decoded(place, STEPS, described, list[_Step])
+    if [each.step for each in steps] != list(range(manifest.steps)):
+        raise _damaged(place, STEPS, f"does not have steps 0 to {manifest.steps - 1}")
+    states, labels, places = _outputs(place, rows, manifest.steps)
+    try:
+        proofs = [None if each.certificate is None else Certificate.from_json(each.certificate) for each in steps]
+        epsilons = tuple(exact(each.epsilon, "epsilon") for each in steps)
+        together = exact(manifest.composition.epsilon, "composition.epsilon")
+    except (CertificateError, InputError) as error:
+        raise _damaged(place, STEPS, str(error)) from error
+    return PublishedTrace(
+        manifest.title,
+        manifest.mechanism,
+        states,
+        labels,
+        places,
+        epsilons,
+        tuple(proofs),
+        together,
+        manifest.composition.level,
+        manifest.composition.realised,
+        manifest.composition.meaning,
+        manifest.randomness,
+        tuple(manifest.entries),
+    )
+
+
+def _read(folder: Path, name: str) -> bytes:
+    try:
+        return (folder / name).read_bytes()
+    except OSError as error:
+        raise _damaged(folder, name, f"cannot be read: {error.strerror or error}") from error
+
+
+def _decoded(folder: Path, name: str, content: bytes, kind: Any) -> Any:
+    try:
+        return msgspec.json.decode(content, type=kind)
+    except (msgspec.MsgspecError, RecursionError) as error:
+        raise _damaged(folder, name, str(error)) from error
+
+
+def _outputs(folder: Path, content: bytes, steps: int) -> tuple[Integers | None, tuple[str, ...], Floats]:
+    """Return states, labels and places of ``released.csv``."""
+    try:
+        head, *rows = csv.reader(io.StringIO(content.decode(), newline=""))
+        if [row[0] for row in rows] != [str(step) for step in range(steps)] or {len(row) for row in rows} != {
+            len(head)
+        }:
+            raise ValueError(f"does not hold a row for each of {steps} steps")
+        named = "state" in head
+        axes = [index for index, name in enumerate(head) if name in ("x", "y", "z") or name[1:].isdigit()]
+        places = np.array([_numbers(row, axes) for row in rows])
+        states = np.array([int(row[1]) for row in rows], dtype=np.int64) if named else None
+        labels = tuple(from_cell(row[2]) for row in rows) if named else ()
+    except (ValueError, IndexError, OverflowError, csv.Error) as error:
+        raise _damaged(folder, OUTPUTS, str(error)) from error
+    for array in (places, *([] if states is None else [states])):
+        read_only(array)
+    return states, labels, places
+
+
+def _numbers(row: Sequence[str], axes: Sequence[int]) -> list[float]:
+    found = [float(row[index]) for index in axes]
+    if not np.isfinite(found).all():
+        raise ValueError("holds a coordinate that is not finite")
+    return found
+
+
+def _damaged(folder: Path, name: str, problem: str) -> InputError:
+    return InputError("folder", f"holds no released trace that can be read: {name} {problem}", value=str(folder))
