@@ -397,13 +397,8 @@ def _block_program(make: Callable[[], Any]) -> Any:
     """Return the block program of a problem without ties, zero distances or infinite costs."""
     import numpy as np
 
-    for name in ("mechdesign.solve._block_angular", "mechdesign.solve.programs", "mechdesign.solve"):
-        try:
-            module = importlib.import_module(name)
-            if hasattr(module, "BlockProgram"):
-                break
-        except ImportError:
-            continue
+    from mechdesign import solve as module
+
     cost, exponents, floors, worst = make()
     np.fill_diagonal(exponents, np.inf)
     blocks = tuple(module.FloorBlock(minimum, error) for minimum, error in floors)
@@ -419,10 +414,8 @@ def _generated(
     """Run the block method's column generation, and return all that its solution says."""
     import numpy as np
 
-    try:
-        solvers = importlib.import_module("mechdesign.solve._solve")
-    except ImportError:
-        solvers = importlib.import_module("mechdesign.solve")
+    from mechdesign import solve as solvers
+
     program, trace = _block_program(make), Trace(stop_at)
     extra: dict[str, Any] = {"memory": ALLOWED}
     if always is not None:

@@ -1,6 +1,6 @@
 """Loss function L(alpha).
 
-A piece is a line (G, D, rest) of `mechdesign.leakage.lines`, with Q = G + D and 1 − Q = rest. The paper is
+A piece is a line (G, D, rest) of `mechdesign.leakage._support`, with Q = G + D and 1 − Q = rest. The paper is
 Cao, Yoshikawa, Xiao and Xiong, Quantifying Differential Privacy in Continuous Data Release Under Temporal Correlations
 (2019).
 """

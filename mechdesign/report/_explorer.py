@@ -1,6 +1,6 @@
 """The interactive map of a page.
 
-Text is HTML, shapes are SVG; colours are classes of the style sheet (`mechdesign.report.scales.ramps`). The script of
+Text is HTML, shapes are SVG; colours are classes of the style sheet (`mechdesign.report._scales.ramps`). The script of
 the page (`report.js`) finds out from `data-` attributes what a picture shows.
 """
 

@@ -1,7 +1,7 @@
 """Size and memory before anything is built.
 
 Figures of memory are those that the block method refuses by, or measured with HiGHS. Those of time are work, in seconds
-of one core of a reference machine, times how slow this machine is (`mechdesign.synthesis.speed`). They are meant to be
+of one core of a reference machine, times how slow this machine is (`Speed`). They are meant to be
 within a factor of two; `benchmarks/estimates.py` compares them with what twenty programs take.
 """
 

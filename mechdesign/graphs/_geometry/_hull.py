@@ -4,7 +4,7 @@ The work behind `SensitivityHull`. The vectors are brought to comparable lengths
 span before anything is decided; in one and two dimensions the body is then built by hand, above by Qhull.
 
 K = conv{±v : differences v} (DPHMM, Xiao et al. 2017, Definition 5.1; PGLP, Cao et al. 2020, Definition 8), symmetric
-about the origin, of any affine dimension; `mechdesign.graphs.hulls` takes the differences from a policy graph. All
+about the origin, of any affine dimension; `mechdesign.graphs._exposure` takes the differences from a policy graph. All
 floats carry rounding, and the differences of equal offsets on a grid differ in their last bits. Therefore one relative
 tolerance, `TOLERANCE`, is stated and used throughout: a generator that close to the span of the others, relative to the
 longest one, counts as inside it, and `contains` accepts K-norms up to 1 + `TOLERANCE`.
