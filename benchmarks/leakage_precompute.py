@@ -23,8 +23,8 @@ from rich.console import Console
 from rich.table import Table
 
 from leakage_matrices import KINDS
-from mechdesign.leakage import plots
 from mechdesign.leakage._loss import LossFunction
+from mechdesign.report import _leakage_figures as leakage_figures
 
 
 def measure(kind: str, n: int) -> dict[str, float]:
@@ -93,7 +93,7 @@ def main() -> None:
     Console(width=110).print(table)
     if arguments.output:
         arguments.output.mkdir(parents=True, exist_ok=True)
-        figure = plots.leakage_runtime(times, "n", title="precompute of L")
+        figure = leakage_figures.leakage_runtime(times, "n", title="precompute of L")
         figure.savefig(arguments.output / "precompute_n.png", dpi=150)
 
 
