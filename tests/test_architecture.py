@@ -143,6 +143,19 @@ def test_every_name_that_a_public_module_lists_is_there(name):
         _ = module.nothing
 
 
+def test_the_door_shows_38_names_in_four_groups():
+    stub = (PACKAGE / "__init__.pyi").read_text(encoding="utf-8")
+    groups = re.split(r"^# (\w+)$", stub, flags=re.MULTILINE)[1:]
+    names = {title: re.findall(r" as (\w+)", text) for title, text in zip(groups[::2], groups[1::2], strict=True)}
+    assert {title: len(listed) for title, listed in names.items()} == {
+        "values": 11,
+        "requirements": 5,
+        "functions": 5,
+        "modules": 17,
+    }
+    assert sorted(itertools.chain(*names.values())) == dir(importlib.import_module("mechdesign"))
+
+
 @pytest.mark.parametrize("room", ROOMS)
 def test_each_room_says_what_lives_there_and_what_it_may_import(room):
     text = importlib.import_module(f"mechdesign.{room}").__doc__
