@@ -107,6 +107,15 @@ def test_every_function_of_a_road_stands_in_a_file_of_its_step():
                 assert name.split(".")[-1] in defined, (name, files)
 
 
+def test_every_name_beside_a_file_stands_in_it():
+    named = re.findall(r"`([\w/]+\.py)` \(([^)]*)\)", PAGE.split("\n## Where is", 1)[1])
+    assert len(named) > 60
+    for file, names in named:
+        source = ast.parse((PACKAGE / file).read_text(encoding="utf-8"))
+        found = {node.name for node in ast.walk(source) if isinstance(node, ast.FunctionDef | ast.ClassDef)}
+        assert set(re.findall(r"`(\w+)`", names)) <= found, file
+
+
 def test_the_house_keeps_its_counts():
     counted = house.count(PROJECT)
     assert not [name for name, limit in house.LIMITS.items() if counted[name] > limit]
