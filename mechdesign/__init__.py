@@ -1,4 +1,4 @@
-"""Design, prove@_verify and export optimal privacy mechanisms.
+"""Design, prove and export optimal privacy mechanisms.
 
 `design` finds the channel of least cost for a `Problem`, and proves it; `verify` checks what was written. Everything
 else stands in the modules listed here. Names load on first use, so that verifying a bundle never imports a solver.

@@ -51,7 +51,7 @@ from mechdesign.base._errors import (
 from mechdesign.base._version import __version__
 from mechdesign.certify._texts import escape
 from mechdesign.cli._console import STOPPED, divert, say_error, say_warning, usable, watched
-from mechdesign.model._requirements._kinds import finding_extensions
+from mechdesign.model._requirements._extensions import finding_extensions
 
 CITATION = """\
 mechdesign: optimal privacy mechanisms, designed, proved and exported. Version 0.1.0.
@@ -104,9 +104,6 @@ _PLACES: Mapping[str, tuple[str, str]] = {
     "table": ("table", "blowfish"),
     "blowfish": ("table", "blowfish"),
     "chain": ("leakage", "chain"),
-    "init": ("start", "init"),
-    "info": ("start", "info"),
-    "examples": ("start", "examples"),
 }
 
 

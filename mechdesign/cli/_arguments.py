@@ -3,138 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
-from dataclasses import dataclass, fields, replace
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import fields, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any
 
 import click
-import numpy as np
 from msgspec import structs
-from numpy.typing import NDArray
 
-from mechdesign.base import _warnings as warned
-from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import renamed
-from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputError, SmoothedChainWarning, showing_values
-from mechdesign.base._warnings import collected
-from mechdesign.cli._console import say_note, say_warning
+from mechdesign.base._errors import InputError, showing_values
 from mechdesign.data._bounds import allowing_memory
-from mechdesign.data._labels import read_matched
-from mechdesign.data._layout import Layout, reading_as, said, withholding
-from mechdesign.data._maps import read_places
-from mechdesign.data._matrices import CHAIN_COUNTS, counts_of, dense, direction_of, read_chain_matrix
-from mechdesign.data._text import number, plain_numbers, read_rows
-from mechdesign.model._answers import drawn_anchors
-from mechdesign.model._domain import Domain
-from mechdesign.model._locate import Area, Outside, count_outside, given_places, locate
-from mechdesign.model._markov import as_ends
-from mechdesign.model._prior import Prior
+from mechdesign.data._layout import Layout, reading_as, said
 from mechdesign.specification import examples
 
 if TYPE_CHECKING:
-    from mechdesign.leakage._loss import LossFunction
     from mechdesign.specification._specification import Specification
-
-
-_FIGURES = (".png", ".svg", ".pdf")
-
-
-def loss_of(path: Path | None, name: str) -> LossFunction | None:
-    """Return the loss function of the matrix in a file, or None for no file; errors name the argument and the file."""
-    if path is None:
-        return None
-    from mechdesign.base._check import renamed
-    from mechdesign.leakage._loss import LossFunction
-    from mechdesign.model._markov import OpenChain
-
-    place = f"{name} ({path})"
-    matrix, word = read_chain_matrix(path)
-    counted = counts_of(path)
-    if (direction := direction_of(path)) not in ("", name):
-        say_warning(
-            f"{path} is the {direction} matrix of its chain, and is taken as the {name} one", UserWarning, "", 0
-        )
-    if counted is None and (path.parent / CHAIN_COUNTS).exists():
-        say_note(f"{path.parent / CHAIN_COUNTS} belongs to other matrices: whether {path} was smoothed is not known")
-    with withholding():
-        if not word:
-            if counted is None or not counted.smoothing:
-                return LossFunction(matrix, path=place)
-            with warnings_once():
-                return LossFunction(counted.chain(dense(matrix, path)), path=place)
-        try:
-            chain = OpenChain(dense(matrix, path), as_ends(word))
-        except InputError as error:
-            raise renamed(error, place, "matrix") from error
-        return LossFunction(chain, path=place)
-
-
-class Mixed(NamedTuple):
-    """Loss functions of both directions if the rows of all ends were mixtures of the others, and how to say it."""
-
-    before: LossFunction | None
-    after: LossFunction | None
-    note: str
-
-    @property
-    def losses(self) -> tuple[LossFunction | None, LossFunction | None]:
-        """Backward and forward."""
-        return self.before, self.after
-
-
-def by_counts(
-    before: LossFunction | None, after: LossFunction | None
-) -> tuple[LossFunction | None, LossFunction | None] | None:
-    """Return the loss functions by the counts alone, or None where neither chain was smoothed."""
-    if not any(loss is not None and loss.smoothed is not None for loss in (before, after)):
-        return None
-    return None if before is None else before.unsmoothed, None if after is None else after.unsmoothed
-
-
-def mixed(before: LossFunction | None, after: LossFunction | None) -> Mixed | None:
-    """Return the loss functions under "mixture" beside those asked for, or None where they are the same."""
-    found = [None if loss is None else loss.under_mixture() for loss in (before, after)]
-    if all(loss is other for loss, other in zip((before, after), found, strict=True)):
-        return None
-    counts = [
-        f"{len(loss.end_states)} of {loss.n} states of the {name} matrix"
-        for name, loss, other in (("backward", before, found[0]), ("forward", after, found[1]))
-        if loss is not None and loss is not other
-    ]
-    stopped = [loss for loss in (before, after) if loss is not None and loss.identity]
-    note = (
-        f"ends, whose rows are unknown or have a 1 on the diagonal: {' and '.join(counts)}. The values under mixture "
-        "hold if each such row is any mixture of the other rows"
-    )
-    if stopped and all(loss.stopped_by_ends for loss in stopped):
-        note += ". No budget holds without end, because of ends alone"
-    return Mixed(found[0], found[1], note)
-
-
-@contextmanager
-def warnings_once() -> Iterator[None]:
-    """Show each warning about budgets and correlations once, however often it is given."""
-    with collected(BudgetWarning, CorrelationWarning, SmoothedChainWarning) as caught:
-        yield
-    for message, kind in dict.fromkeys((str(warning), type(warning)) for warning in caught):
-        say_warning(message, kind, "", 0)
-
-
-@contextmanager
-def silenced() -> Iterator[None]:
-    """Say nothing of budgets and correlations: it was said of what was asked for."""
-    with warned.silenced(BudgetWarning, CorrelationWarning):
-        yield
-
-
-def check_figure(path: Path | None, target: Path | None = None) -> None:
-    """Raise `InputError` for a figure in a format that cannot be written, or in the file `target` of a table."""
-    if path is not None and target is not None and path.absolute() == target.absolute():
-        raise InputError("--plot", "is the file of --output", value=str(path), bound="another file")
-    if path is not None and path.suffix.lower() not in _FIGURES:
-        raise InputError("--plot", "has no known ending", value=str(path), bound=f"one of {', '.join(_FIGURES)}")
 
 
 @contextmanager
@@ -162,144 +47,10 @@ def naming_options(options: Mapping[str, str]) -> Iterator[None]:
         raise
 
 
-def _pair(_: click.Context, __: click.Parameter, text: str | None) -> tuple[float, float] | None:
-    if text is None:
-        return None
-    try:
-        first, second = (float("x" if "_" in part else part) for part in text.split(","))
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not two numbers with a comma between, such as 35.68,139.75") from None
-    return first, second
-
-
-at_option = click.option(
-    "--at",
-    metavar="LAT,LON",
-    callback=_pair,
-    help="The true place: latitude and longitude in degrees, or x,y on the plane.",
-)
 """The option ``--at``: two numbers, or None."""
 
 
-@dataclass(frozen=True)
-class Reach:
-    """A distance with its unit, which may be left out."""
-
-    length: float
-    unit: str = ""
-
-    def within(self, domain: Domain) -> float:
-        """Return the length in the unit of a domain; raise `InputError` for one in another unit."""
-        if self.unit and self.unit != domain.unit:
-            bound = f"in {domain.unit}, the unit of the places" if domain.unit else "a number: the places have no unit"
-            raise InputError("--reach", "is in another unit", value=f"{self.length:g}{self.unit}", bound=bound)
-        return self.length
-
-
-_REACH = re.compile(r"\s*([0-9.]+(?:[eE][+-]?[0-9]+)?)\s*(\D*?)\s*")
-
-
-def _reach(_: click.Context, __: click.Parameter, text: str | None) -> Reach | None:
-    if text is None:
-        return None
-    found = _REACH.fullmatch(text)
-    try:
-        if found is None or not np.isfinite(length := float(found[1])):
-            raise ValueError
-    except ValueError:
-        raise click.BadParameter(f"{text!r} is not a distance such as 2km, or 2 in the unit of the places") from None
-    return Reach(length, found[2])
-
-
-reach_option = click.option(
-    "--reach",
-    metavar="DISTANCE",
-    callback=_reach,
-    help="How far from the nearest secret a place may be where there is no grid, such as 2km.  [default: the largest "
-    "distance between nearest neighbours]",
-)
 """The option ``--reach``: a `Reach`, or None."""
-
-
-def located(
-    domain: Domain | None,
-    at: tuple[float, float] | None,
-    source: Path | None,
-    nearest: bool = False,
-    draws: int = 1,
-    rng: np.random.Generator | None = None,
-    reach: Reach | None = None,
-) -> tuple[Integers, int]:
-    """Return the secret to answer for at a place, or each place in a file, once for each draw: int64 (k · draws,).
-
-    The second value says how many answers at most are for one place: a cell, or between anchors equal coordinates.
-
-    Places outside, as `Domain.cell_of` has it, are refused, or take the nearest secret and are counted in a note.
-    Between anchors each draw has an anchor of its own, and places outside are refused or projected to the border.
-    """
-    name = "--at" if source is None else str(source)
-    try:
-        if domain is None:
-            raise InputError("domain", "has no places")
-        axes = domain.axes
-    except InputError as error:
-        problem = "gives a place, and the secrets have none in two dimensions"
-        raise InputError(name, problem, remedy="name the secret with --secret") from error
-    area = domain.area(axes)
-    assert area is not None
-    outside: Outside = "nearest" if nearest else "refuse"
-    try:
-        length = None if reach is None else reach.within(domain)
-        if source is not None:
-            places = read_places(source, axes)
-            if {"observable_index", "observable"} <= set(next((row for _, row in read_rows(source)), [])):
-                say_warning(f"{source} holds answers of `mechdesign sample`, and no true places", UserWarning, "", 0)
-        else:
-            places = given_places(axes, *(np.array([value]) for value in at or ()))
-        with nullcontext() if source is None else withholding():
-            if domain.lattice is None:
-                cells, missed = locate(area, places, outside, length)
-            else:
-                area.check_reach(length)
-                missed = count_outside(area, places, outside)
-    except InputError as error:
-        raise _in_words_of_the_command(error, name) from error
-    if missed:
-        which = "the place lies" if source is None else f"{missed} of {len(places[0])} places lie"
-        say_note(f"{which} outside {_described(area)}")
-    if domain.lattice is not None:
-        shown = (np.repeat(places[0], draws), np.repeat(places[1], draws))
-        return drawn_anchors(domain.lattice, *shown, rng)[0], draws * _most(np.column_stack(places))
-    return np.repeat(cells, draws), draws * _most(cells)
-
-
-def _described(area: Area) -> str:
-    """Say what places are outside of, and what becomes of them."""
-    if area.corners is not None:
-        return "the anchors: projected to the border"
-    if area.borders is not None:
-        cells = "" if area.members is None else " or in cells that are no secrets"
-        return f"the grid{cells}, and the nearest cell is taken"
-    return "the reach of all secrets, and the nearest secret is taken"
-
-
-def _most(given: NDArray[Any]) -> int:
-    """Return how often the row that stands most often in an array stands there."""
-    return int(np.unique(given, axis=0, return_counts=True)[1].max(initial=0))
-
-
-def _in_words_of_the_command(error: InputError, name: str) -> InputError:
-    own = error.path.partition("[")[0]
-    if own == "reach":
-        return renamed(error, "--reach", "reach")
-    if own not in ("place", "latitude", "longitude", "x", "y"):
-        return error
-    if name == "--at":
-        path = name if own == "place" else f"{name} ({own})"
-    else:
-        path = f"{name}, row {int(error.path.partition('[')[2].rstrip(']') or 0) + 1}"
-    remedy = error.remedy.replace('outside="nearest"', "--outside nearest").replace("larger reach", "larger --reach")
-    return InputError(path, error.problem, value=error.value, bound=error.bound, remedy=remedy)
 
 
 _Decorator = Callable[[Callable[..., Any]], Callable[..., Any]]
@@ -443,22 +194,4 @@ def specified(path: Path | None, example: str | None, command: str, default: str
     return parse(example_for(example or default or "", command).text)
 
 
-label_option = click.option(
-    "--label",
-    metavar="COLUMN",
-    help='Column of FILE.csv with the labels of the secrets, by which lines are matched; "" takes them in order. '
-    "Unless it is given such a column is found.",
-)
 """The option ``--label``: a column, "" for none, or None."""
-
-
-def read_weights(path: Path, column: str, label: str | None, labels: Sequence[str]) -> Floats:
-    """Return the probabilities that a file gives the secrets with these `labels`, and say how rows were matched."""
-    with withholding():
-        found = read_matched(path, [column], labels, label)
-        texts = zip(found.rows, plain_numbers(found.columns[column], path, column), strict=True)
-        weights = np.array([number(text, f"{path}, row {row}, column {column}") for row, text in texts])
-        if len(weights) != len(labels):
-            raise InputError(str(path), "has another number of lines", value=len(weights), bound=str(len(labels)))
-        say_note(found.note)
-        return Prior.from_counts(weights).probabilities

@@ -50,7 +50,8 @@ if TYPE_CHECKING:
 
     from mechdesign.certify._certificate import Certificate
     from mechdesign.leakage.accounting import Ledger
-    from mechdesign.model._problem import Origin, Problem
+    from mechdesign.model._origin import Origin
+    from mechdesign.model._problem import Problem
     from mechdesign.model._words import Measure
     from mechdesign.solve._contract import Progress, ProgressCallback
     from mechdesign.synthesis._result import Design

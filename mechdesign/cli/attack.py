@@ -10,8 +10,9 @@ import click
 
 from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError, TimeLimitError
-from mechdesign.cli._arguments import label_option, layout_options, memory_option, read_weights, show_values_option
+from mechdesign.cli._arguments import layout_options, memory_option, show_values_option
 from mechdesign.cli._console import output, progress, say_private_folders, table
+from mechdesign.cli._places import label_option, read_weights
 from mechdesign.measures import attack as games
 from mechdesign.measures.attack import Attack
 from mechdesign.model._problem import Problem

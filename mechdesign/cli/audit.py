@@ -21,8 +21,9 @@ from mechdesign.base._files import write_output
 from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._exact import exact, exact_text
-from mechdesign.cli._arguments import label_option, layout_options, memory_option, read_weights, show_values_option
+from mechdesign.cli._arguments import layout_options, memory_option, show_values_option
 from mechdesign.cli._console import Text, number, output, say_note, say_private_folders, table
+from mechdesign.cli._places import label_option, read_weights
 from mechdesign.data._bounds import allowed_gib
 from mechdesign.data._labels import Names
 from mechdesign.data._layout import cell, withholding
@@ -35,7 +36,8 @@ from mechdesign.synthesis._result import Design
 
 if TYPE_CHECKING:
     from mechdesign.measures._audit import Audit
-    from mechdesign.model._problem import Origin, Problem
+    from mechdesign.model._origin import Origin
+    from mechdesign.model._problem import Problem
 
 
 _FILE = click.Path(path_type=Path)

@@ -10,19 +10,9 @@ from typing import TYPE_CHECKING
 import click
 import numpy as np
 
-from mechdesign.cli._arguments import (
-    by_counts,
-    check_figure,
-    layout_options,
-    loss_of,
-    memory_option,
-    mixed,
-    naming_options,
-    show_values_option,
-    silenced,
-    warnings_once,
-)
+from mechdesign.cli._arguments import layout_options, memory_option, naming_options, show_values_option
 from mechdesign.cli._console import errors, output, say_note, table
+from mechdesign.cli._correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
 from mechdesign.data._budgets import read_cost_curves, read_weights, write_budgets
 from mechdesign.data._layout import withholding
 from mechdesign.synthesis._folders import check_no_input, check_output

@@ -34,9 +34,8 @@ from mechdesign.cli._console import (
     table,
 )
 from mechdesign.model._locate import DEGREES, PLANE
-from mechdesign.model._problem import Origin
+from mechdesign.model._origin import Origin
 from mechdesign.solve._contract import Status
-from mechdesign.specification._designs import check_solver
 from mechdesign.specification._read import named
 from mechdesign.synthesis._folders import (
     SCHEDULE,
@@ -221,6 +220,8 @@ def design(
     with named({name: f"--{name.replace('_', '-')}" for name in changed}):
         settings = replace(given.settings, **changed)
     if "solver" in changed:
+        from mechdesign.specification._designs import check_solver
+
         check_solver(settings.solver, "--solver")
     if estimate:
         _estimate(given, settings)

@@ -94,7 +94,7 @@ def export(folder: Path, form: Format | None, target: Path | None, all_rows: boo
 def _without_prior(folder: Path, target: Path | None, more: bool) -> None:
     """Write a folder like `folder` without what its prior tells."""
     # Imported late: formats need none of it.
-    from mechdesign.model._problem import STANDS_IN
+    from mechdesign.model._origin import STANDS_IN
     from mechdesign.report._private import STEPS, tells_steps
     from mechdesign.synthesis._without_prior import check_public_target
 

@@ -26,9 +26,9 @@ from mechdesign.cli._console import (
 from mechdesign.data._maps import read_outline
 from mechdesign.model._channel import Channel
 from mechdesign.model._disclosure import listed
-from mechdesign.model._problem import STANDS_IN, Problem
+from mechdesign.model._origin import STANDS_IN
+from mechdesign.model._problem import Problem
 from mechdesign.model._words import claimants, cost_measure, percent, requirement_name, short
-from mechdesign.report._compare_page import compared, differences, html, rows
 from mechdesign.report._private import private
 from mechdesign.report._proved import bounded_pairs, left_free
 from mechdesign.synthesis._folders import SET, check_no_input, check_output, require_design
@@ -58,6 +58,9 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
     if page is not None:
         check_no_input(page, {f"{each}, {name}": each / name for each in directories for name in SET})
         check_output(page)
+    # Imported late: `inspect` does not need it.
+    from mechdesign.report._compare_page import compared, differences, html, rows
+
     read = [Design.load(each) for each in directories]
     designs = [
         compared(name, each.problem, each.channel, each.certificate)

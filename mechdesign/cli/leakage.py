@@ -16,24 +16,19 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
 from mechdesign.cli._arguments import (
-    by_counts,
-    check_figure,
     example_for,
     example_option,
     layout_options,
-    loss_of,
     memory_option,
-    mixed,
     naming_options,
     show_values_option,
-    silenced,
     specified,
     time_options,
-    warnings_once,
 )
 from mechdesign.cli._console import output, say_note, show_next, table
+from mechdesign.cli._correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
 from mechdesign.data._budgets import read_budgets
-from mechdesign.model._markov import ENDS
+from mechdesign.model._open_chain import ENDS
 from mechdesign.specification.examples import on_disk
 from mechdesign.synthesis._folders import check_folder, check_no_input, check_output
 
@@ -262,7 +257,7 @@ def chain(
     `budget`.
     """
     # Imported late: wrong usage is refused at once.
-    from mechdesign.data._matrices import CHAIN_COUNTS
+    from mechdesign.data._chain_counts import CHAIN_COUNTS
     from mechdesign.specification._derived import chain_files
 
     ours = ("forward.csv", "backward.csv", "states.csv", CHAIN_COUNTS)

@@ -12,9 +12,9 @@ import click
 
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
-from mechdesign.cli._arguments import check_figure, example_option, memory_option, show_values_option, specified
+from mechdesign.cli._arguments import example_option, memory_option, show_values_option, specified
 from mechdesign.cli._console import Text, output, progress, say_note, show_next, table
-from mechdesign.report._graph_figures import EDGES, FACTS, PICTURE
+from mechdesign.cli._correlations import check_figure
 from mechdesign.solve._contract import Progress
 from mechdesign.synthesis._folders import check_writable
 
@@ -36,7 +36,7 @@ _MOST_NAMES = 12
 @example_option("policy")
 @click.option(
     "-o", "--output", "directory", metavar="DIR", type=_FILE,
-    help=f"Write {FACTS}, {EDGES} (the repaired graph, for edges_csv) and {PICTURE} into a folder.",
+    help="Write policy.json, policy-edges.csv (the repaired graph, for edges_csv) and policy.svg into a folder.",
 )  # fmt: skip
 @click.option("--plot", metavar="FILE", type=_FILE, help="Write the picture: .png, .svg or .pdf.")
 @click.option("--repair/--no-repair", default=True, help="Whether to look for edges that protect exposed secrets.")
@@ -66,7 +66,7 @@ def policy(
     for note in given.notes:
         say_note(note)
     # Imported late: wrong input is refused at once.
-    from mechdesign.report._graph_figures import can_draw, picture, write_overview
+    from mechdesign.report._graph_figures import EDGES, FACTS, PICTURE, can_draw, picture, write_overview
     from mechdesign.report._private import STEPS, tells_steps
     from mechdesign.report._style import save_figure
 

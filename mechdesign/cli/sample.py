@@ -13,16 +13,9 @@ from mechdesign.base._check import as_generator
 from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
 from mechdesign.certify._texts import csv_text, escape
-from mechdesign.cli._arguments import (
-    Reach,
-    at_option,
-    layout_options,
-    located,
-    memory_option,
-    reach_option,
-    show_values_option,
-)
+from mechdesign.cli._arguments import layout_options, memory_option, show_values_option
 from mechdesign.cli._console import say, say_note, say_warning
+from mechdesign.cli._places import Reach, at_option, located, reach_option
 from mechdesign.data._bounds import allowed_gib
 from mechdesign.data._labels import Names
 from mechdesign.model._answers import Answers, answers

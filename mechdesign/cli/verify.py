@@ -19,7 +19,7 @@ from mechdesign.certify._memory import MEMORY_GIB
 from mechdesign.certify._stated import FORMS
 from mechdesign.certify._verify import Verified, prove
 from mechdesign.cli._console import Text, certificate_tables, number, output, table
-from mechdesign.model._requirements._kinds import finding_extensions
+from mechdesign.model._requirements._extensions import finding_extensions
 from mechdesign.synthesis._folders import SCHEDULE, is_schedule, read_scheduled, require_design
 
 UNPROVED_ALPHA = (

@@ -64,7 +64,7 @@ def _too_much(path: Path, problem: str, bound: int) -> InputError:
         problem,
         bound=f"at most {bound} bytes",
         remedy="if you trust where it comes from, allow more: --memory of the command, or "
-        "mechdesign.data._bounds.allowing_memory, in GiB",
+        "mechdesign.data.allowing_memory, in GiB",
     )
 
 

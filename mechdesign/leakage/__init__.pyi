@@ -5,8 +5,8 @@ from mechdesign.base._errors import StateError as StateError
 from mechdesign.base._errors import StateWarning as StateWarning
 from mechdesign.data._budgets import read_budgets as read_budgets
 from mechdesign.data._budgets import write_budgets as write_budgets
-from mechdesign.model._markov import OpenChain as OpenChain
 from mechdesign.model._markov import smooth as smooth
+from mechdesign.model._open_chain import OpenChain as OpenChain
 
 from . import accounting as accounting
 from . import cao2019 as cao2019

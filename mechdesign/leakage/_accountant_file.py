@@ -20,8 +20,8 @@ from mechdesign.leakage._support import Line, are_pieces
 from mechdesign.leakage._transitions import as_not_negative, as_target
 from mechdesign.leakage.accounting import Ledger
 
-_SCHEMA = "mechdesign.leakage._accountant/2"
-_FIRST_SCHEMA = "mechdesign.leakage._accountant/1"
+_SCHEMA = "mechdesign.leakage.accountant/2"
+_FIRST_SCHEMA = "mechdesign.leakage.accountant/1"
 
 _CLOSE = (
     "{path} {why}: others could make it say that less was released. Check it, and make it yours alone: chmod 600 {path}"

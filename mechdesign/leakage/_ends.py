@@ -10,7 +10,7 @@ from mechdesign.base._errors import SmoothedChainWarning
 from mechdesign.base._warnings import warn
 from mechdesign.leakage._support import Line
 from mechdesign.leakage._transitions import row_scales
-from mechdesign.model._markov import OpenChain
+from mechdesign.model._open_chain import OpenChain
 
 
 def as_open_rows(chain: OpenChain, path: str) -> Floats:

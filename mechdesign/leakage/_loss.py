@@ -31,7 +31,8 @@ from mechdesign.leakage._transitions import (
     distinct_rows,
     matrix_digest,
 )
-from mechdesign.model._markov import MarkovChain, OpenChain
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._open_chain import OpenChain
 
 # Beyond this ratio log1p(r) = log(r) to the last bit, and logarithms cannot overflow where ratios do.
 _HUGE = 1e17

@@ -1,7 +1,7 @@
 """Support queries and the upper envelope.
 
 For an ordered pair of rows (q, d) and μ ≥ 0 the support function is E(μ) = Σ_j ((q_j − d_j) − μ d_j)₊. It is convex and
-falls with μ; its straight parts are the lines G − μD of the pair's ratio-ordered prefixes. `mechdesign.leakage._support`
+falls with μ; its straight parts are the lines G − μD of the pair's ratio-ordered prefixes. The envelope
 asks for it at a few slopes and never looks at a prefix that no query met.
 
 e^L − 1 = μ where the envelope h(μ), the highest line G − μD at μ, meets μ/(e^α − 1): the lines of the envelope are the

@@ -16,7 +16,7 @@ from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, Singles, as
 from mechdesign.base._check import as_number, require_unmasked
 from mechdesign.base._errors import InputError, Total
 from mechdesign.certify._exact import exact, float_down, float_up
-from mechdesign.model._markov import ROW_OF_ZEROS
+from mechdesign.model._open_chain import ROW_OF_ZEROS
 
 _REMEDY = "rows are the state that is known, columns the state before or after it; normalise each row"
 _END_REMEDY = (

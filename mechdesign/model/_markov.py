@@ -4,138 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import (
-    SUM_TOLERANCE,
     Floats,
-    Integers,
     as_array,
-    as_floats,
     as_indices,
     as_nonnegative,
-    read_only,
-    require,
 )
 from mechdesign.base._check import as_integer, as_list, as_smoothing, renamed
 from mechdesign.base._display import card, heat_map
-from mechdesign.base._errors import InputError, Total
+from mechdesign.base._errors import InputError
 from mechdesign.model._components import connected
+from mechdesign.model._open_chain import CLOSED, Ends, OpenChain, as_ends, as_rows
 from mechdesign.model._prior import Prior
 
-Ends = Literal["stay", "mixture", "any"]
-
-ENDS: tuple[Ends, ...] = ("stay", "mixture", "any")
 """What the row of an end may be."""
 
-ROW_OF_ZEROS = "is a row of zeros: nobody was seen to leave the state (or, in a backward matrix, to enter it)"
 
-CLOSED = 'take ends = "stay", which puts a 1 on the diagonal'
 """How an open chain becomes a Markov chain."""
-
-
-@dataclass(frozen=True, eq=False, repr=False)
-class OpenChain:
-    """What is known of a chain with ends: states that nobody was seen to leave, and whose rows are unknown.
-
-    Leakage takes it in place of a matrix. It is no Markov chain: where one is needed, it is refused.
-
-    Attributes:
-        matrix: Float64 of shape (n, n), read-only: a row of zeros for each end, and a distribution for each other
-            state. In a backward matrix, an end is a state that nobody was seen to enter.
-        ends: What the rows of ends may be: "mixture", any mixture of the other rows, or "any", any distribution.
-
-    Raises:
-        InputError: No row is missing, or all are; or a row is no distribution.
-
-    >>> OpenChain([[0.5, 0.25, 0.25], [0.25, 0.5, 0.25], [0, 0, 0]], "mixture")
-    OpenChain(3 states, 1 of them ends: mixture)
-    """
-
-    matrix: Floats
-    ends: Ends
-
-    def __post_init__(self) -> None:
-        """Check the rows that are known, and freeze the matrix."""
-        if as_ends(self.ends) == "stay":
-            raise InputError("ends", "makes a Markov chain", value="stay", remedy="put a 1 on the diagonal")
-        object.__setattr__(self, "matrix", as_rows(self.matrix, ends=True))
-
-    @property
-    def missing(self) -> Integers:
-        """The ends, ascending, int64."""
-        return np.flatnonzero(~self.matrix.any(axis=1)).astype(np.int64)
-
-    @property
-    def size(self) -> int:
-        """The number n of states."""
-        return len(self.matrix)
-
-    def __len__(self) -> int:
-        return self.size
-
-    def __repr__(self) -> str:
-        return f"OpenChain({self.size} states, {len(self.missing)} of them ends: {self.ends})"
-
-    def __array__(self, dtype: DTypeLike | None = None, copy: bool | None = None) -> Floats:
-        raise InputError(
-            "matrix",
-            f"is no Markov chain: the rows of {len(self.missing)} of its {self.size} states are unknown",
-            value=self.ends,
-            remedy=CLOSED,
-        )
-
-
-def as_ends(ends: str) -> Ends:
-    """Return one of `ENDS`; raise `InputError` for anything else."""
-    for known in ENDS:
-        if isinstance(ends, str) and ends == known:
-            return known
-    raise InputError("ends", "is not known", value=ends, bound='"stay", "mixture" or "any"')
-
-
-def as_rows(matrix: ArrayLike, ends: bool = False) -> Floats:
-    """Return a read-only float64 matrix (n, n) whose rows are distributions; with `ends`, some are zero, and not all.
-
-    Raises `InputError` naming the row.
-    """
-    rows = as_floats(matrix, "matrix", "(n, n)")
-    if rows.shape[0] != rows.shape[1] or rows.size == 0:
-        raise InputError("matrix", "has the wrong shape", value=rows.shape, bound="of shape (n, n), n >= 1")
-    require(np.isfinite(rows) & (rows >= 0), rows, "matrix", "a finite number >= 0")
-    zero = ~rows.any(axis=1)
-    if ends and (zero.all() or not zero.any()):
-        problem = "has no row that is known" if zero.all() else "has no end"
-        raise InputError("matrix", problem, bound="some rows of zeros, and some that sum to 1")
-    if not ends and zero.any():
-        raise InputError(
-            f"matrix[{int(np.argmax(zero))}]",
-            ROW_OF_ZEROS,
-            bound="a row that sums to 1",
-            remedy='put a 1 on its diagonal if people stay; leakage also takes OpenChain(matrix, "mixture")',
-        )
-    # Entries near the largest float64 would overflow in the sum; that sum is refused all the same.
-    with np.errstate(over="ignore", under="ignore"):
-        totals = rows.sum(axis=1)
-    wrong = np.flatnonzero((np.abs(totals - 1) > SUM_TOLERANCE) & ~zero)
-    if wrong.size:
-        row = int(wrong[0])
-        raise InputError(
-            f"matrix[{row}]",
-            "does not sum to 1",
-            value=Total(totals[row]),
-            bound=f"within {SUM_TOLERANCE} of 1",
-            remedy="rows are the present state, columns the next one; normalise each row",
-        )
-    if ends:
-        # Adding zero makes −0 a plain zero.
-        rows = rows + 0.0
-        read_only(rows)
-    return rows
 
 
 @dataclass(frozen=True, eq=False, repr=False)

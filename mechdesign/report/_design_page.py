@@ -23,7 +23,8 @@ from mechdesign.measures._baselines import Baseline, baselines, reference_costs
 from mechdesign.model._channel import Channel
 from mechdesign.model._components import tied
 from mechdesign.model._disclosure import disclosed
-from mechdesign.model._problem import STANDS_IN, Origin, Problem
+from mechdesign.model._origin import STANDS_IN, Origin
+from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import graph_requirements
 from mechdesign.model._words import (
     Measure,

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from mechdesign.model._problem import Origin, Problem
+from mechdesign.model._origin import Origin
+from mechdesign.model._problem import Problem
 
 HAND_ON = (
     "`mechdesign export DIR --without-prior -o OTHER` writes a folder without it. The channel in it still depends on "

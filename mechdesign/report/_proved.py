@@ -12,7 +12,8 @@ from mechdesign.certify._claims import Claim, ExponentBound, Floor, PairBound
 from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered
 from mechdesign.model import distances
 from mechdesign.model._disclosure import disclosed
-from mechdesign.model._problem import Origin, Problem
+from mechdesign.model._origin import Origin
+from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.model._words import (
     claim_names,

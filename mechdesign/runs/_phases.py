@@ -218,7 +218,7 @@ def design_phases(problem: Problem, threads: int) -> Iterator[Found]:
 
 
 def _by_rows(form: NormalForm, contestant: Contestant, threads: int) -> Iterator[object]:
-    """Yield the size of the raw linear program, as `mechdesign.synthesis.formats` writes it, and the solver's answer."""
+    """Yield the size of the raw linear program, as the format MPS has it, and the solver's answer."""
     triples = all_triples(bounded_pairs(form, "reduced"), form.observables)
     program, inverse = RowReduction(triples, scaled=False).apply(form)
     yield {"rows": program.rows, "columns": program.columns, "nonzeros": int(program.matrix.nnz)}

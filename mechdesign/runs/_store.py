@@ -155,7 +155,7 @@ def _same_kind(values: list[Any]) -> list[Any]:
     return [None if value is None else make(value) for value in values]
 
 
-_SCHEMA = "mechdesign.runs/1"
+_SCHEMA = "mechdesign.records/1"
 _MANIFEST = "manifest.json"
 _ENVIRONMENT = "environment.json"
 _ROWS, _LOCKS = "rows", ".locks"

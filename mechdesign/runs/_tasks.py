@@ -22,7 +22,7 @@ from mechdesign.base._warnings import collected, warn
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.data._text import file_digest
 from mechdesign.model._grammar import Raw
-from mechdesign.model._problem import counted_keys
+from mechdesign.model._origin import counted_keys
 from mechdesign.model._requirements._kind import RequirementKind
 from mechdesign.model._requirements._kinds import KINDS
 from mechdesign.report._private import COUNTED

@@ -11,8 +11,9 @@ from scipy import sparse
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError, SmoothedChainWarning, SpecificationError, StepWarning
 from mechdesign.base._warnings import warn
+from mechdesign.data._chain_counts import counts_of
 from mechdesign.data._layout import withholding
-from mechdesign.data._matrices import counts_of, dense, read_chain_matrix
+from mechdesign.data._matrices import dense, read_chain_matrix
 from mechdesign.data._resampling import Sampling, seconds_text
 from mechdesign.data._states import Steps
 from mechdesign.data._trajectories import Visits

@@ -18,14 +18,15 @@ from mechdesign.base._values import ReadOnlyMapping
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._texts import csv_text
-from mechdesign.data._matrices import CHAIN_COUNTS, counts_file
+from mechdesign.data._chain_counts import CHAIN_COUNTS, counts_file
 from mechdesign.leakage._best_budgets import BestBudgets, best_budgets
 from mechdesign.leakage._correlations import Correlation
 from mechdesign.leakage._estimate import Correlations
 from mechdesign.leakage._transitions import as_target
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import Raw
-from mechdesign.model._markov import MarkovChain, OpenChain
+from mechdesign.model._markov import MarkovChain
+from mechdesign.model._open_chain import OpenChain
 from mechdesign.specification._chains import build_correlations
 from mechdesign.specification._designs import design_problem
 from mechdesign.specification._specification import Specification, beyond_budgets

@@ -11,7 +11,7 @@ from typing import Any
 
 from mechdesign.data._text import file_digest
 from mechdesign.model._grammar import Raw
-from mechdesign.model._problem import Origin
+from mechdesign.model._origin import Origin
 from mechdesign.specification._document import Document
 from mechdesign.specification._grammar import files
 

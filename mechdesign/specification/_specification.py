@@ -48,8 +48,9 @@ from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._disclosure import disclosed
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import Raw
+from mechdesign.model._origin import Origin
 from mechdesign.model._prior import Prior
-from mechdesign.model._problem import Origin, Problem
+from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.solve._contract import ProgressCallback, Status

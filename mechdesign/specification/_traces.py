@@ -24,8 +24,8 @@ from mechdesign.base._locks import WAIT_S
 from mechdesign.base._warnings import silenced, warn
 from mechdesign.certify._exact import exact_text
 from mechdesign.data._budgets import Schedule
+from mechdesign.data._chain_counts import counts_of
 from mechdesign.data._layout import cell
-from mechdesign.data._matrices import counts_of
 from mechdesign.data._states import States, Steps
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._grammar import ChainTable, Raw

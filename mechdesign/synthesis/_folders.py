@@ -28,9 +28,9 @@ from mechdesign.base._files import find_output
 from mechdesign.certify._bundle import CERTIFICATE, CHANNEL, DUAL, FILE_NAME, TABLE
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.data._budgets import Schedule
+from mechdesign.data._chain_counts import CHAIN_COUNTS
 from mechdesign.data._layout import cell, withheld, withholding
-from mechdesign.data._matrices import CHAIN_COUNTS
-from mechdesign.model._problem import Origin
+from mechdesign.model._origin import Origin
 
 _Value = TypeVar("_Value")
 
@@ -88,6 +88,10 @@ def check_target(
     check_writable(folder)
 
 
+# Names that open a device on some systems, whatever their ending.
+_DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
+
+
 def further_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Value], dict[str, bytes]]:
     """Return a function from a value to the files that go with it; files that are given as such are checked at once.
 
@@ -104,13 +108,18 @@ def further_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Va
 def _checked(files: Mapping[str, bytes], taken: Collection[str]) -> dict[str, bytes]:
     if not isinstance(files, Mapping):
         raise InputError("files", "is no mapping", value=type(files).__name__, bound="contents by the name of a file")
+    known: set[str] = set(taken)
     for name, content in files.items():
-        if not isinstance(name, str) or not FILE_NAME.fullmatch(name):
-            bound = "a plain file name: letters, digits, '_', '-' and '.', and no folder"
+        if not isinstance(name, str) or not FILE_NAME.fullmatch(name) or _DEVICE.fullmatch(name):
+            bound = "a plain file name: letters, digits, '_', '-' and '.', no folder, and no device of any system"
             raise InputError("files", "has a name that is no plain file name", value=name, bound=bound)
         # File systems may take names for the same that differ in case, or by dots at the end.
-        if name.rstrip(".").casefold() in taken:
-            raise InputError("files", "has a name that is taken", value=name, bound=f"none of {', '.join(taken)}")
+        same = name.rstrip(".").casefold()
+        if same in known:
+            raise InputError(
+                "files", "has a name that is taken", value=name, bound=f"none of {', '.join(sorted(known))}"
+            )
+        known.add(same)
         if not isinstance(content, bytes):
             bound = "bytes; encode a text first"
             raise InputError(f"files[{name!r}]", "is not bytes", value=type(content).__name__, bound=bound)

@@ -25,7 +25,8 @@ from mechdesign.data._bounds import allowed_gib
 from mechdesign.model._answers import Answers, sample_at
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._locate import Outside
-from mechdesign.model._problem import Origin, Problem
+from mechdesign.model._origin import Origin
+from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis import _bundle as sets
 from mechdesign.synthesis._folders import NO_FILES, SET_OF_DESIGN, Files, check_target, further_files

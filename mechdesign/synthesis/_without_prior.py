@@ -17,8 +17,9 @@ from mechdesign.certify._certificate import Certificate, certify
 from mechdesign.certify._claims import Floor
 from mechdesign.certify._evidence import Evidence
 from mechdesign.model._channel import EXPONENT, Channel
+from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._prior import Prior
-from mechdesign.model._problem import STANDS_IN, Origin, Problem
+from mechdesign.model._problem import Problem
 from mechdesign.synthesis._bundle import stands_in
 from mechdesign.synthesis._folders import check_folder, check_writable
 

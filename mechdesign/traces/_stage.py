@@ -37,8 +37,9 @@ from mechdesign.mechanisms._knorm import HullChoice, KNormMechanism
 from mechdesign.mechanisms._mechanism import Mechanism
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._domain import Domain
+from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._prior import Prior
-from mechdesign.model._problem import STANDS_IN, Origin, Problem
+from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._result import Design, SolveSummary

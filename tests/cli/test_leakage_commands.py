@@ -167,7 +167,7 @@ def test_matrices_of_different_sizes_are_refused(files: Path, command: list[str]
 
 
 def test_a_matrix_of_the_other_direction_is_told_of(files: Path) -> None:
-    from mechdesign.data._matrices import CHAIN_COUNTS, counts_file
+    from mechdesign.data._chain_counts import CHAIN_COUNTS, counts_file
     from mechdesign.model._markov import MarkovChain
 
     chain = MarkovChain.from_traces([[0, 1, 1, 0, 1, 0, 0, 1]], n=2)

@@ -12,7 +12,7 @@ import pytest
 from cli_examples import run
 
 import mechdesign as md
-from mechdesign.cli._arguments import located
+from mechdesign.cli._places import located
 from mechdesign.errors import InputError
 
 SPECIFICATION = """

@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 
 import mechdesign as md
 from mechdesign.cli import main
-from mechdesign.data._matrices import CHAIN_COUNTS, counts_of
+from mechdesign.data._chain_counts import CHAIN_COUNTS, counts_of
 from mechdesign.errors import InputError, SmoothedChainWarning
 
 SPECIFICATION = """

@@ -20,7 +20,7 @@ from mechdesign.data._matrices import read_labelled
 from mechdesign.data._states import read_states
 from mechdesign.data._text import read_columns
 from mechdesign.errors import InputError, SpecificationError
-from mechdesign.model._problem import Origin
+from mechdesign.model._origin import Origin
 from mechdesign.report import _saving as saving
 from mechdesign.report._explorer import _block
 from mechdesign.runs._store import Row, State, read_table, write_table

@@ -15,7 +15,7 @@ import mechdesign as md
 from mechdesign.certify import second_verifier
 from mechdesign.cli import main
 from mechdesign.errors import ExportError, InputError
-from mechdesign.model._problem import STANDS_IN, Origin
+from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.report import _saving as saving
 from mechdesign.report._private import private
 from mechdesign.synthesis._without_prior import without_prior

@@ -19,7 +19,8 @@ from mechdesign.errors import BudgetWarning, CorrelationWarning, InputError
 from mechdesign.graphs import _builders as builders
 from mechdesign.leakage._correlations import mismatch
 from mechdesign.model._domain import Domain
-from mechdesign.model._markov import Ends, MarkovChain, VaryingChain
+from mechdesign.model._markov import MarkovChain, VaryingChain
+from mechdesign.model._open_chain import Ends
 
 # Steps between the places a, b and c, and to the destination e, which no step leaves.
 COUNTS = np.array([[0, 6, 4, 0], [3, 0, 6, 1], [2, 2, 0, 6], [0, 0, 0, 0]])

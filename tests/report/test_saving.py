@@ -11,7 +11,7 @@ import pytest
 
 import mechdesign as md
 from mechdesign.errors import ExportError, InputError, ReportError
-from mechdesign.model._problem import Origin
+from mechdesign.model._origin import Origin
 from mechdesign.report import _saving as saving
 from mechdesign.solve._contract import Status
 from mechdesign.specification._table_specification import parse as parse_table
@@ -110,7 +110,13 @@ def test_names_of_the_set_are_taken(design, tmp_path, name):
     assert not (tmp_path / "out").exists()
 
 
-@pytest.mark.parametrize("name", ["../x", "a/b", "/x", "a\\b", ".x", "", "x\n", 3])
+def test_names_that_some_systems_take_for_one_are_refused(design, tmp_path):
+    for other in ("a.txt", "a.txt."):
+        with pytest.raises(InputError, match="files: has a name that is taken"):
+            design.save(tmp_path / "out", files={"A.txt": b"", other: b""})
+
+
+@pytest.mark.parametrize("name", ["../x", "a/b", "/x", "a\\b", ".x", "", "x\n", "con", "NUL.txt", "Com1.x", 3])
 def test_names_that_are_no_plain_file_names_are_refused(design, table, trace, tmp_path, name):
     for value in (design, table, trace):
         with pytest.raises(InputError, match="no plain file name"):

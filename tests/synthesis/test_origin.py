@@ -14,7 +14,7 @@ import mechdesign as md
 from mechdesign.certify import _bundle as bundle
 from mechdesign.data._text import file_digest
 from mechdesign.errors import CertificateError, InputError
-from mechdesign.model._problem import Origin
+from mechdesign.model._origin import Origin
 from mechdesign.report import _saving as saving
 from mechdesign.report._proved import proved
 

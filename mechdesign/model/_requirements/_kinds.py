@@ -8,9 +8,7 @@ does where it meets a kind that it does not know.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
-from contextvars import ContextVar
+from collections.abc import Sequence
 from importlib.metadata import EntryPoint, entry_points
 from itertools import groupby
 from types import ModuleType
@@ -23,45 +21,14 @@ from mechdesign.certify._stated import Stated
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
 from mechdesign.model._requirements._continuous import ContinuousPrivacy
 from mechdesign.model._requirements._distortion import DistortionPrivacy
+from mechdesign.model._requirements._extensions import EXTENSIONS, begin_search
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._kind import RequirementKind
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.model._requirements._threshold import ThresholdPrivacy
 
-EXTENSIONS = "mechdesign.requirements"
 """The group of entry points that name kinds of other packages: a class of a kind, or a module that registers some."""
-
-
-class _Search:
-    """Whether extensions were looked for: once is enough, however many names are not known."""
-
-    begun = False
-
-
-_SEARCH: ContextVar[_Search | None] = ContextVar("search", default=None)
-
-
-@contextmanager
-def finding_extensions(finds: bool = True) -> Iterator[None]:
-    """Load the kinds of other packages in the block, or do not, as soon as one is named that is not known.
-
-    It holds for the thread, or task, that it is entered in.
-    """
-    before = _SEARCH.set(_Search() if finds else None)
-    try:
-        yield
-    finally:
-        _SEARCH.reset(before)
-
-
-def begin_search() -> bool:
-    """Tell whether extensions are to be loaded now: they are wanted, and were not looked for in this block."""
-    search = _SEARCH.get()
-    if search is None or search.begun:
-        return False
-    search.begun = True
-    return True
 
 
 class _Kinds(Registry[type[RequirementKind]]):

@@ -1,10 +1,7 @@
-"""``mechdesign init``, ``examples`` and ``info``."""
+"""``mechdesign init``."""
 
 from __future__ import annotations
 
-import json
-import platform
-from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Literal
 
@@ -12,98 +9,9 @@ import click
 
 from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
-from mechdesign.base._version import __version__
 from mechdesign.cli._arguments import layout_options, memory_option, show_values_option, time_options
-from mechdesign.cli._console import output, say, say_json, say_note, table
-from mechdesign.solve import _registry as registry
-from mechdesign.specification.examples import EXAMPLES, find, text_of
+from mechdesign.cli._console import say, say_note
 from mechdesign.synthesis._folders import check_no_input, check_output
-
-
-@click.command()
-@click.argument("name", metavar="[NAME]", required=False)
-def examples(name: str | None) -> None:
-    """List the embedded examples, or print one with its comments: `mechdesign examples city > city.toml`.
-
-    NAME is an example, or a file that goes with one, such as walk.csv.
-    """
-    if name is not None:
-        click.echo(_text(name), nl=False)
-        return
-    shown = table("example", "what it shows", "takes about", "run it")
-    for example in EXAMPLES:
-        command = f"mechdesign {example.commands[0]} --example {example.name}"
-        shown.add_row(example.name, example.summary, example.takes, command)
-    console = output()
-    console.print(shown)
-    console.print("\nTimes are those of two cores without Numba. Print one to change it:", soft_wrap=True)
-    console.print("mechdesign examples city > city.toml, then mechdesign design city.toml", soft_wrap=True)
-    traces = ", ".join(f"mechdesign examples {each.trace} > {each.trace}" for each in EXAMPLES if each.trace)
-    console.print(f"The data of a release are a file of their own: {traces}", soft_wrap=True)
-
-
-def _text(name: str) -> str:
-    files = [file for example in EXAMPLES for file in (example.file, example.trace) if file]
-    if name in files:
-        return text_of(name)
-    try:
-        return find(name).text
-    except InputError as error:
-        raise InputError(
-            "NAME", error.problem, value=name, bound=f"{error.bound}, or one of {', '.join(files)}"
-        ) from error
-
-
-_PACKAGES = (
-    "numpy", "scipy", "highspy", "cvxpy", "numba", "networkx", "matplotlib", "msgspec", "rich", "click", "pyarrow",
-)  # fmt: skip
-
-
-@click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print it as JSON.")
-@click.option("--schema", is_flag=True, help="Print the JSON schema of specifications, and nothing else.")
-def info(as_json: bool, schema: bool) -> None:
-    """Show versions, and the solvers that can be used."""
-    if schema:
-        from mechdesign.specification._grammar import schema as grammar
-
-        say_json(grammar())
-        return
-    versions = {"mechdesign": __version__, "Python": platform.python_version()}
-    versions |= {name: _version(name) for name in _PACKAGES}
-    found = {solver.name: _version(solver.package) if solver.installed else "" for solver in registry.available()}
-    # What cvxpy has installed is known to cvxpy only.
-    if any(solver.package == "cvxpy" and solver.installed for solver in registry.available()):
-        import cvxpy
-
-        installed: list[str] = cvxpy.installed_solvers()  # type: ignore[no-untyped-call]
-        for name in sorted(installed):
-            found[f"cvxpy-{name.lower()}"] = versions["cvxpy"]
-    if as_json:
-        click.echo(json.dumps({"versions": versions, "solvers": found, "system": platform.platform()}, indent=2))
-        return
-    console = output()
-    shown = table("package", "version")
-    for name, number in versions.items():
-        shown.add_row(name, number or "not installed")
-    console.print(shown)
-    console.print()
-    packages = {solver.name: solver.package for solver in registry.available()}
-    shown = table("solver", "by", "version")
-    for name, number in found.items():
-        shown.add_row(name, packages.get(name, "cvxpy"), number or "not installed")
-    console.print(shown)
-    console.print('\nWith "auto", size decides; the certificate says what was chosen and why.')
-
-
-def _version(package: str) -> str:
-    if package == "mechdesign":
-        return __version__
-    try:
-        return version(package)
-    except PackageNotFoundError:
-        return ""
-
 
 _FILE = click.Path(path_type=Path)
 

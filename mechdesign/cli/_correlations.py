@@ -1,0 +1,119 @@
+"""Correlations that commands read: matrices, mixtures, and the figures of what they leak."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+from mechdesign.base import _warnings as warned
+from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputError, SmoothedChainWarning
+from mechdesign.base._warnings import collected
+from mechdesign.cli._console import say_note, say_warning
+from mechdesign.data._chain_counts import CHAIN_COUNTS, counts_of, direction_of
+from mechdesign.data._layout import withholding
+from mechdesign.data._matrices import dense, read_chain_matrix
+from mechdesign.model._open_chain import as_ends
+
+if TYPE_CHECKING:
+    from mechdesign.leakage._loss import LossFunction
+
+
+_FIGURES = (".png", ".svg", ".pdf")
+
+
+def loss_of(path: Path | None, name: str) -> LossFunction | None:
+    """Return the loss function of the matrix in a file, or None for no file; errors name the argument and the file."""
+    if path is None:
+        return None
+    from mechdesign.base._check import renamed
+    from mechdesign.leakage._loss import LossFunction
+    from mechdesign.model._open_chain import OpenChain
+
+    place = f"{name} ({path})"
+    matrix, word = read_chain_matrix(path)
+    counted = counts_of(path)
+    if (direction := direction_of(path)) not in ("", name):
+        say_warning(
+            f"{path} is the {direction} matrix of its chain, and is taken as the {name} one", UserWarning, "", 0
+        )
+    if counted is None and (path.parent / CHAIN_COUNTS).exists():
+        say_note(f"{path.parent / CHAIN_COUNTS} belongs to other matrices: whether {path} was smoothed is not known")
+    with withholding():
+        if not word:
+            if counted is None or not counted.smoothing:
+                return LossFunction(matrix, path=place)
+            with warnings_once():
+                return LossFunction(counted.chain(dense(matrix, path)), path=place)
+        try:
+            chain = OpenChain(dense(matrix, path), as_ends(word))
+        except InputError as error:
+            raise renamed(error, place, "matrix") from error
+        return LossFunction(chain, path=place)
+
+
+class Mixed(NamedTuple):
+    """Loss functions of both directions if the rows of all ends were mixtures of the others, and how to say it."""
+
+    before: LossFunction | None
+    after: LossFunction | None
+    note: str
+
+    @property
+    def losses(self) -> tuple[LossFunction | None, LossFunction | None]:
+        """Backward and forward."""
+        return self.before, self.after
+
+
+def by_counts(
+    before: LossFunction | None, after: LossFunction | None
+) -> tuple[LossFunction | None, LossFunction | None] | None:
+    """Return the loss functions by the counts alone, or None where neither chain was smoothed."""
+    if not any(loss is not None and loss.smoothed is not None for loss in (before, after)):
+        return None
+    return None if before is None else before.unsmoothed, None if after is None else after.unsmoothed
+
+
+def mixed(before: LossFunction | None, after: LossFunction | None) -> Mixed | None:
+    """Return the loss functions under "mixture" beside those asked for, or None where they are the same."""
+    found = [None if loss is None else loss.under_mixture() for loss in (before, after)]
+    if all(loss is other for loss, other in zip((before, after), found, strict=True)):
+        return None
+    counts = [
+        f"{len(loss.end_states)} of {loss.n} states of the {name} matrix"
+        for name, loss, other in (("backward", before, found[0]), ("forward", after, found[1]))
+        if loss is not None and loss is not other
+    ]
+    stopped = [loss for loss in (before, after) if loss is not None and loss.identity]
+    note = (
+        f"ends, whose rows are unknown or have a 1 on the diagonal: {' and '.join(counts)}. The values under mixture "
+        "hold if each such row is any mixture of the other rows"
+    )
+    if stopped and all(loss.stopped_by_ends for loss in stopped):
+        note += ". No budget holds without end, because of ends alone"
+    return Mixed(found[0], found[1], note)
+
+
+@contextmanager
+def warnings_once() -> Iterator[None]:
+    """Show each warning about budgets and correlations once, however often it is given."""
+    with collected(BudgetWarning, CorrelationWarning, SmoothedChainWarning) as caught:
+        yield
+    for message, kind in dict.fromkeys((str(warning), type(warning)) for warning in caught):
+        say_warning(message, kind, "", 0)
+
+
+@contextmanager
+def silenced() -> Iterator[None]:
+    """Say nothing of budgets and correlations: it was said of what was asked for."""
+    with warned.silenced(BudgetWarning, CorrelationWarning):
+        yield
+
+
+def check_figure(path: Path | None, target: Path | None = None) -> None:
+    """Raise `InputError` for a figure in a format that cannot be written, or in the file `target` of a table."""
+    if path is not None and target is not None and path.absolute() == target.absolute():
+        raise InputError("--plot", "is the file of --output", value=str(path), bound="another file")
+    if path is not None and path.suffix.lower() not in _FIGURES:
+        raise InputError("--plot", "has no known ending", value=str(path), bound=f"one of {', '.join(_FIGURES)}")
