@@ -63,7 +63,7 @@ def test_a_ledger_is_gone_on_with(folder: Path) -> None:
 
 def test_an_accountant_is_gone_on_with(folder: Path) -> None:
     accountant = md.leakage.Accountant.load("accountant.json")
-    assert np.isclose(accountant.largest, 0.259968, atol=1e-6)
+    assert np.isclose(accountant.leakage.max(), 0.259968, atol=1e-6)
     accountant.release(0.1)
     assert len(md.leakage.Accountant.load("accountant.json").epsilons) == 3
 
