@@ -12,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mechdesign.cli import _arguments as places
 from mechdesign.cli import _console as console
+from mechdesign.cli import _places as places
 from mechdesign.cli import sample
 from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.specification._table_specification import ReleaseSpecification

@@ -421,7 +421,7 @@ def test_a_ledger_in_memory_must_be_given(tmp_path):
 def _first_version(path: Path, epsilons: list[float], alpha: float = 1.0) -> None:
     """Write a state as version 1 did."""
     state = {
-        "schema": "mechdesign.leakage._accountant/1",
+        "schema": "mechdesign.leakage.accountant/1",
         "alpha": alpha,
         "on_excess": "refuse",
         "epsilons": epsilons,
