@@ -17,6 +17,7 @@ from mechdesign.certify import _privacy as privacy
 from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._dithering import Dithered
 from mechdesign.measures import attack
+from mechdesign.mechanisms._finite import falling
 from mechdesign.mechanisms._planar_laplace import planar_laplace
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._problem import Problem
@@ -179,9 +180,7 @@ def exponential(bound: Floats) -> Floats:
     while high - low > 1e-12:
         middle = (low + high) / 2
         low, high = (middle, high) if kept(middle) else (low, middle)
-    weights = np.exp(-low * bound)
-    mechanism: Floats = weights / weights.sum(axis=1, keepdims=True)
-    return mechanism
+    return falling(bound, low)
 
 
 def _planar_rate(problem: Problem, bound: Floats) -> float | None:

@@ -14,6 +14,34 @@ from mechdesign.errors import InputError
 FAR = md.Domain.from_points([[0.0, 0.0], [1e6, 0.0], [0.0, 3e6]])
 PAIR = functools.partial(md.mechanisms.Exponential, distance=[[0.0, 1.0], [1.0, 0.0]])
 ELSEWHERE = md.Domain.from_points([[1e9, 0.0], [1e9, 1.0]])
+CITY = md.Domain.from_points([[0.0, 0.0], [1.0, 0.0], [0.3, 2.0]])
+SITES = md.Domain.from_points([[0.0, 0.5], [2.0, 1.0]])
+NOISE = md.mechanisms.PlanarLaplace("1.5", CITY)
+FALLING = md.mechanisms.Exponential("1.5", md.distances.euclidean(CITY))
+# The first row of each law at ε = 1.5, as `md.rules` gave it before laws were mechanisms.
+BEFORE = {
+    "planar Laplace": (NOISE.matrix, [0.6182000869846808, 0.24897147193647273, 0.13282844107884645]),
+    "planar Laplace, elsewhere": (lambda: NOISE.matrix(SITES), [0.8695010505761771, 0.1304989494238229]),
+    "density": (NOISE.density, [0.7866124900677879, 0.17551697088358068, 0.03787053904863141]),
+    "density, elsewhere": (lambda: NOISE.density(SITES), [0.931125109101664, 0.06887489089833604]),
+    "exponential": (FALLING.matrix, [0.5910921541713303, 0.2792121632181717, 0.12969568261049794]),
+    "exponential, elsewhere": (
+        lambda: FALLING.matrix(answers=md.distances.euclidean(CITY, SITES)),
+        [0.7861799577840591, 0.21382004221594086],
+    ),
+    "geometric": (
+        md.mechanisms.Geometric("1.5", 4).matrix,
+        [0.8175744761936437, 0.14172088746428285, 0.031622204316283035, 0.009082432025790453],
+    ),
+    "snapping": (lambda: md.mechanisms.snapping(CITY, 1.5), [1.0, 0.0, 0.0]),
+    "additive": (lambda: md.mechanisms.additive({-1: 0.25, 0: 0.5, 2: 0.25}, 2), [0.25, 0.5, 0.0, 0.25, 0.0]),
+}
+
+
+@pytest.mark.parametrize("name", BEFORE)
+def test_each_law_has_the_numbers_of_before(name):
+    law, first = BEFORE[name]
+    assert law()[0] == pytest.approx(first, rel=1e-14, abs=0)
 
 
 @pytest.mark.parametrize("epsilon", [1e-20, 1e-3, 1.0, 800.0, 1e100])
