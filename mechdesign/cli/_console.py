@@ -36,7 +36,7 @@ from rich.control import Control
 from rich.segment import ControlType
 
 from mechdesign.base import _atomic as atomic
-from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._deadline import promise
 from mechdesign.base._errors import InputError, MissingDependencyError, RecognisedWarning
 from mechdesign.base._locks import WAIT_S, lock_file_of, stands
 from mechdesign.certify._texts import escape
@@ -48,12 +48,12 @@ if TYPE_CHECKING:
     from rich.console import RenderableType
     from rich.style import Style
 
+    from mechdesign.base._deadline import Progress, ProgressCallback
     from mechdesign.certify._certificate import Certificate
     from mechdesign.leakage.accounting import Ledger
     from mechdesign.model._origin import Origin
     from mechdesign.model._problem import Problem
     from mechdesign.model._words import Measure
-    from mechdesign.solve._contract import Progress, ProgressCallback
     from mechdesign.synthesis._result import Design
 
 
@@ -443,21 +443,21 @@ def _watch(receiver: socket.socket) -> None:
         try:
             received = receiver.recv(64)
         except TimeoutError:
-            promise = interrupts.promise() if count == 1 else None
-            if promise is None:
+            promised = promise() if count == 1 else None
+            if promised is None:
                 _end()
             else:
                 # The main thread has caught it, and found something to keep after all.
-                say_stopping(promise)
+                say_stopping(promised)
                 deadline = None
             continue
         if not received:
             return
         for _ in range(received.count(signal.SIGINT)):
             count += 1
-            promise = interrupts.promise()
-            if count == 1 and promise is not None:
-                say_stopping(promise)
+            promised = promise()
+            if count == 1 and promised is not None:
+                say_stopping(promised)
             else:
                 deadline = time.monotonic() + (_PATIENCE if count == 1 else _LESS_PATIENCE)
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import click
 
 from mechdesign.base._arrays import Floats
+from mechdesign.base._deadline import Deadline, ProgressCallback
 from mechdesign.base._errors import InputError, TimeLimitError
 from mechdesign.cli._arguments import layout_options, memory_option, show_values_option
 from mechdesign.cli._console import output, progress, say_private_folders, table
@@ -17,7 +18,7 @@ from mechdesign.measures import attack as games
 from mechdesign.measures.attack import Attack
 from mechdesign.model._problem import Problem
 from mechdesign.model._words import attack_measure
-from mechdesign.solve._contract import Options, ProgressCallback
+from mechdesign.solve._contract import Options
 from mechdesign.synthesis._folders import require_design
 from mechdesign.synthesis._result import Design
 
@@ -123,7 +124,7 @@ def _attack(
     function: Callable[..., Attack] = getattr(games, name)
     if name in _BY_PROGRAM:
         try:
-            return function(channel, None, error, options=Options(time_limit=time_limit, progress=live))
+            return function(channel, None, error, options=Options(deadline=Deadline(time_limit, live)))
         except TimeLimitError:
             return None
     if name == "bayes" and error.shape[0] != error.shape[1]:

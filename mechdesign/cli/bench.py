@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._deadline import promising
 from mechdesign.cli._arguments import naming_options
 from mechdesign.cli._console import Text, errors, output, say_note, show_next, table
 
@@ -70,7 +70,7 @@ def bench(
     with (
         naming_options(_OPTIONS),
         console.status(Text("starting")) as status,
-        interrupts.promised("keeping the runs that are finished"),
+        promising("keeping the runs that are finished"),
     ):
 
         def tell(done: int, total: int, what: str) -> None:

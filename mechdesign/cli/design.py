@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, get_args
 
 import click
 
-from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._deadline import promising
 from mechdesign.base._errors import ReportError
 from mechdesign.certify._bundle import CERTIFICATE
 from mechdesign.certify._exact import exact_text
@@ -83,7 +83,7 @@ def design_schedule(
     save = _with_page if report else None
     certificates: dict[Fraction, Certificate] = {}
     settings, whole = replace(given.settings, **changed), True
-    with progress() as live, interrupts.promised("keeping the designs that are finished"):
+    with progress() as live, promising("keeping the designs that are finished"):
         for epsilon, made in given.save_designs(folder, save=save, force=force, **changed, progress=live):
             say_gap(made, changed.get("tolerance", given.settings.tolerance), f"{folder_name(epsilon)}: ")
             certificates[epsilon] = made.certificate
@@ -297,7 +297,7 @@ def _stalled(made: Design, settings: SolveSettings) -> bool:
 
 def _estimate(given: Specification, settings: SolveSettings) -> None:
     from mechdesign.base._machine import count_processors
-    from mechdesign.synthesis._plan import RAYS, takes_blocks
+    from mechdesign.synthesis._attempts import RAYS, takes_blocks
     from mechdesign.synthesis._sizes import estimate, gigabytes, largest, measure_speed, remedies, slowness
 
     size = given.size

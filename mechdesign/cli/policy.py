@@ -10,12 +10,12 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from mechdesign.base._deadline import Progress
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.cli._arguments import example_option, memory_option, show_values_option, specified
 from mechdesign.cli._console import Text, output, progress, say_note, show_next, table
 from mechdesign.cli._correlations import check_figure
-from mechdesign.solve._contract import Progress
 from mechdesign.synthesis._folders import check_writable
 
 if TYPE_CHECKING:

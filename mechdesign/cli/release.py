@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._deadline import Progress, promising
 from mechdesign.base._errors import InputError, ReportError
 from mechdesign.certify._exact import exact_text, printed, text_up
 from mechdesign.cli._arguments import (
@@ -40,7 +40,6 @@ from mechdesign.cli._console import (
     table,
     wait_option,
 )
-from mechdesign.solve._contract import Progress
 from mechdesign.specification import examples
 from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_room, check_writable
 
@@ -187,7 +186,7 @@ def release(
                 saving.save(stopped, place, channels=channels, force=force)
                 say_note(f"{place} holds the {len(stopped.releases)} steps that were released. {stopped.is_spent}")
 
-            with interrupts.promised("keeping the steps released so far"):
+            with promising("keeping the steps released so far"):
                 found = given.release(
                     trace,
                     seed=seed,

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._deadline import promising
 from mechdesign.cli._arguments import show_values_option
 from mechdesign.cli._console import STOPPED, Text, errors, number, output, say_note, show_next, table
 
@@ -56,7 +56,7 @@ def sweep(specification: Path, folder: str, jobs: int | None, dask: str | None, 
     asked = tasks.read(specification)
     started = time.perf_counter()
     try:
-        with _progress() as live, interrupts.promised("keeping the designs that are finished"):
+        with _progress() as live, promising("keeping the designs that are finished"):
             result = sweep.run(asked, folder, jobs=jobs, dask=dask, resume=resume, progress=live)
     except InputError as error:
         if error.path not in ("jobs", "dask"):

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import ExportError, ReportError
 from mechdesign.cli._arguments import example_for, example_option, layout_options, memory_option, show_values_option
 from mechdesign.cli._console import (
@@ -141,7 +141,7 @@ def release(
             announce(ledger, folder)
         for remark in given.remarks(records):
             say_note(remark)
-        with interrupts.scope("writing the answers, which are paid for"):
+        with Deadline().keeping("writing the answers, which are paid for", at_once=False):
             found = given.release(records, ledger=ledger, rng=seed, together=together)
             _save(found, folder, report, force, overwrite)
     _show(found, ledger, time.perf_counter() - started)

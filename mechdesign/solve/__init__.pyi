@@ -1,3 +1,7 @@
+from mechdesign.base._deadline import Deadline as Deadline
+from mechdesign.base._deadline import Progress as Progress
+from mechdesign.base._deadline import ProgressCallback as ProgressCallback
+
 from ._block import BlockBackEnd as BlockBackEnd
 from ._block_angular import BlockMultipliers as BlockMultipliers
 from ._block_angular import BlockProgram as BlockProgram
@@ -7,8 +11,6 @@ from ._block_angular import WorstBlock as WorstBlock
 from ._contract import Answer as Answer
 from ._contract import BackEnd as BackEnd
 from ._contract import Options as Options
-from ._contract import Progress as Progress
-from ._contract import ProgressCallback as ProgressCallback
 from ._contract import Solution as Solution
 from ._contract import Status as Status
 from ._contract import measure as measure

@@ -11,22 +11,22 @@ from __future__ import annotations
 import _thread
 import contextlib
 import dataclasses
+import math
 import os
 import pickle
 import signal
 import sys
 import tempfile
 import threading
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._deadline import Deadline, Progress
 from mechdesign.base._errors import InputError, MechdesignError, SolverError
 from mechdesign.base._process import ENDING_S, GREETING_S, Child, start
 from mechdesign.base._version import __version__
-from mechdesign.solve._contract import Answer, Options, Progress, ProgressCallback, Status
+from mechdesign.solve._contract import Answer, Options, Status
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._registry import Solver
 
@@ -46,25 +46,23 @@ class Moment:
 def wait(
     done: threading.Event,
     moment: Moment,
-    progress: ProgressCallback | None,
+    deadline: Deadline,
     stop: Callable[[], None],
-    seconds: float | None = None,
+    patience: float = math.inf,
 ) -> bool:
-    """Wait until `done`, for so many seconds at most; call `stop` on every Ctrl-C; return whether one came."""
-    clock = time.perf_counter()
-    next_report = _SECONDS_BETWEEN_REPORTS
+    """Wait until `done`, for `patience` seconds at most; call `stop` on every Ctrl-C; return whether one came."""
+    began = deadline.seconds()
+    next_report = began + _SECONDS_BETWEEN_REPORTS
     interrupted = False
     while True:
         try:
-            interrupts.check()
-            elapsed = time.perf_counter() - clock
-            left = _LOOK if seconds is None else min(_LOOK, seconds - elapsed)
+            deadline.check()
+            left = min(_LOOK, began + patience - deadline.seconds())
             if done.wait(max(left, 0.0)) or left <= 0:
                 return interrupted
-            elapsed = time.perf_counter() - clock
-            if progress is not None and elapsed >= next_report:
-                next_report = elapsed + _SECONDS_BETWEEN_REPORTS
-                progress(Progress(moment.stage, elapsed, moment.iteration))
+            if deadline.seconds() >= next_report:
+                next_report = deadline.seconds() + _SECONDS_BETWEEN_REPORTS
+                deadline.tell(moment.stage, moment.iteration)
         except KeyboardInterrupt:
             interrupted = True
             stop()
@@ -90,10 +88,11 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
         MissingDependencyError: The back end's package is not installed.
         SolverError: No process can be started.
     """
-    clock = time.perf_counter()
+    deadline = options.deadline
+    left = deadline.left()
+    end = math.inf if left is None else deadline.seconds() + left * (1 + _GRACE_SHARE) + _GRACE
     task = _packed(solver, program, options, start)
-    limit = options.time_limit
-    if limit is not None and time.perf_counter() - clock >= limit:
+    if deadline.left() == 0:
         return Answer(Status.TIME_LIMIT, None, None, 0, f"time limit: no time to begin {solver.name}", solver.name)
     moment, done, sent, greeted = Moment(solver.name), threading.Event(), threading.Event(), threading.Event()
     said: list[Answer | MechdesignError] = []
@@ -140,13 +139,9 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
         watch = threading.Timer(GREETING_S, lambda: greeted.is_set() or process.kill())
         watch.daemon = True
         watch.start()
-        with interrupts.scope():
-            interrupts.defer()
+        with deadline.keeping():
             try:
-                most = None
-                if limit is not None:
-                    most = limit * (1 + _GRACE_SHARE) + _GRACE - (time.perf_counter() - clock)
-                interrupted = wait(done, moment, options.progress, stop, most)
+                interrupted = wait(done, moment, deadline, stop, end - deadline.seconds())
                 late = not done.is_set()
             finally:
                 watch.cancel()
@@ -174,9 +169,9 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
 
 def _packed(solver: Solver, program: LinearProgram, options: Options, start: object) -> bytes:
     fields = {name: getattr(program, name) for name in _FIELDS}
-    plain = dataclasses.replace(options, extra=dict(options.extra), progress=None)
+    plain = dataclasses.replace(options, extra=dict(options.extra))
     try:
-        return pickle.dumps((solver, fields, plain, start, options.progress is not None, time.time()), 5)
+        return pickle.dumps((solver, fields, plain, start, options.progress is not None), 5)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         problem = f"cannot be sent to the process of {solver.name} ({error})"
         raise InputError("options.extra", problem, value=plain.extra, remedy="give numbers and texts") from error
@@ -203,7 +198,7 @@ def _process() -> Iterator[Child]:
 def _serve() -> None:
     """Read a task from standard input, solve it, and write reports and the answer to standard output."""
     signal.signal(signal.SIGINT, signal.default_int_handler)
-    solver, fields, options, start, reports, sent = pickle.load(sys.stdin.buffer)
+    solver, fields, options, start, reports = pickle.load(sys.stdin.buffer)
     threading.Thread(target=_listen, daemon=True).start()
     # Compiled solvers print to standard output: keep that apart from the answer.
     output = os.fdopen(os.dup(1), "wb")
@@ -214,7 +209,8 @@ def _serve() -> None:
         output.write(pickle.dumps(message, 5))
         output.flush()
 
-    options = dataclasses.replace(options.after(time.time() - sent), progress=say if reports else None)
+    if reports:
+        options = dataclasses.replace(options, deadline=Deadline(options.deadline.left(), say))
     answer = _answered(solver, LinearProgram(**fields), options, start)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     say(answer)

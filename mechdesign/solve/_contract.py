@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
 from typing import Protocol
 
 import numpy as np
 
 from mechdesign.base._arrays import Floats
+from mechdesign.base._deadline import Deadline, ProgressCallback
 from mechdesign.solve._linear import LinearProgram, Residuals, residuals
 
 
@@ -28,53 +30,63 @@ class Status(enum.StrEnum):
     """A channel that was given, and not searched for."""
 
 
-@dataclass(frozen=True)
-class Progress:
-    """A moment of a long computation: a stage in words, seconds since its start, a count, and bounds where known."""
-
-    stage: str
-    seconds: float
-    iteration: int = 0
-    lower: float | None = None
-    upper: float | None = None
-
-
-ProgressCallback = Callable[[Progress], None]
-
-
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class Options:
     """What a caller may ask of any back end.
 
-    Attributes:
+    Args:
         feasibility: Largest violation of a row, a bound or a reduced cost that the solver should aim for, absolute.
         gap: Relative distance of the two objectives at which methods that approach an optimum from within, or by first
             derivatives, may stop; that of the simplex method is always 0. Where None, it is `feasibility`.
-        time_limit: Seconds, or None for no limit.
+        time_limit: Seconds from now on, or None for no limit; an attribute of that name has the seconds that are left.
         threads: Most threads that the solver may use, or None for its own choice.
         vertex: Whether interior-point methods are to end in a vertex, where they can.
         extra: Options under the solver's own names; one that it does not know is refused, never ignored.
         progress: Called with a `Progress` now and then.
+        deadline: When to stop, and where progress is reported; `time_limit` and `progress` count within it.
     """
 
-    feasibility: float = 1e-9
-    gap: float | None = None
-    time_limit: float | None = None
-    threads: int | None = None
-    vertex: bool = True
-    extra: Mapping[str, object] = field(default_factory=dict)
-    progress: ProgressCallback | None = None
+    feasibility: float
+    gap: float | None
+    threads: int | None
+    vertex: bool
+    extra: Mapping[str, object]
+    deadline: Deadline
+
+    def __init__(
+        self,
+        feasibility: float = 1e-9,
+        gap: float | None = None,
+        time_limit: float | None = None,
+        threads: int | None = None,
+        vertex: bool = True,
+        extra: Mapping[str, object] | None = None,
+        progress: ProgressCallback | None = None,
+        *,
+        deadline: Deadline | None = None,
+    ) -> None:
+        if deadline is None:
+            deadline = Deadline(time_limit, progress)
+        elif time_limit is not None or progress is not None:
+            deadline = deadline.part(seconds=math.inf if time_limit is None else time_limit, report=progress)
+        own = {"feasibility": feasibility, "gap": gap, "threads": threads, "vertex": vertex}
+        for name, value in (own | {"extra": extra or {}, "deadline": deadline}).items():
+            object.__setattr__(self, name, value)
 
     @property
     def relative_gap(self) -> float:
         """The relative gap to stop at."""
         return self.feasibility if self.gap is None else self.gap
 
-    def after(self, seconds: float) -> Options:
-        """Return what is left of these options after some of the time was used."""
-        if self.time_limit is None:
-            return self
-        return replace(self, time_limit=max(self.time_limit - seconds, 0.0))
+    @property
+    def progress(self) -> ProgressCallback | None:
+        """The function that is told of progress, or None."""
+        return self.deadline.progress
+
+    @property
+    def time_limit(self) -> float | None:
+        """The seconds that are left now, None without a limit."""
+        return self.deadline.left()
 
 
 @dataclass(frozen=True, eq=False)

@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import importlib
 import importlib.metadata
-import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from typing import Any
@@ -163,15 +162,14 @@ def back_end(method: str) -> BackEnd:
         )
 
     def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
-        clock = time.perf_counter()
         settings = _settings(method, program, options)
         try:
-            answer, said = _solve(cvxpy, program, method, settings, options, clock)
+            answer, said = _solve(cvxpy, program, method, settings, options)
             # "Unbounded" is the discovery of a ray, which a program without any point can have as well; where a solver
             # gives up, it may still tell that there is no point.
             if said in (*_UNSURE, "solver_error") and program.cost.any():
                 feasibility = dataclasses.replace(program, cost=np.zeros(program.columns))
-                feasible, _ = _solve(cvxpy, feasibility, method, settings, options, clock)
+                feasible, _ = _solve(cvxpy, feasibility, method, settings, options)
                 if said in _UNSURE:
                     status = Status.UNBOUNDED if feasible.status is Status.OPTIMAL else feasible.status
                     answer = dataclasses.replace(answer, status=status)
@@ -184,6 +182,7 @@ def back_end(method: str) -> BackEnd:
     return solve
 
 
+_LEAST_LIMIT_S = 1e-6
 # What a program without any point may be called, too.
 _UNSURE = ("unbounded", "infeasible_or_unbounded")
 
@@ -192,10 +191,9 @@ def _settings(method: str, program: LinearProgram, options: Options) -> dict[str
     dialect = _DIALECTS.get(method)
     if dialect is None:
         known = f"available with {', '.join(_DIALECTS)}"
-        if options.time_limit is not None:
-            raise InputError(
-                "options.time_limit", f"cannot be honoured by {method}", value=options.time_limit, bound=known
-            )
+        limit = options.deadline.limit
+        if limit is not None:
+            raise InputError("options.time_limit", f"cannot be honoured by {method}", value=limit, bound=known)
         if options.threads is not None:
             raise InputError("options.threads", f"cannot be honoured by {method}", value=options.threads, bound=known)
         for name, value in options.extra.items():
@@ -205,8 +203,6 @@ def _settings(method: str, program: LinearProgram, options: Options) -> dict[str
     settings |= dict.fromkeys(dialect.gaps, max(options.relative_gap, dialect.smallest))
     if dialect.pivots:
         settings[dialect.pivots] = _PIVOTS + _PIVOTS_EACH * (program.rows + program.columns)
-    if options.time_limit is not None:
-        settings[dialect.time_limit] = options.time_limit
     if options.threads is not None and dialect.threads:
         settings[dialect.threads] = options.threads
     names = dialect.names() if options.extra else ()
@@ -219,9 +215,9 @@ def _settings(method: str, program: LinearProgram, options: Options) -> dict[str
 
 
 def _solve(
-    cvxpy: Any, program: LinearProgram, method: str, settings: dict[str, object], options: Options, clock: float
+    cvxpy: Any, program: LinearProgram, method: str, settings: dict[str, object], options: Options
 ) -> tuple[Answer, str]:
-    """Solve once, in what is left of the time since `clock`; give the answer and CVXPY's own word for the status."""
+    """Solve once, in the time left; give the answer and CVXPY's own word for the status."""
     equal = np.flatnonzero((program.row_lower == program.row_upper) & np.isfinite(program.row_lower))
     ranged = program.row_lower != program.row_upper
     above = np.flatnonzero(ranged & np.isfinite(program.row_upper))
@@ -241,7 +237,7 @@ def _solve(
     with ignore_warnings(module=_TALKATIVE):
         try:
             data, chain, inverse = problem.get_problem_data(method, solver_opts=_copy(settings))
-            left = _timed(method, settings, options, clock)
+            left = _timed(method, settings, options)
             raw = chain.solve_via_data(problem, data, warm_start=False, verbose=False, solver_opts=left)
             solution = chain.invert(raw, inverse)
         except (cvxpy.error.SolverError, TypeError, ValueError) as error:
@@ -250,10 +246,10 @@ def _solve(
             if options.extra and any(isinstance(cause, TypeError | ValueError) for cause in (error, wrapped)):
                 problem = f"is refused by {method} ({error})"
                 raise InputError("options.extra", problem, value=dict(options.extra)) from error
-            if options.time_limit is not None and time.perf_counter() - clock >= options.time_limit:
+            if options.deadline.left() == 0:
                 return Answer(Status.TIME_LIMIT, None, None, 0, f"time limit: {error}", version), "user_limit"
             return Answer(Status.FAILED, None, None, 0, str(error), version), "solver_error"
-    seconds = time.perf_counter() - clock
+    late = options.deadline.left() == 0
     row_dual = None
     if all(constraint.id in solution.dual_vars for _, _, constraint in parts):
         row_dual = np.zeros(program.rows)
@@ -261,7 +257,7 @@ def _solve(
             row_dual[rows] += sign * np.ravel(solution.dual_vars[constraint.id])
     present = x.id in solution.primal_vars
     answer = Answer(
-        status=_status(solution.status, raw, seconds, options.time_limit),
+        status=_status(solution.status, raw, late=late),
         x=np.array(np.ravel(solution.primal_vars[x.id]), dtype=np.float64) if present else None,
         row_dual=row_dual if present else None,
         iterations=int(solution.attr.get("num_iters") or 0),
@@ -271,15 +267,11 @@ def _solve(
     return answer, str(solution.status)
 
 
-def _status(said: str, raw: Any, seconds: float, time_limit: float | None) -> Status:
+def _status(said: str, raw: Any, *, late: bool) -> Status:
     info = raw.get("info") if isinstance(raw, dict) else None
     if isinstance(info, dict) and info.get("status_val") == _SCS_INTERRUPTED:
         return Status.INTERRUPTED
-    if (
-        said in ("user_limit", "optimal_inaccurate", "solver_error")
-        and time_limit is not None
-        and seconds >= time_limit
-    ):
+    if late and said in ("user_limit", "optimal_inaccurate", "solver_error"):
         return Status.TIME_LIMIT
     if said == "user_limit":
         return Status.ITERATION_LIMIT
@@ -291,14 +283,14 @@ def _copy(settings: dict[str, object]) -> dict[str, object]:
     return {name: dict(value) if isinstance(value, dict) else value for name, value in settings.items()}
 
 
-def _timed(method: str, settings: dict[str, object], options: Options, clock: float) -> dict[str, Any]:
+def _timed(method: str, settings: dict[str, object], options: Options) -> dict[str, Any]:
     """Return settings with the time that is left."""
     timed: dict[str, Any] = _copy(settings)
     dialect = _DIALECTS.get(method)
-    if dialect is not None and options.time_limit is not None and dialect.time_limit not in options.extra:
+    left = options.deadline.left()
+    if dialect is not None and left is not None and dialect.time_limit not in options.extra:
         # Zero means "no limit" to some of them.
-        left = max(options.time_limit - (time.perf_counter() - clock), 1e-6)
-        (timed[dialect.wrapper] if dialect.wrapper else timed)[dialect.time_limit] = left
+        (timed[dialect.wrapper] if dialect.wrapper else timed)[dialect.time_limit] = max(left, _LEAST_LIMIT_S)
     return timed
 
 

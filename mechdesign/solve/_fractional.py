@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import time
 from dataclasses import dataclass
 from typing import Any
 
@@ -201,16 +200,16 @@ def solve_fractional(
 
 
 def _by_charnes_cooper(fractional: FractionalProgram, solver: str, options: Options | None) -> FractionalSolution:
-    options, clock = options or Options(), time.perf_counter()
+    options = options or Options()
     # Where coefficients spread over many orders of magnitude, a solver may fail at one scale and succeed at another.
     for heaviest in _SCALES:
         reduced = charnes_cooper(fractional, heaviest)
-        solution = solve(reduced.program, solver, options.after(time.perf_counter() - clock))
+        solution = solve(reduced.program, solver, options)
         if solution.status is Status.OPTIMAL:
             break
     else:
         reduced = charnes_cooper(fractional)
-        solution = _solved(solve(reduced.program, solver, options.after(time.perf_counter() - clock)), fractional)
+        solution = _solved(solve(reduced.program, solver, options), fractional)
     x = reduced.invert(solution.x)
     if x is None:
         return FractionalSolution(-solution.residuals.objective, None, solution.residuals.primal, 1, solution.solver)
@@ -219,12 +218,11 @@ def _by_charnes_cooper(fractional: FractionalProgram, solver: str, options: Opti
 
 def _by_dinkelbach(fractional: FractionalProgram, solver: str, options: Options | None) -> FractionalSolution:
     # Any point of the polyhedron gives a first value; the one of largest numerator is a promising one.
-    options, clock = options or Options(), time.perf_counter()
+    options = options or Options()
     best = None
     value = 0.0
     for step in range(1, _MOST_STEPS + 1):
-        left = options.after(time.perf_counter() - clock)
-        solution = _solved(solve(dinkelbach(fractional, value), solver, left), fractional)
+        solution = _solved(solve(dinkelbach(fractional, value), solver, options), fractional)
         found = _measured(fractional, solution.x, step, solution.solver)
         # Values rise until they are the best; then rounding may move them either way.
         if best is not None and found.value <= value * (1 + math.copysign(4e-16, value)):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 import re
 import threading
-import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,7 +13,6 @@ import highspy
 import numpy as np
 import numpy.typing as npt
 
-from mechdesign.base import _interrupts as interrupts
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.solve._apart import Moment, wait
 from mechdesign.solve._contract import Answer, BackEnd, Options, Status
@@ -56,11 +54,6 @@ def back_end(method: str) -> BackEnd:
     """
 
     def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
-        clock = time.perf_counter()
-
-        def left() -> Options:
-            return options.after(time.perf_counter() - clock)
-
         # Given a basis, HiGHS would run simplex instead of the method that was asked for.
         start = start if method in ("choose", "simplex") else None
         settings = _settings(method, program, options, warm=start is not None)
@@ -69,7 +62,7 @@ def back_end(method: str) -> BackEnd:
             return _refused(highs, method)
         if start is not None:
             highs.setBasis(_extend(start, program))
-        interrupted = _run(highs, left())
+        interrupted = _run(highs, options)
         dual = method in ("choose", "simplex") and "simplex_strategy" not in options.extra
         others: list[dict[str, object]] = []
         if dual and highs.getModelStatus() not in _STATUS:
@@ -83,7 +76,7 @@ def back_end(method: str) -> BackEnd:
                 break
             highs = _configure(other, options)
             highs.passModel(_model(program))
-            interrupted = _run(highs, left())
+            interrupted = _run(highs, options)
         return _answer(highs, method, interrupted)
 
     return solve
@@ -173,8 +166,9 @@ def _run(highs: Any, options: Options) -> bool:
     The thread is always a new one: the HiGHS scheduler belongs to a thread, and refuses another number of workers
     than it was made with.
     """
-    if options.time_limit is not None and "time_limit" not in options.extra:
-        highs.setOptionValue("time_limit", options.time_limit)
+    left = options.deadline.left()
+    if left is not None and "time_limit" not in options.extra:
+        highs.setOptionValue("time_limit", left)
     moment = Moment("HiGHS")
     done = threading.Event()
 
@@ -214,10 +208,9 @@ def _run(highs: Any, options: Options) -> bool:
     def stop() -> None:
         moment.stop = True
 
-    with interrupts.scope():
-        interrupts.defer()
+    with options.deadline.keeping():
         try:
-            return wait(done, moment, options.progress, stop)
+            return wait(done, moment, options.deadline, stop)
         finally:
             moment.stop = True
             thread.join()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import time
 from typing import Any
 
 import numpy as np
@@ -45,11 +44,8 @@ def back_end(method: str) -> BackEnd:
     """
 
     def solve(program: LinearProgram, options: Options, start: object = None) -> Answer:
-        clock = time.perf_counter()
-
         def settings(gap: float) -> dict[str, object]:
-            left = options.after(time.perf_counter() - clock)
-            return _settings(program, method, dataclasses.replace(left, gap=gap))
+            return _settings(program, method, dataclasses.replace(options, gap=gap))
 
         gap = options.relative_gap
         try:
@@ -78,8 +74,8 @@ def _settings(program: LinearProgram, method: str, options: Options) -> dict[str
         if method == "highs-ipm"
         else _PIVOTS + _PIVOTS_EACH * (program.rows + program.columns),
     }
-    if options.time_limit is not None:
-        settings["time_limit"] = max(float(options.time_limit), 0.0)
+    if (left := options.deadline.left()) is not None:
+        settings["time_limit"] = left
     for name, value in options.extra.items():
         if name not in OPTIONS:
             accepted = f"one of {', '.join(sorted(OPTIONS))}"

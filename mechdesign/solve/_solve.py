@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from typing import cast
 
 from mechdesign.base._errors import InputError
@@ -38,12 +37,12 @@ def solve(
     found = find(solver)
     if found.takes != "rows":
         raise InputError("solver", "takes no programs of rows", value=solver)
-    clock = time.perf_counter()
-    if program.matrix.nnz >= found.apart and (found.deaf or options.time_limit is not None):
+    clock = options.deadline.seconds()
+    if program.matrix.nnz >= found.apart and (found.deaf or options.deadline.left() is not None):
         answer = solve_apart(found, program, options, start)
     else:
         answer = cast(BackEnd, found.load())(program, options, start)
-    return measure(program, answer, solver=found.name, seconds=time.perf_counter() - clock)
+    return measure(program, answer, solver=found.name, seconds=options.deadline.seconds() - clock)
 
 
 def block_back_end(solver: str) -> BlockBackEnd:

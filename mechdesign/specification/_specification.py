@@ -27,6 +27,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import as_path, require_kind
+from mechdesign.base._deadline import ProgressCallback
 from mechdesign.base._errors import (
     InfeasibleError,
     InputError,
@@ -53,7 +54,7 @@ from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.solve._contract import ProgressCallback, Status
+from mechdesign.solve._contract import Status
 from mechdesign.specification._designs import check_solver, design_problem, read_schedule, scheduled, specified_size
 from mechdesign.specification._document import VERSION, Document, SolverTable
 from mechdesign.specification._domains import build_domain, build_observables, doubts_of

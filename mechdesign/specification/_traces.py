@@ -8,7 +8,6 @@ those of the users that ``only`` keeps; they are compared as they stand in the f
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterator, Sequence
 from fractions import Fraction
 from pathlib import Path
@@ -17,8 +16,8 @@ from typing import NamedTuple, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base import _interrupts as interrupts
 from mechdesign.base._check import as_truth
+from mechdesign.base._deadline import Deadline, ProgressCallback
 from mechdesign.base._errors import BudgetExceededError, HistoryWarning, InputError, SpecificationError
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._warnings import silenced, warn
@@ -32,7 +31,7 @@ from mechdesign.model._grammar import ChainTable, Raw
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import graph_requirements
-from mechdesign.solve._contract import Progress, ProgressCallback, Status
+from mechdesign.solve._contract import Status
 from mechdesign.specification._designs import scheduled
 from mechdesign.specification._document import Document
 from mechdesign.specification._policy import Policy, ReleaseSettings
@@ -253,13 +252,12 @@ def release_trace(
     name = os.fspath(trace) if isinstance(trace, str | os.PathLike) else "trace"
     releases: list[Release] = []
     finished = False
-    started = time.perf_counter()
+    deadline = Deadline(progress=progress)
     try:
         for step, (state, epsilon) in enumerate(zip(states.tolist(), epsilons, strict=True)):
-            if progress is not None:
-                progress(Progress(f"step {step + 1} of {len(states)}", time.perf_counter() - started))
+            deadline.tell(f"step {step + 1} of {len(states)}")
             # Ctrl-C that comes once the step is paid for waits until it is kept.
-            with interrupts.scope("keeping the steps released so far"):
+            with deadline.keeping("keeping the steps released so far", at_once=False):
                 releases.append(_step(released, state, epsilon, f"{name}, step {step}"))
             mechanism = releases[-1].stage.fitted.mechanism
             # A solver that is stopped gives the best channel that it has.

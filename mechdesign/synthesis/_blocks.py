@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
+from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import InputError
 from mechdesign.base._version import __version__
 from mechdesign.solve import _solve as solvers
@@ -16,9 +16,9 @@ from mechdesign.solve._blocks.automorphisms import find_symmetry, generated, inv
 from mechdesign.solve._blocks.solution import BlockSolution
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._contract import Status
+from mechdesign.synthesis._attempts import Attempt
 from mechdesign.synthesis._normal import VACUOUS, Candidate, FormMultipliers, NormalForm
 from mechdesign.synthesis._pairs import few_pairs
-from mechdesign.synthesis._plan import Plan
 from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._settings import SolveSettings
 
@@ -62,14 +62,14 @@ class BlockInverse:
 class BlockReduction:
     """From a normal form to a block program, equations (11) or (12) with (21)–(24) of Privacy Games (Shokri 2015)."""
 
-    def apply(self, form: NormalForm) -> tuple[BlockProgram, BlockInverse]:
+    def apply(self, form: NormalForm, deadline: Deadline | None = None) -> tuple[BlockProgram, BlockInverse]:
         """Return the program and its inverse.
 
         Bounds that only say that zero goes with zero are left out, and all that others imply where few remain.
         """
         problem = form.problem
         exponents = np.where(form.exponents <= VACUOUS, form.exponents, np.inf)
-        kept = None if form.floors else few_pairs(exponents)
+        kept = None if form.floors else few_pairs(exponents, deadline)
         if kept is not None:
             exponents = np.where(kept, exponents, np.inf)
         floors = tuple(FloorBlock(floor.minimum, floor.error) for floor in form.floors)
@@ -82,7 +82,7 @@ class BlockReduction:
         return program, BlockInverse(form, int(pairs))
 
 
-def solve_blocks(form: NormalForm, plan: Plan, settings: SolveSettings, start: object = None) -> Candidate:
+def solve_blocks(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> Candidate:
     """Solve a normal form by a solver of block programs, within the time limit, to half the gap asked for.
 
     ``settings.options["symmetry"]`` is true (the default: symmetries are looked for), false, or the symmetries
@@ -94,22 +94,20 @@ def solve_blocks(form: NormalForm, plan: Plan, settings: SolveSettings, start: o
         SolverError: Memory does not suffice; the message has the estimate.
         InputError: An option is not known, or a given permutation does not leave the problem as it is.
     """
-    clock = time.perf_counter()
-    program, inverse = BlockReduction().apply(form)
-    options = settings.options_for_blocks()
+    form = attempt.form
+    program, inverse = BlockReduction().apply(form, deadline)
+    options = settings.options_for_blocks(deadline)
     extra = dict(options.extra)
     symmetry = asked_symmetry(form, program, extra.pop("symmetry", True))
     options = replace(options, extra=extra)
-    solve = solvers.block_back_end(plan.solver)
-    left = options.after(time.perf_counter() - clock)
-    solution = solve(program, left, gap=options.relative_gap, symmetry=symmetry)
+    solve = solvers.block_back_end(attempt.solver)
+    solution = solve(program, options, gap=options.relative_gap, symmetry=symmetry)
     small = form.groups**2 * form.observables <= _SMALL
     if solution.status is Status.STALLED and symmetry is not None and symmetry.order > 1 and small:
-        left = options.after(time.perf_counter() - clock)
-        plain = solve(program, left, gap=options.relative_gap)
+        plain = solve(program, options, gap=options.relative_gap)
         if plain.upper - plain.lower < solution.upper - solution.lower:
             solution, symmetry = plain, None
-    return inverse(solution).noted(solver=plan.solver, symmetries=1 if symmetry is None else symmetry.order)
+    return inverse(solution).noted(solver=attempt.solver, symmetries=1 if symmetry is None else symmetry.order)
 
 
 def asked_symmetry(form: NormalForm, program: BlockProgram, asked: Any) -> Symmetry | None:

@@ -7,17 +7,13 @@ mechanisms for location privacy, 2014). Bounds on the set then imply all others 
 
 from __future__ import annotations
 
-import math
-import time
-
 import numpy as np
 import scipy.sparse as sparse
 from scipy.sparse import csgraph
 
-from mechdesign.base import _interrupts as interrupts
 from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.base._deadline import Deadline
 from mechdesign.solve._blocks.layout import is_sparse
-from mechdesign.solve._blocks.parallel import LateError
 from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT, NormalForm
 from mechdesign.synthesis._settings import Rows
 
@@ -27,7 +23,7 @@ _SOURCES = 64
 _NEXT, _FIRST = 32, 8
 
 
-def irreducible(exponents: Floats, dilation: float = 1.0, until: float = math.inf) -> Flags:
+def irreducible(exponents: Floats, dilation: float = 1.0, deadline: Deadline | None = None) -> Flags:
     """Mark the pairs (s, t) whose bound is not implied by a detour over two shorter ones.
 
     `exponents` (k, k) is infinite where nothing is required. A pair is left out when some r has
@@ -35,7 +31,7 @@ def irreducible(exponents: Floats, dilation: float = 1.0, until: float = math.in
     With ``dilation=1`` the pairs that remain imply all others: exactly, up to a rounding of 1e-12 that the
     certificate's own slack pays for. On a grid under the Euclidean distance these are the coprime offsets.
     A larger one leaves a spanner; `dilation`, the function, measures what it really guarantees.
-    Raises LateError where it is later than `until`, a time of `time.perf_counter`, before the end.
+    Raises OutOfTimeError at the time limit.
     """
     bounded = np.isfinite(exponents)
     few = is_sparse(len(exponents), int(bounded.sum()), 0)
@@ -47,13 +43,12 @@ def irreducible(exponents: Floats, dilation: float = 1.0, until: float = math.in
         s, t = (np.flatnonzero(bounded[:, r])[:, None], np.flatnonzero(bounded[r])) if few else (every, every)
         first, second, whole = exponents[s, r].reshape(-1, 1), exponents[r, t], exponents[s, t]
         kept[s, t] &= ~((first + second <= limit[s, t]) & (first < whole) & (second < whole))
-        interrupts.check()
-        if time.perf_counter() > until:
-            raise LateError
+        if deadline is not None:
+            deadline.check_time()
     return kept
 
 
-def few_pairs(exponents: Floats) -> Flags | None:
+def few_pairs(exponents: Floats, deadline: Deadline | None = None) -> Flags | None:
     """Mark the pairs that no others imply where these are few and near, as in lengths of paths in a road network.
 
     They imply all other bounds, up to a rounding of 1e-12 as in `irreducible`. None where they are not few enough for
@@ -81,7 +76,8 @@ def few_pairs(exponents: Floats) -> Flags | None:
     if not is_sparse(n, int(kept.sum()), 0):
         return None
     for start in range(0, n, _SOURCES):
-        interrupts.check()
+        if deadline is not None:
+            deadline.check()
         if not _implied(exponents, kept, np.arange(start, min(start + _SOURCES, n))):
             return None
     return kept
@@ -95,11 +91,11 @@ def _implied(exponents: Floats, kept: Flags, some: Integers) -> bool:
     return bool((paths <= exponents[some] * (1 + _ROUNDING)).all())
 
 
-def dilation(exponents: Floats, kept: Flags, until: float = math.inf) -> float:
+def dilation(exponents: Floats, kept: Flags, deadline: Deadline | None = None) -> float:
     """Return the least δ >= 1 such that the bounds on `kept` pairs imply all bounds with exponents times δ.
 
     It is the largest ratio of a shortest path over kept pairs to the exponent of a pair, infinite when some pair
-    is not joined at all. Raises LateError as `irreducible` does.
+    is not joined at all. Raises OutOfTimeError as `irreducible` does.
     """
     sources, targets = np.nonzero(kept)
     # A dense matrix would not do: there, SciPy takes entries below 1e-8 for absent edges.
@@ -108,19 +104,18 @@ def dilation(exponents: Floats, kept: Flags, until: float = math.inf) -> float:
     # A few sources at a time: SciPy hears no Ctrl-C.
     for start in range(0, exponents.shape[0], _SOURCES):
         some = np.arange(start, min(start + _SOURCES, exponents.shape[0]))
-        interrupts.check()
-        if time.perf_counter() > until:
-            raise LateError
+        if deadline is not None:
+            deadline.check_time()
         paths = csgraph.shortest_path(graph, method="D", indices=some)
         required = np.isfinite(exponents[some])
         largest = max(largest, float(np.max(paths[required] / exponents[some][required], initial=1.0)))
     return largest
 
 
-def bounded_pairs(form: NormalForm, rows: Rows, until: float = math.inf) -> Flags:
+def bounded_pairs(form: NormalForm, rows: Rows, deadline: Deadline | None = None) -> Flags:
     """Return the pairs (k, k) that may get a row: all of them, or those that no others imply.
 
-    Raises LateError as `irreducible` does.
+    Raises OutOfTimeError as `irreducible` does.
     """
     bounded = form.exponents <= LARGEST_ROW_EXPONENT
-    return bounded if rows == "all" else irreducible(form.exponents, until=until) & bounded
+    return bounded if rows == "all" else irreducible(form.exponents, deadline=deadline) & bounded

@@ -6,8 +6,6 @@ multipliers are lower bounds; it ends when no row that was left out is violated.
 
 from __future__ import annotations
 
-import math
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -15,14 +13,14 @@ import numpy as np
 import scipy.sparse as sparse
 
 from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.base._deadline import Deadline, OutOfTimeError
 from mechdesign.base._errors import InputError
 from mechdesign.solve import _solve as solvers
-from mechdesign.solve._blocks.parallel import LateError
-from mechdesign.solve._contract import Options, Progress, Solution, Status
+from mechdesign.solve._contract import Options, Solution, Status
 from mechdesign.solve._linear import LinearProgram
+from mechdesign.synthesis._attempts import Attempt
 from mechdesign.synthesis._normal import Candidate, FormMultipliers, NormalForm
 from mechdesign.synthesis._pairs import bounded_pairs, dilation, irreducible
-from mechdesign.synthesis._plan import Plan
 from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._settings import SolveSettings
 
@@ -63,16 +61,16 @@ def all_triples(pairs: Flags, observables: int) -> Triples:
     )
 
 
-def permitted_triples(pairs: Flags, form: NormalForm, until: float = math.inf) -> Triples:
+def permitted_triples(pairs: Flags, form: NormalForm, deadline: Deadline | None = None) -> Triples:
     """Return a row for every marked pair (k, k) and every observable that is not forbidden to its source.
 
-    Raises LateError where it is later than `until`, a time of `time.perf_counter`, before the end.
+    Raises OutOfTimeError at the time limit.
     """
     step = max(1, _AT_A_TIME // (form.groups * form.observables))
     parts: list[tuple[Integers, Integers, Integers]] = []
     for first in range(0, form.groups, step):
-        if time.perf_counter() > until:
-            raise LateError
+        if deadline is not None:
+            deadline.check_time()
         every = all_triples(pairs[first : first + step], form.observables)
         sources = every.sources + first
         used = ~form.forbidden[sources, every.observables]
@@ -294,80 +292,75 @@ NEAR_DILATION = 1.0824
 
 _ROUNDS = 100
 # Seconds that building a program and sending it to another process takes for each privacy row, and for each error in a
-# floor's rows; and that this may be late.
-_BUILDING, _BUILDING_ERRORS, _GRACE = 5e-7, 2e-7, 0.5
+# floor's rows.
+_BUILDING, _BUILDING_ERRORS = 5e-7, 2e-7
 # Rows that are violated by less than the first are met; by the second, of the gap that the solver stops at.
 _VIOLATED = 1e-11
 _VIOLATED_SHARE = 1e-3
 
 
-def solve_rows(form: NormalForm, plan: Plan, settings: SolveSettings, start: object = None) -> Candidate:
+def solve_rows(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> Candidate:
     """Solve a normal form as planned, within the time limit in all.
 
     ``lazy``: solve on a spanner, add the violated rows of the irreducible pairs, repeat until none is violated.
     ``near``: solve on a spanner at ε for the multipliers, and at ε divided by its dilation for the channel, which then
     meets every bound. A `start` is the earlier answer's of the same rows.
     """
-    run = _Run(plan, settings.options_for_rows(), time.perf_counter())
+    form, run = attempt.form, _Run(attempt, settings.options_for_rows(deadline))
     try:
-        pairs = bounded_pairs(form, plan.rows, run.until)
-        if plan.rows in ("all", "reduced"):
+        pairs = bounded_pairs(form, attempt.rows, deadline)
+        if attempt.rows in ("all", "reduced"):
             found, _, _ = run.solve(form, run.listed(pairs, form), start)
             return found.noted(rounds=1)
-        near = irreducible(form.exponents, NEAR_DILATION, run.until) & bounded_pairs(form, "all")
-        return _near(form, near, run) if plan.rows == "near" else _lazy(form, pairs, near, run)
-    except LateError:
-        return _nothing(plan)
+        near = irreducible(form.exponents, NEAR_DILATION, deadline) & bounded_pairs(form, "all")
+        return _near(form, near, run) if attempt.rows == "near" else _lazy(form, pairs, near, run)
+    except OutOfTimeError:
+        return _nothing(attempt)
 
 
-def _nothing(plan: Plan) -> Candidate:
+def _nothing(attempt: Attempt) -> Candidate:
     """Return what there is where time is over before a program is built: no channel, and nothing proved."""
     message = "time limit: no time to build the program"
-    return Candidate(None, None, SolveSummary(Status.TIME_LIMIT, message, solver=plan.solver, rows_policy=plan.rows))
+    return Candidate(
+        None, None, SolveSummary(Status.TIME_LIMIT, message, solver=attempt.solver, rows_policy=attempt.rows)
+    )
 
 
 @dataclass(frozen=True)
 class _Run:
     """What all programs of one plan have in common."""
 
-    plan: Plan
+    attempt: Attempt
     options: Options
-    clock: float
 
     def solve(self, form: NormalForm, triples: Triples, start: object = None) -> tuple[Candidate, Solution, RowInverse]:
         """Solve one program in the time that is left.
 
-        Raises LateError where it is too late to build it.
+        Raises OutOfTimeError where the time left is too short to build it.
         """
         errors = sum(floor.error.size for floor in form.floors) * form.observables
-        if time.perf_counter() + triples.size * _BUILDING + errors * _BUILDING_ERRORS > self.until:
-            raise LateError
-        program, inverse = RowReduction(triples, magnification=self.plan.magnification).apply(form)
-        options = self.options.after(time.perf_counter() - self.clock)
-        solution = solvers.solve(program, self.plan.solver, options, start)
-        return inverse(solution).noted(rows_policy=self.plan.rows), solution, inverse
-
-    @property
-    def until(self) -> float:
-        """When it is too late to go on preparing a program."""
-        limit = self.options.time_limit
-        return math.inf if limit is None else self.clock + limit + _GRACE
+        left = self.options.deadline.left()
+        if left is not None and triples.size * _BUILDING + errors * _BUILDING_ERRORS > left:
+            raise OutOfTimeError
+        program, inverse = RowReduction(triples, magnification=self.attempt.magnification).apply(form)
+        solution = solvers.solve(program, self.attempt.solver, self.options, start)
+        return inverse(solution).noted(rows_policy=self.attempt.rows), solution, inverse
 
     def listed(self, pairs: Flags, form: NormalForm) -> Triples:
         """List the rows of these pairs."""
-        return permitted_triples(pairs, form, self.until)
+        return permitted_triples(pairs, form, self.options.deadline)
 
 
 def _near(form: NormalForm, near: Flags, run: _Run) -> Candidate:
-    factor = dilation(form.exponents, near, run.until)
+    factor = dilation(form.exponents, near, run.options.deadline)
     if not np.isfinite(factor):
         raise InputError("rows", "the near set does not join all pairs", value="near", remedy="use lazy or all rows")
     triples = run.listed(near, form)
     outer, _, _ = run.solve(form, triples)
     try:
         inner, _, _ = run.solve(replace(form, exponents=form.exponents / factor), triples)
-    except LateError:
-        inner = _nothing(run.plan)
+    except OutOfTimeError:
+        inner = _nothing(run.attempt)
     # The gap is that of the rows, and none that better multipliers could close.
     proof = outer.multipliers and replace(outer.multipliers, potentials=None)
     return replace(inner.noted(rounds=2, dilation=factor), multipliers=proof)
@@ -385,8 +378,8 @@ def _lazy(form: NormalForm, pairs: Flags, near: Flags, run: _Run) -> Candidate:
     for rounds in range(1, _ROUNDS + 1):
         try:
             found, solution, inverse = run.solve(form, triples, start)
-        except LateError:
-            late = _nothing(run.plan)
+        except OutOfTimeError:
+            late = _nothing(run.attempt)
             return best.noted(status=late.status, message=late.summary.message) if best.matrix is not None else late
         if solution.status in (Status.FAILED, Status.STALLED) and not run.options.vertex:
             run = replace(run, options=replace(run.options, vertex=True))
@@ -399,10 +392,8 @@ def _lazy(form: NormalForm, pairs: Flags, near: Flags, run: _Run) -> Candidate:
         best = found
         least = max(_VIOLATED, _VIOLATED_SHARE * run.options.relative_gap, 2 * solution.residuals.primal)
         fresh = _violated(form, found.matrix, sources, targets, loaded, least)
-        if run.options.progress is not None:
-            stage = f"round {rounds}: {triples.size} rows, {fresh.size} violated"
-            elapsed = time.perf_counter() - run.clock
-            run.options.progress(Progress(stage, elapsed, rounds, inverse.bound(solution)))
+        stage = f"round {rounds}: {triples.size} rows, {fresh.size} violated"
+        run.options.deadline.tell(stage, rounds, inverse.bound(solution))
         if not fresh.size:
             return best
         start = solution.start

@@ -6,24 +6,23 @@ import inspect
 import sys
 import warnings
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Literal, get_args
 
 import numpy as np
 
+from mechdesign.base._deadline import Deadline, ProgressCallback
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import ReadOnlyMapping
 from mechdesign.certify._exact import exact
-from mechdesign.solve._contract import Options, Progress, ProgressCallback
+from mechdesign.solve._contract import Options
 
 Rows = Literal["auto", "all", "reduced", "near", "lazy", "rays"]
 
 TOLERANCE = 1e-6
 """The relative gap that is asked for unless one is given: every solver reaches it on nearly every problem."""
 
-# A time limit that is over: the solver is asked all the same, and a constant channel serves where it gives nothing.
-_HARDLY_ANY = 1e-3
 # The solver's share of the gap asked for; the rest is for what its rows are violated by, and for rounding.
 _SOLVER_SHARE = 0.1
 # Solvers of rows take no smaller one seriously, and with a larger one their answers are refused as gross.
@@ -94,50 +93,23 @@ class SolveSettings:
         if self.time_limit is not None:
             object.__setattr__(self, "time_limit", _positive("time_limit", self.time_limit))
 
-    def after(self, seconds: float) -> SolveSettings:
-        """Return what is left of these settings after some of the time was used: at least a moment."""
-        if self.time_limit is None:
-            return self
-        return replace(self, time_limit=max(self.time_limit - seconds, min(self.time_limit, _HARDLY_ANY)))
+    def deadline(self) -> Deadline:
+        """Return the deadline of a computation that begins now."""
+        return Deadline(self.time_limit, self.progress)
 
-    def hurried(self) -> SolveSettings:
-        """Return the settings that take whatever comes first."""
-        return replace(self, time_limit=_HARDLY_ANY)
-
-    def for_part(self, name: str, elapsed: float) -> SolveSettings:
-        """Return settings whose progress is that of a part called `name`, begun `elapsed` seconds after the whole."""
-        tell = self.progress
-        if tell is None:
-            return self
-        return replace(
-            self, progress=lambda now: tell(Progress(f"{name}: {now.stage}", elapsed + now.seconds, now.iteration))
-        )
-
-    def options_for_rows(self) -> Options:
+    def options_for_rows(self, deadline: Deadline) -> Options:
         """Return what a solver of rows is asked for."""
         gap = min(_LARGEST_GAP, max(_LEAST_GAP, self.tolerance * _SOLVER_SHARE))
         feasibility = min(gap, max(_VIOLATION, self.tolerance * _VIOLATION_SHARE))
-        return self._options(feasibility, gap)
+        return self._options(feasibility, gap, deadline)
 
-    def options_for_blocks(self) -> Options:
+    def options_for_blocks(self, deadline: Deadline) -> Options:
         """Return what a solver of block programs is asked for."""
         gap = max(self.tolerance * _BLOCK_SHARE, self.tolerance - _ROUNDING)
-        return self._options(_VIOLATION, max(_LEAST_BLOCK_GAP, gap))
+        return self._options(_VIOLATION, max(_LEAST_BLOCK_GAP, gap), deadline)
 
-    def _options(self, feasibility: float, gap: float) -> Options:
-        return Options(
-            feasibility=feasibility,
-            gap=gap,
-            time_limit=self.time_limit,
-            threads=self.threads,
-            extra=self.options,
-            progress=self.progress,
-        )
-
-    def tell(self, stage: str, seconds: float) -> None:
-        """Report a stage that was reached after so many seconds."""
-        if self.progress is not None:
-            self.progress(Progress(stage, seconds))
+    def _options(self, feasibility: float, gap: float, deadline: Deadline) -> Options:
+        return Options(feasibility, gap, threads=self.threads, extra=self.options, deadline=deadline)
 
 
 def _takes_one(function: Callable[..., object]) -> bool:

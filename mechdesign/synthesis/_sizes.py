@@ -35,9 +35,9 @@ from mechdesign.solve._blocks.memory import (
     sparse_memory,
 )
 from mechdesign.solve._blocks.parallel import single_threaded
+from mechdesign.synthesis._attempts import EXACT, LARGE, LAZY, RAYS, SMALL, takes_blocks
 from mechdesign.synthesis._pairs import few_pairs
 from mechdesign.synthesis._parts import Part
-from mechdesign.synthesis._plan import EXACT, LARGE, LAZY, RAYS, SMALL, takes_blocks
 from mechdesign.synthesis._settings import SolveSettings
 
 # Seconds of one core for each of the B·n² ratio rows of the block method, with all its iterations: the expected cost

@@ -12,13 +12,14 @@ import numpy as np
 import scipy.sparse as sparse
 
 from mechdesign.base._arrays import Floats
+from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import InfeasibleError, SolverError, TimeLimitError
 from mechdesign.solve import _solve as solvers
 from mechdesign.solve._contract import Options, Status
 from mechdesign.solve._linear import LinearProgram
+from mechdesign.synthesis._attempts import EXACT, LAZY, SMALL
 from mechdesign.synthesis._normal import NormalForm
 from mechdesign.synthesis._pairs import bounded_pairs
-from mechdesign.synthesis._plan import EXACT, LAZY, SMALL
 from mechdesign.synthesis._rows import RowInverse, RowReduction, permitted_triples
 
 _FLOOR_SHARE = 1 / 64
@@ -28,20 +29,21 @@ _RESOLUTION = 1e-8
 _LEAST_SECONDS = 1.0
 
 
-def interior(form: NormalForm, time_limit: float | None = None) -> Floats:
+def interior(form: NormalForm, deadline: Deadline | None = None) -> Floats:
     """Return p(o|group) (k, m), 0 where forbidden, whose least room in any bound or floor is largest.
 
     Raises:
         InfeasibleError: Some bound or floor is violated by every channel.
-        TimeLimitError: There is none within the time limit, in seconds, or within a second where that is longer.
+        TimeLimitError: There is none within the time left, or within a second where that is longer.
         SolverError: The solver fails.
     """
     triples = permitted_triples(bounded_pairs(form, "reduced"), form)
     program, inverse = RowReduction(triples).apply(form)
     solver = EXACT if program.rows <= SMALL else LAZY
     # Without this channel there is nothing to certify.
-    limit = None if time_limit is None else max(time_limit, _LEAST_SECONDS)
-    solution = solvers.solve(_roomy(program, inverse), solver, Options(time_limit=limit))
+    left = None if deadline is None else deadline.left()
+    limit = None if left is None else max(left, _LEAST_SECONDS)
+    solution = solvers.solve(_roomy(program, inverse), solver, Options(deadline=Deadline(limit)))
     if solution.status is Status.TIME_LIMIT and not solution.residuals.primal <= _RESOLUTION:
         raise TimeLimitError(f"{solver} found no channel that gives only permitted answers within {limit:.3g} s")
     if not np.isfinite(solution.x).all():

@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from mechdesign.base import _interrupts as interrupts
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_truth
+from mechdesign.base._deadline import keep
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
@@ -75,8 +75,8 @@ def charge(
         }
     elif free:
         return None
-    # What is paid for must not be lost: where a scope is open, Ctrl-C is only noted from here on.
-    interrupts.defer()
+    # What is paid for must not be lost.
+    keep()
     return getattr(ledger.spend(what, policy.neighbours, **given), "number", None)
 
 

@@ -20,9 +20,9 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base import _interrupts as interrupts
 from mechdesign.base._arrays import Floats, Integers, read_only
 from mechdesign.base._check import as_generator, as_integer
+from mechdesign.base._deadline import keep
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
 from mechdesign.certify._certificate import Certificate, certify
@@ -214,8 +214,8 @@ class Stage:
         whom = f"any two of {count} possible states joined by one of {edges} edges of the policy graph"
         if edges == 0:
             whom = f"no two of {count} possible state{'s' * (count != 1)}: the policy graph joins none of them"
-        # What is paid for must not be lost: where a scope is open, Ctrl-C is only noted from here on.
-        interrupts.defer()
+        # What is paid for must not be lost.
+        keep()
         what = f"the state at time {self.time} of a trace"
         return self.ledger.spend(what, whom, epsilon=self.epsilon, policy=self.policy or None)
 

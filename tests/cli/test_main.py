@@ -14,9 +14,9 @@ from click.exceptions import FileError
 
 import mechdesign as md
 from mechdesign.base import _errors as errors
+from mechdesign.base._deadline import Progress
 from mechdesign.cli import exit_code
 from mechdesign.cli._console import progress
-from mechdesign.solve._contract import Progress
 
 
 def test_info():

@@ -11,12 +11,13 @@ from pathlib import Path
 import pytest
 from click.testing import CliRunner
 
+from mechdesign.base._deadline import Progress
 from mechdesign.cli import main
 from mechdesign.cli._console import progress
 from mechdesign.cli.design import _ranges
 from mechdesign.errors import SolverInterruptedError
 from mechdesign.leakage._recursion import temporal
-from mechdesign.solve._contract import Progress, Status
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis._settings import SolveSettings
 
 SPECIFICATION = """

@@ -10,8 +10,9 @@ from typing import Any
 
 import numpy as np
 
+from mechdesign.base._deadline import Progress
 from mechdesign.errors import InputError
-from mechdesign.solve._contract import Answer, Options, Progress, Status
+from mechdesign.solve._contract import Answer, Options, Status
 from mechdesign.solve._linear import LinearProgram
 
 

@@ -18,9 +18,10 @@ import scipy.sparse as sparse
 from test_contract import ALL, HONEST, metric_program
 
 import mechdesign as md
+from mechdesign.base._deadline import Progress
 from mechdesign.errors import InputError, SolverError, SpecificationError
 from mechdesign.solve import _registry as registry
-from mechdesign.solve._contract import Options, Progress, Status
+from mechdesign.solve._contract import Options, Status
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._registry import Solver
 from mechdesign.solve._solve import solve

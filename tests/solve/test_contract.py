@@ -22,10 +22,11 @@ import scipy.sparse as sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mechdesign.base._deadline import Progress
 from mechdesign.errors import InputError, MissingDependencyError, SolverError
 from mechdesign.solve import _registry as registry
 from mechdesign.solve import _solve as solvers
-from mechdesign.solve._contract import Answer, Options, Progress, Solution, Status, measure
+from mechdesign.solve._contract import Answer, Options, Solution, Status, measure
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._solve import solve
 

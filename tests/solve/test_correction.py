@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from block_cases import check_against_highs, grid, optimum, random_program
 
+from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError, SolverError
 from mechdesign.solve._block_angular import (
     BlockMultipliers,
@@ -132,6 +133,8 @@ def test_after_ctrl_c_no_bound_is_corrected(monkeypatch):
 
     def interrupted(run, level, care):
         solution, complete = solve(run, level, care)
+        run.deadline.cancel()
+        run.deadline.acknowledge()
         return replace(solution, status=Status.INTERRUPTED), complete
 
     monkeypatch.setattr(generation._Run, "_solve", interrupted)
@@ -146,7 +149,7 @@ def test_after_ctrl_c_no_bound_is_corrected(monkeypatch):
 def _priced(program, used, tolerance=1e-9):
     """Return the solution with some columns, and the multipliers of all once the others are priced."""
     solution = solve_block(restricted(program, used))
-    asked = Outside(program, Options(), lambda words: None, lambda: False)
+    asked = Outside(program, Options(), lambda words: None, Deadline())
     priced, multipliers = asked.price(used, solution, tolerance, 1e-6)
     missing = np.array(sorted(column for column, found in priced.items() if found.lower < -tolerance), dtype=np.int64)
     return solution, multipliers, missing

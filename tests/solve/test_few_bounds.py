@@ -7,6 +7,7 @@ import pytest
 from block_cases import grid
 from scipy.optimize import linprog
 
+from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import (
     BlockProgram,
@@ -102,7 +103,7 @@ def test_prices_enclose_those_of_highs_and_prove_all_bounds(share, floor):
     layout = lay_out(fewer)
     kernel = few_bounds(floors=floor is not None)(layout, 1, None)
     improving = 0
-    for column, found in enumerate(price(layout, kernel, prices, weights, tolerance, lambda: False)):
+    for column, found in enumerate(price(layout, kernel, prices, weights, tolerance, Deadline())):
         expected = value(fewer, column, prices, weights)
         improving += expected < -tolerance
         assert found.lower <= expected + 1e-7
@@ -124,20 +125,20 @@ def test_the_kernel_takes_what_single_precision_cannot_factor(monkeypatch):
     prices, weights = prices_of(program, solve_block(program))
     prices = prices * 1.02
     layout = lay_out(few(program))
-    expected = price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, lambda: False)
+    expected = price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline())
     whole = Lapack.factors
 
     def double_only(self, matrix):
         return matrix.dtype == np.float64 and whole(self, matrix)
 
     monkeypatch.setattr(Lapack, "factors", double_only)
-    found = price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, lambda: False)
+    found = price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline())
     for one, other in zip(expected, found, strict=True):
         assert one.iterations == pytest.approx(other.iterations, abs=2)
         assert (one.lower >= -1e-6) == (other.lower >= -1e-6)
     monkeypatch.setattr(Lapack, "factors", lambda self, matrix: False)
     # Where nothing can be factored the start proves what it proves.
-    for found in price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, lambda: False):
+    for found in price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline()):
         assert found.iterations == 0
 
 
@@ -181,7 +182,7 @@ def test_columns_worth_less_than_a_value_are_among_those_told():
     used = np.arange(0, 30, 3)
     solved = solve_block(restricted(program, used), gap=1e-4)
     prices, weights = prices_of(restricted(program, used), solved)
-    outer = Outside(program, Options(), lambda text: None, lambda: False)
+    outer = Outside(program, Options(), lambda text: None, Deadline())
     unit = solved.upper / program.rows
     others = np.setdiff1d(np.arange(30), used)
     exact = np.array([value(program, column, prices, weights) for column in others])
@@ -222,5 +223,5 @@ def test_places_close_together_stay_bound_to_each_other_in_clusters():
         fewer = few(program, 8)
         layout = lay_out(fewer)
         kernel = few_bounds(floors=bool(floors))(layout, 1, None)
-        for column, found in enumerate(price(layout, kernel, least * 1.01, weights, 1e-6, lambda: False)):
+        for column, found in enumerate(price(layout, kernel, least * 1.01, weights, 1e-6, Deadline())):
             assert found.lower <= value(program, column, least * 1.01, weights) + 1e-7

@@ -10,6 +10,7 @@ import pytest
 from block_cases import check_against_highs, grid, random_program, violation
 from scipy.optimize import linprog
 
+from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError, SolverError
 from mechdesign.solve._block_angular import FloorBlock, lower_bound, reduced_costs
 from mechdesign.solve._blocks import choice, columns, generation, outside, stages
@@ -112,7 +113,7 @@ def test_prices_enclose_those_of_highs(share):
     layout = lay_out(program)
     kernel = choose("numpy", None, 0)(layout, 1, None)
     tolerance = 1e-6
-    for column, found in enumerate(price(layout, kernel, prices, np.array([weight]), tolerance, lambda: False)):
+    for column, found in enumerate(price(layout, kernel, prices, np.array([weight]), tolerance, Deadline())):
         expected = _value(program, column, prices, weight)
         assert found.lower <= expected + 1e-7
         assert found.upper >= expected - 1e-7
@@ -128,7 +129,7 @@ def test_a_tolerance_below_rounding_costs_no_proof(floor):
     weight = np.array([float(solved.multipliers.floors[0].sum(axis=0).min())])
     layout = lay_out(program)
     kernel = choose("numpy", None, 0)(layout, 1, None)
-    for found in price(layout, kernel, prices, weight, 1e-18, lambda: False):
+    for found in price(layout, kernel, prices, weight, 1e-18, Deadline()):
         # Going on for what is not to be had, it was 97 below.
         assert found.lower >= -1e-6
 
@@ -319,7 +320,7 @@ def test_what_was_proved_under_another_floor_is_not_used_again():
     least = 0.97 * float(floor.error[:7].sum(axis=1).min())
     second = replace(program, floors=(replace(floor, minimum=0.3 * floor.minimum), FloorBlock(least, floor.error[:7])))
     used = np.arange(0, 20, 2)
-    asked = Outside(first, Options(), lambda words: None, lambda: False)
+    asked = Outside(first, Options(), lambda words: None, Deadline())
     for bound, by in ((first, 0), (second, 1)):
         solution = solve_block(restricted(bound, used))
         binding = [float(values.sum(axis=0).min()) > 1e-3 for values in solution.multipliers.floors]
@@ -347,7 +348,7 @@ def test_what_is_proved_with_few_estimates_is_kept_where_all_prove_less(monkeypa
     program = grid(6, 5, floor=0.97)
     used = np.arange(0, 30, 3)
     solution = solve_block(restricted(program, used))
-    asked = Outside(program, Options(), lambda words: None, lambda: False)
+    asked = Outside(program, Options(), lambda words: None, Deadline())
     rounds = []
 
     def told(program, groups, prices, threads):
@@ -361,7 +362,7 @@ def test_what_is_proved_with_few_estimates_is_kept_where_all_prove_less(monkeypa
     priced, _ = asked.price(used, solution, 1e-6, 1e-6)
     assert len(rounds) == 2
     assert {(one.lower, one.upper) for one in priced.values()} == {(-1.0, -0.5)}
-    late = Outside(program, Options(), lambda words: None, lambda: True)
+    late = Outside(program, Options(), lambda words: None, Deadline(0.0))
     rounds.clear()
     monkeypatch.setattr(late, "_shared", told)
     late.price(used, solution, 1e-6, 1e-6)

@@ -11,6 +11,7 @@ from block_cases import optimum, random_program, violation
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from mechdesign.base._deadline import Progress
 from mechdesign.errors import InputError, SolverError
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock, lower_bound
 from mechdesign.solve._blocks.automorphisms import find_symmetry
@@ -26,7 +27,7 @@ from mechdesign.solve._blocks.parallel import Workers
 from mechdesign.solve._blocks.ratios import RatioRows
 from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._blocks.step import take_step
-from mechdesign.solve._contract import Options, Progress, Status
+from mechdesign.solve._contract import Options, Status
 
 
 def roads(count, seed):

@@ -12,6 +12,7 @@ from scipy.optimize import linprog
 from scipy.sparse import csgraph
 from test_sparse_blocks import GRAPHS, program_on, roads, squares
 
+from mechdesign.base._deadline import Deadline
 from mechdesign.solve._block_angular import BlockProgram, lower_bound, reduced_costs
 from mechdesign.solve._blocks import generation, memory
 from mechdesign.solve._blocks.aggregation import aggregated
@@ -116,7 +117,7 @@ def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
     kernel = SparseKernel(layout, 1)
     assert (kernel.batch > 1) == (tile > 1)
     tolerance, negative = 1e-6, 0
-    for column, found in enumerate(price(layout, kernel, prices, np.zeros(0), tolerance, lambda: False)):
+    for column, found in enumerate(price(layout, kernel, prices, np.zeros(0), tolerance, Deadline())):
         expected = _value(program, column, prices)
         negative += expected < -tolerance
         assert found.lower <= expected + 1e-8
@@ -134,7 +135,7 @@ def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
 
 def _priced(program, prices, columns=slice(None), kernel=SparseKernel):
     layout = lay_out(restricted(program, np.arange(program.columns)[columns]))
-    return price(layout, kernel(layout, 1), prices, np.zeros(0), 1e-6, lambda: False)
+    return price(layout, kernel(layout, 1), prices, np.zeros(0), 1e-6, Deadline())
 
 
 def _prices(program, share):
@@ -209,7 +210,7 @@ def test_dense_kernels_do_not_count_on_sparse_blocks(extra, monkeypatch):
     program, options = program_on(squares(20, 20)), Options(extra=extra)
     assert not generation.may_pay(program, options)
     assert Outside(program, options, lambda words: None, lambda: False)._columns_at_once() == 8_000_000 // 400**2
-    assert Outside(program, Options(), lambda words: None, lambda: False)._columns_at_once() > 400
+    assert Outside(program, Options(), lambda words: None, Deadline())._columns_at_once() > 400
 
 
 def test_the_iteration_goes_on_from_a_state():

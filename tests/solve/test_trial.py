@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from block_cases import grid
 
+from mechdesign.base._deadline import Deadline
 from mechdesign.errors import SolverError
 from mechdesign.solve._block_angular import lower_bound
 from mechdesign.solve._blocks import generation, stages
@@ -140,11 +141,10 @@ def test_a_second_start_that_time_ends_gives_no_less_than_the_trial(trials, monk
 
     def ended(self, small, stages):
         if trials[-1][1] is not None:
-            self.options = replace(self.options, time_limit=0.0)
+            self.deadline = Deadline(0.0)
         return narrowed(self, small, stages)
 
     monkeypatch.setattr(generation._Run, "_narrowed", ended)
-    monkeypatch.setattr(generation._Run, "_late", lambda self: False)
     found = solve_columns(program, GENERATED)
     assert len(trials) == 1
     assert found.upper - found.lower <= 0.02 * found.upper

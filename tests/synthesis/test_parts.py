@@ -101,8 +101,8 @@ def test_parts_together_are_as_good_as_the_whole_program(problem):
 
 def test_equal_parts_are_solved_once_and_never_change_the_result(monkeypatch):
     solved = []
-    whole = road._whole
-    monkeypatch.setattr(road, "_whole", lambda problem, *rest: solved.append(problem) or whole(problem, *rest))
+    whole = road._design_whole
+    monkeypatch.setattr(road, "_design_whole", lambda problem, *rest: solved.append(problem) or whole(problem, *rest))
     distance = md.distances.euclidean(np.array([[0.0, 0], [0, 1], [2, 1]]))
     cost = np.full((9, 9), INF)
     for start in range(0, 9, 3):
@@ -323,14 +323,14 @@ def test_the_program_of_forbidden_answers_fixes_them_at_zero():
 
 def test_after_an_interruption_the_other_parts_get_what_comes_first(monkeypatch):
     limits = []
-    whole = road._whole
+    whole = road._design_whole
 
-    def interrupted(problem, settings):
-        limits.append(settings.time_limit)
-        made = whole(problem, settings)
+    def interrupted(problem, settings, deadline):
+        limits.append(deadline.left())
+        made = whole(problem, settings, deadline)
         return made.noted(status=Status.INTERRUPTED) if len(limits) == 2 else made
 
-    monkeypatch.setattr(road, "_whole", interrupted)
+    monkeypatch.setattr(road, "_design_whole", interrupted)
     cost = np.full((8, 8), INF)
     for part in range(4):
         cost[2 * part : 2 * part + 2, 2 * part : 2 * part + 2] = (1 + part) * (1 - np.eye(2))
@@ -345,15 +345,15 @@ def test_after_an_interruption_the_other_parts_get_what_comes_first(monkeypatch)
 @pytest.mark.parametrize("times", [1, 2])
 def test_an_interruption_between_solves_counts_too(monkeypatch, times):
     calls = []
-    whole = road._whole
+    whole = road._design_whole
 
-    def interrupted(problem, settings):
-        calls.append(settings.time_limit)
+    def interrupted(problem, settings, deadline):
+        calls.append(deadline.left())
         if 1 < len(calls) <= 1 + times:
             raise KeyboardInterrupt
-        return whole(problem, settings)
+        return whole(problem, settings, deadline)
 
-    monkeypatch.setattr(road, "_whole", interrupted)
+    monkeypatch.setattr(road, "_design_whole", interrupted)
     cost = np.full((6, 6), INF)
     for part in range(3):
         cost[2 * part : 2 * part + 2, 2 * part : 2 * part + 2] = (1 + part) * (1 - np.eye(2))

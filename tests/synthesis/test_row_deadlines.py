@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import time
-
 import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign.base._deadline import Deadline, OutOfTimeError
 from mechdesign.solve import _apart as apart
-from mechdesign.solve._blocks.parallel import LateError
 from mechdesign.solve._contract import Status
-from mechdesign.synthesis import _plan as plans
+from mechdesign.synthesis import _attempts as plans
 from mechdesign.synthesis import _rows as row_generation
 from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._pairs import bounded_pairs, dilation, irreducible
@@ -65,7 +63,7 @@ def test_a_second_near_program_that_is_late_leaves_what_the_first_proves(monkeyp
     def once(self: row_generation._Run, *given: object) -> object:
         count.append(1)
         if len(count) > 1:
-            raise LateError
+            raise OutOfTimeError
         return solve(self, *given)  # type: ignore[arg-type]
 
     monkeypatch.setattr(row_generation._Run, "solve", once)
@@ -75,15 +73,15 @@ def test_a_second_near_program_that_is_late_leaves_what_the_first_proves(monkeyp
 
 
 def test_the_clock_is_looked_at_while_pairs_are_looked_through() -> None:
-    form, past = normalise(scattered(12)), time.perf_counter() - 1
+    form, past = normalise(scattered(12)), Deadline(0.0)
     pairs = bounded_pairs(form, "all")
     for call in (
-        lambda: irreducible(form.exponents, until=past),
+        lambda: irreducible(form.exponents, deadline=past),
         lambda: bounded_pairs(form, "reduced", past),
         lambda: dilation(form.exponents, pairs, past),
         lambda: permitted_triples(pairs, form, past),
     ):
-        with pytest.raises(LateError):
+        with pytest.raises(OutOfTimeError):
             call()
 
 
@@ -99,18 +97,18 @@ def test_rows_are_listed_alike_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) 
 def test_rows_that_are_many_are_not_counted_for_the_block_method(monkeypatch: pytest.MonkeyPatch) -> None:
     form = normalise(scattered(30))
     assert plans._least_size(form) <= int(bounded_pairs(form, "reduced").sum()) * form.observables
-    before = [plans.plan(form, solver) for solver in ("auto", "block")]
+    before = [plans.first_attempt(form, solver) for solver in ("auto", "block")]
     monkeypatch.setattr(plans, "SMALL", 100)
     monkeypatch.setattr(plans, "bounded_pairs", None)
-    after = [plans.plan(form, solver) for solver in ("auto", "block")]
+    after = [plans.first_attempt(form, solver) for solver in ("auto", "block")]
     assert [(one.solver, one.rows, one.reason) for one in after] == [
         (one.solver, one.rows, one.reason) for one in before
     ]
 
 
 def test_rows_that_cannot_be_counted_in_time_are_said_to_be_at_least_so_many() -> None:
-    form, past = normalise(scattered(30)), time.perf_counter() - 1
-    found = plans.plan(form, "highs", until=past)
+    form, past = normalise(scattered(30)), Deadline(0.0)
+    found = plans.first_attempt(form, "highs", deadline=past)
     assert found.rows == "reduced"
     assert found.reason.startswith("at least 900 privacy rows")
 

@@ -7,9 +7,9 @@ import pytest
 import mechdesign as md
 from mechdesign.model._problem import largest_distortion
 from mechdesign.solve._contract import Status
+from mechdesign.synthesis import _attempts as attempts
 from mechdesign.synthesis import _blocks as block_program
 from mechdesign.synthesis import _design as search
-from mechdesign.synthesis import _plan as plan
 from mechdesign.synthesis import _rows as row_generation
 
 pytestmark = pytest.mark.slow
@@ -27,8 +27,8 @@ def coarse(monkeypatch):
     """The block method, as if it had ended early."""
     solve = block_program.solve_blocks
 
-    def stopped(form, plan, settings, start):
-        found = solve(form, plan, dataclasses.replace(settings, tolerance=6e-7))
+    def stopped(attempt, settings, deadline, start):
+        found = solve(attempt, dataclasses.replace(settings, tolerance=6e-7), deadline)
         blurred = 0.999 * found.matrix + 0.001 / found.matrix.shape[1]
         blurred = dataclasses.replace(found, matrix=blurred)
         return blurred.noted(status=Status.STALLED, message="stalled on purpose")
@@ -62,8 +62,8 @@ def test_where_we_chose_it_another_solver_takes_over_and_says_so():
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("digits", [6, 12])
 def test_near_the_largest_floor_another_solver_takes_over(digits, monkeypatch):
-    monkeypatch.setattr(plan, "SMALL", 100)
-    monkeypatch.setattr(search, "_SECONDS", 0)
+    monkeypatch.setattr(attempts, "SMALL", 100)
+    monkeypatch.setattr(attempts, "_SECONDS", 0)
     prior, distance = problem(5).prior, problem(5).cost
     floor = largest_distortion(prior, distance) * (1 - Fraction(1, 10**digits))
     asked = md.Problem(prior, 1 - np.eye(25), [md.DistortionPrivacy(floor, distance)])
@@ -84,8 +84,8 @@ def test_where_the_caller_chose_it_what_it_found_stands_with_its_own_gap():
 
 @pytest.mark.usefixtures("coarse")
 def test_where_another_solver_would_take_hours_what_was_found_stands(monkeypatch):
-    monkeypatch.setattr(search, "_SECONDS", 100)
-    monkeypatch.setattr(search, "_MINUTES", 100)
+    monkeypatch.setattr(attempts, "_SECONDS", 100)
+    monkeypatch.setattr(attempts, "_MINUTES", 100)
     certificate = md.design(problem(6)).certificate
     assert certificate.provenance["solver"] == "block"
     assert certificate.holds

@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 
 import mechdesign as md
+from mechdesign.base._deadline import Progress
 from mechdesign.errors import InputError
-from mechdesign.solve._contract import Progress, Status
+from mechdesign.solve._contract import Status
 from mechdesign.synthesis._design import synthesise
 from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._settings import SolveSettings

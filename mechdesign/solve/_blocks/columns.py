@@ -37,11 +37,8 @@ def solve_columns(
     found = solve_generated(program, options, gap=gap, always=asked is True)
     if found.status not in (Status.STALLED, Status.ITERATION_LIMIT):
         return found
-    left = options.time_limit
-    if left is not None:
-        left = max(0.0, left - found.seconds)
     try:
-        again = solve_block(program, replace(options, time_limit=left), gap=gap)
+        again = solve_block(program, options, gap=gap)
     except SolverError:
         # There is no room for all blocks.
         return found

@@ -10,14 +10,13 @@ a bound over all columns, so that the last round's bracket is the whole program'
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mechdesign.base import _interrupts as interrupts
 from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._deadline import Progress, Stop
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._block_angular import (
     BlockMultipliers,
@@ -41,7 +40,7 @@ from mechdesign.solve._blocks.pricing import Priced
 from mechdesign.solve._blocks.solution import BlockSolution, Iteration, free_constant, no_multipliers, no_time
 from mechdesign.solve._blocks.solve import Reached, iterate_blocks, solve_block
 from mechdesign.solve._blocks.stages import Stage
-from mechdesign.solve._contract import Options, Progress, Status
+from mechdesign.solve._contract import Options, Status
 
 _ROUNDS = 20
 # Each round is more careful than the one before, which may have merged too much.
@@ -94,26 +93,27 @@ def solve_generated(
     """Solve `program` until the relative gap over all its columns is `gap`, with few columns at a time.
 
     Arguments, results and errors are those of `solve_block`; there is no use of symmetry. The history is that of all
-    rounds. The bracket that is told to `options.progress` is over all columns. Where the small program tells that many
+    rounds. The bracket that is reported is over all columns. Where the small program tells that many
     columns are in use or that the path is short, all blocks are solved at once if there is memory for them, unless they
     are `always` to be generated.
     """
-    clock = time.perf_counter()
-    constant = free_constant(program, clock)
+    options = options or Options()
+    deadline = options.deadline
+    clock = deadline.seconds()
+    constant = free_constant(program, deadline.seconds() - clock)
     if constant is not None:
         return constant
-    if options is not None and options.time_limit == 0:
-        return no_time(program, clock)
-    with interrupts.scope():
-        interrupts.defer()
-        run = _Run(program, options or Options(), gap, clock)
+    if deadline.left() == 0:
+        return no_time(program, deadline.seconds() - clock)
+    with deadline.keeping():
+        run = _Run(program, options, gap, clock)
         try:
             if not run.begin(always=always):
                 return run.at_once()
             status, message = run.rounds()
         except KeyboardInterrupt:
             status, message = Status.INTERRUPTED, "stopped by the user"
-        if interrupts.take():
+        if deadline.acknowledge():
             status, message = Status.INTERRUPTED, "stopped by the user"
         return run.solution(status, message)
 
@@ -136,6 +136,8 @@ class _Run:
 
     def __init__(self, program: BlockProgram, options: Options, gap: float, clock: float) -> None:
         self.program, self.options, self.gap, self.clock = program, options, gap, clock
+        self.deadline = options.deadline
+        self.pricing = self.deadline.grace(_GRACE)
         self.choice = Choice.everything(program)
         self.point: Floats | None = None
         self.upper = np.inf
@@ -145,8 +147,6 @@ class _Run:
         self.seen = -np.inf
         # What a channel costs that is there to be told of, likewise.
         self.costs = np.inf
-        # When pricing ends after Ctrl-C.
-        self.until = np.inf
         self.history: list[Iteration] = []
         self.memory, self.blocks, self.proving = 0, 0, 0.0
         self.sparse = sparse_kernel(program, self.options.extra)
@@ -157,7 +157,7 @@ class _Run:
         # Dense blocks without floors: an eager start, and all columns are begun with.
         self.eager = not (program.floors or self.sparse)
         self.stages = stages.SPARSE if self.sparse else stages.FLOORLESS if self.eager else stages.USUAL
-        self.outside = Outside(program, self.options, self._tell, self._late)
+        self.outside = Outside(program, self.options, self._tell, self.pricing)
 
     @property
     def columns(self) -> Integers:
@@ -182,7 +182,6 @@ class _Run:
                     raise
                 return Status.STALLED, str(error)
             if solution.status is Status.INTERRUPTED:
-                self._hurry()
                 # The bound over all columns is not above that over those in use.
                 if solution.lower > self.lower:
                     self._price(solution, _relative(solution))
@@ -194,7 +193,7 @@ class _Run:
                     Status.OPTIMAL,
                     f"relative gap {reached:.1e} after {number + 1} rounds, {self.columns.size} columns",
                 )
-            if self._late() or (solution.status is Status.TIME_LIMIT and not priced):
+            if self.deadline.stop() is not None or (solution.status is Status.TIME_LIMIT and not priced):
                 return Status.TIME_LIMIT, f"relative gap {reached:.1e} at the time limit"
             tolerance = self._tolerance(level)
             better = sorted((found.upper, column) for column, found in priced.items() if found.upper < -tolerance)
@@ -247,8 +246,7 @@ class _Run:
 
     def at_once(self) -> BlockSolution:
         """Solve with all columns at the same time."""
-        left = self._left()
-        return solve_block(self.program, replace(self.options, time_limit=left), gap=self.gap)
+        return solve_block(self.program, self.options, gap=self.gap)
 
     def _first(self, level: float) -> tuple[BlockSolution, bool]:
         """Solve roughly with the columns likely to be used, take in those worth nearly as much, and solve with these.
@@ -257,17 +255,17 @@ class _Run:
         and that of the trial, with its choice, where it is closer than what time, the user or memory leaves of the
         second start, or where there is no time for one.
         """
-        clock, program = time.perf_counter(), self.choice.of(self.program)
+        clock, program = self.deadline.seconds(), self.choice.of(self.program)
         state, stopped = self._narrowed(program, stages.TRIAL)
         if state is None:
             self.choice = self.choice.only(self.likely)
             return self._solve(level, 1.0)
-        left, seconds = self._left(), time.perf_counter() - clock
+        left, seconds = self.deadline.left(), self.deadline.seconds() - clock
         if stopped or state.gap > stages.TRIAL[-1][0] or (left is not None and left < _AGAIN * seconds):
             return self._solved(program, level, state, stopped=stopped)
         _, unit = beyond(program, self.columns, state)
         more, estimates = self._worth(program, state, _NEARLY * unit, self.likely), self.choice.estimates
-        trial, complete = self._solved(program, level, state, stopped=interrupts.noted(), measured=True)
+        trial, complete = self._solved(program, level, state, stopped=self.deadline.stop() is Stop.USER, measured=True)
         if trial.status is Status.INTERRUPTED:
             return trial, complete
         chosen, self.choice = self.choice, self.choice.joined(more, estimates)
@@ -300,10 +298,10 @@ class _Run:
     ) -> tuple[BlockSolution, bool]:
         """Do so from a state, which is used up; where the user has stopped it, or it is to be, only measure that."""
         near = None if start is None else start.near
-        options = self._options("")
-        # What the state proves, and no step.
-        options = replace(options, time_limit=0.0) if stopped or measured else options
-        solution = solve_block(restricted(program, self.columns), options, gap=level, start=start)
+        # Where it has been stopped, only what the state proves is measured.
+        iterates = not (stopped or measured)
+        chosen = restricted(program, self.columns)
+        solution = solve_block(chosen, self._options(""), gap=level, start=start, iterates=iterates)
         if stopped:
             solution = replace(solution, status=Status.INTERRUPTED, message="stopped by the user")
         self._note(solution.history)
@@ -332,7 +330,7 @@ class _Run:
         """
         more_than, unit = beyond(small, self.columns, state)
         more = self._worth(small, state, _LIKELY * unit, self.likely)
-        interrupts.check()
+        self.deadline.check()
         used, mass = self.columns, state.points[:, : small.rows].sum(axis=1)
         kept = more_than <= _LEAN * unit
         joined = self.choice.joined(more, estimates)
@@ -345,7 +343,7 @@ class _Run:
         """Return which columns left out may cost at most this much beyond those in use of a state, with estimates."""
         n = program.rows
         multipliers, v = state.multipliers[:n], state.multipliers[n : n + len(program.floors)]
-        outside = Outside(program, self.options, self._tell, lambda: interrupts.noted() or self._late())
+        outside = Outside(program, self.options, self._tell, self.deadline)
         return outside.worth(self.columns, state.points[:, :n].T, multipliers, v, most, NEAR, among)
 
     def _narrow(
@@ -413,7 +411,7 @@ class _Run:
 
     def _note(self, history: tuple[Iteration, ...]) -> None:
         """Append the lines of a part to the history of the whole."""
-        first, ended = len(self.history), time.perf_counter() - self.clock
+        first, ended = len(self.history), self.deadline.seconds() - self.clock
         begun = ended - (history[-1].seconds if history else 0.0)
         self.history += [
             replace(each, iteration=first + index, seconds=begun + each.seconds) for index, each in enumerate(history)
@@ -421,26 +419,23 @@ class _Run:
 
     def _options(self, words: str) -> Options:
         """Return options for a part of the work, whose progress is told as that of the whole."""
-        started, told = time.perf_counter() - self.clock, self.options.progress
         upper = min(self.upper, self.costs)
-        left = self._left()
 
-        def progress(moment: Progress) -> None:
-            if told is not None:
-                mine = moment.upper if moment.upper is not None and moment.upper < upper and exact else upper
-                text = f"{self.columns.size} of {self.program.columns} columns" + (f", {words}" if words else "")
-                known = mine if np.isfinite(mine) else None
-                count = len(self.history) + moment.iteration
-                if complete and moment.lower is not None:
-                    self.seen = max(self.seen, moment.lower)
-                told(Progress(text, started + moment.seconds, count, max(0.0, self.lower, self.seen), known))
+        def report(moment: Progress) -> None:
+            mine = moment.upper if moment.upper is not None and moment.upper < upper and exact else upper
+            text = f"{self.columns.size} of {self.program.columns} columns" + (f", {words}" if words else "")
+            known = mine if np.isfinite(mine) else None
+            count = len(self.history) + moment.iteration
+            if complete and moment.lower is not None:
+                self.seen = max(self.seen, moment.lower)
+            self.deadline.tell(text, count, max(0.0, self.lower, self.seen), known)
 
         # With some estimates left out, what a point costs is not what a channel would.
         exact = not words and not self.program.floors
         # With all columns in use there are no others to price, and the bound is that of the whole.
         complete = not words and self.columns.size == self.program.columns
         share = 1.0 if complete else _SHARE
-        return replace(self.options, time_limit=None if left is None else share * left, progress=progress)
+        return replace(self.options, deadline=self.deadline.part(share, report=report))
 
     def solution(self, status: Status, message: str) -> BlockSolution:
         """Return the best of all rounds."""
@@ -450,7 +445,7 @@ class _Run:
             x = repaired(program, np.full((program.rows, program.columns), 1 / program.columns))
         self._keep(no_multipliers(program))
         assert self.proof is not None
-        seconds = time.perf_counter() - self.clock
+        seconds = self.deadline.seconds() - self.clock
         return BlockSolution(
             status, x, self.proof.multipliers, self.proof.lower, objective(program, x), message, seconds, self.memory,
             self.blocks, tuple(self.history), self.proving,
@@ -463,21 +458,6 @@ class _Run:
         """Return how far below 0 a column's value may be: all rows together may gain this part of the cost."""
         return _PRICED * max(level, self.gap) * abs(self.upper) / self.program.rows
 
-    def _left(self) -> float | None:
-        limit = self.options.time_limit
-        return None if limit is None else max(0.0, limit - (time.perf_counter() - self.clock))
-
-    def _late(self) -> bool:
-        """Tell whether pricing has to end."""
-        if interrupts.noted():
-            self._hurry()
-        left = self._left()
-        return interrupts.insisted() or (left is not None and left <= 0) or time.perf_counter() > self.until
-
-    def _hurry(self) -> None:
-        """Give the pricing that follows a Ctrl-C its time: without it the bound would be far off."""
-        self.until = min(self.until, time.perf_counter() + _GRACE)
-
     def _price(self, solution: BlockSolution, level: float) -> dict[int, Priced]:
         """Price all other columns, and keep the bound over all columns if it is the best."""
         tolerance = self._tolerance(level)
@@ -486,9 +466,9 @@ class _Run:
         priced, multipliers = self.outside.price(self.columns, solution, tolerance, _FELT * level * abs(self.upper))
         self._keep(multipliers)
         self._tell("columns priced")
-        interrupts.check()
+        self.deadline.check()
         missing = [column for column, found in priced.items() if found.lower < -tolerance]
-        if missing and self._relative() > self.gap and not self._late():
+        if missing and self._relative() > self.gap and self.deadline.stop() is None:
             lost = solution.lower - lower_bound(self.program, multipliers)
             if self._correctable(len(missing), lost, solution.lower):
                 self._correct(multipliers, np.array(sorted(missing)), lost)
@@ -496,9 +476,6 @@ class _Run:
 
     def _correctable(self, missing: int, lost: float, lower: float) -> bool:
         """Tell whether it is worth its time to correct a bound that missing columns have made less than `lower`."""
-        if np.isfinite(self.until):
-            # The user waits.
-            return False
         # It takes as much of a round's time as columns are missing, and who stops the next round has the better bound.
         few = missing <= _FEW_MISSING * self.columns.size
         enough = lost <= _CORRECTED * (self.gap * abs(self.upper) - (self.upper - lower))
@@ -512,8 +489,7 @@ class _Run:
             np.union1d(some, np.flatnonzero((values[:, missing] > _MATTERS * values.sum(axis=0).min()).any(axis=1)))
             for some, values in zip(self.choice.estimates, multipliers.floors, strict=True)
         ]
-        left = self._left()
-        options = replace(self.options, time_limit=None if left is None else _SHARE * left, progress=None)
+        options = replace(self.options, deadline=self.deadline.part(_SHARE).quiet())
         try:
             found = corrected(self.program, multipliers, missing, estimates, options, exact)
         except (SolverError, MemoryError) as error:
@@ -531,7 +507,4 @@ class _Run:
 
     def _tell(self, words: str) -> None:
         """Report what is done now, with the bracket over all columns."""
-        if self.options.progress is not None:
-            seconds = time.perf_counter() - self.clock
-            lower = max(0.0, self.lower, self.seen)
-            self.options.progress(Progress(words, seconds, len(self.history), lower, self.upper))
+        self.deadline.tell(words, len(self.history), max(0.0, self.lower, self.seen), self.upper)

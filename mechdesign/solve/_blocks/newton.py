@@ -131,7 +131,7 @@ def factor_blocks(layout: Layout, ratios: RatioRows, iterate: Iterate) -> Factor
     scale, adjoint = layout.scale(points), np.empty(points.shape)
     columns, edges = np.empty(points.shape), np.empty(points.shape)
     # Each step is compiled when it is first taken.
-    stopped = ratios.workers.stopped
+    stopped = ratios.workers.is_stopped
 
     def task(worker: int, blocks: slice) -> float:
         if not kernel.assemble(worker, blocks, x, pairs, pair_products) or stopped():

@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._deadline import Deadline
 from mechdesign.base._machine import count_processors
 from mechdesign.solve._block_angular import (
     BlockMultipliers,
@@ -49,9 +50,9 @@ class Outside:
     """The columns left out, from round to round: what one has proved of a column may hold in the next."""
 
     def __init__(
-        self, program: BlockProgram, options: Options, tell: Callable[[str], None], late: Callable[[], bool]
+        self, program: BlockProgram, options: Options, tell: Callable[[str], None], deadline: Deadline
     ) -> None:
-        self.program, self.options, self.tell, self.late = program, options, tell, late
+        self.program, self.options, self.tell, self.deadline = program, options, tell, deadline
         # What was proved of a column last, and of which floors it has multipliers.
         self.known: dict[int, tuple[list[int], Priced]] = {}
         # Those of few bounds for each row.
@@ -135,7 +136,7 @@ class Outside:
             if whole:
                 left = [_with_all(bounds, group, again=bounds is not before) for group in left]
             found = _better(found, self._shared(bounds, left, prices, threads))
-            if self.late():
+            if self.deadline.stop() is not None:
                 break
             before = bounds
         return found
@@ -175,23 +176,23 @@ class Outside:
         workers = Workers(threads, len(groups), 1)
         try:
             with single_threaded():
-                # How long Ctrl-C is to wait for prices is for `late` to say.
+                # How long Ctrl-C is to wait for prices is for the deadline to say.
                 parts = workers.run(lambda _, batch: self._group(program, groups[batch.start], prices), whole=True)
         finally:
             workers.close()
         return {column: one for part in parts for column, one in part.items()}
 
     def _group(self, program: BlockProgram, group: Group, prices: _Prices) -> dict[int, Priced]:
-        """Price the columns of a group with its estimates, on one thread; none where it is late."""
-        if self.late():
+        """Price the columns of a group with its estimates, on one thread; none where they are to stop."""
+        if self.deadline.stop() is not None:
             return {}
         layout = lay_out(with_estimates(restricted(program, group.columns), group.estimates))
         extra, entries = self.options.extra, self.program.columns * program.rows**2
-        kernel = choose(extra.get("arrays"), extra.get("device"), entries, layout.sparse, self.options.time_limit)
+        kernel = choose(extra.get("arrays"), extra.get("device"), entries, layout.sparse, self.deadline.left())
         if program.exponents is self.exponents:
             kernel = few_bounds(floors=layout.floors > 0)
         arrays = kernel(layout, 1, extra.get("device"))
-        values = price(layout, arrays, prices.sums, prices.floors, prices.tolerance, self.late)
+        values = price(layout, arrays, prices.sums, prices.floors, prices.tolerance, self.deadline)
         found = {}
         for column, value in zip(group.columns.tolist(), values, strict=True):
             weights = []

@@ -3,43 +3,37 @@
 from __future__ import annotations
 
 import contextlib
-import math
 import sys
 import threading
-import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TypeVar
 
 import numpy as np
 
-from mechdesign.base import _interrupts as interrupts
+from mechdesign.base._deadline import Deadline, OutOfTimeError, Stop
 from mechdesign.base._machine import count_threads
 from mechdesign.solve._blas import blas_threads, limit_this_thread
 
 Result = TypeVar("Result")
 
 
-class LateError(Exception):
-    """Time was over in the middle of something."""
-
-
 class Workers:
     """A few threads that share the blocks, a batch of consecutive ones at a time.
 
     The caller is one of them. Kernels release the interpreter's lock where it matters, so plain threads are enough.
-    `until`, a time of `time.perf_counter`, is when they give up; `took` says how many seconds they needed last.
+    `took` says how many seconds they needed last.
     """
 
-    until = math.inf
     took = 0.0
+    _raised = False
 
-    def __init__(self, threads: int, blocks: int, batch: int) -> None:
+    def __init__(self, threads: int, blocks: int, batch: int, deadline: Deadline | None = None) -> None:
+        self.deadline = deadline or Deadline()
         self.batches = [slice(start, min(start + batch, blocks)) for start in range(0, blocks, batch)]
         others = count_threads(min(threads, len(self.batches)) - 1)
         self._pool = ThreadPoolExecutor(others, initializer=_limit_worker) if others > 0 else None
         self._others = range(1, 1 + others)
-        self._in_main_thread = threading.current_thread() is threading.main_thread()
 
     def run(self, task: Callable[[int, slice], Result], *, fixed: bool = False, whole: bool = False) -> list[Result]:
         """Call ``task(worker, batch)`` for every batch; return the results in no particular order.
@@ -51,25 +45,26 @@ class Workers:
         caller's back.
 
         Raises:
-            LateError: It is later than `until`; raised once, so that what is known can still be looked at.
+            OutOfTimeError: The time limit is reached; raised once, so that what is known can still be looked at.
         """
-        began = time.perf_counter()
-        if whole and began + self.took > self.until:
-            raise self._late()
-        results = self._share(task, fixed, (lambda: False) if whole else self.stopped)
-        self.took = time.perf_counter() - began
-        if not whole and self.stopped():
-            interrupts.check()
-            raise self._late()
+        began, left = self.deadline.seconds(), self.deadline.left()
+        if whole and left is not None and self.took > left and not self._raised:
+            raise self._out_of_time()
+        results = self._share(task, fixed, (lambda: False) if whole else self.is_stopped)
+        self.took = self.deadline.seconds() - began
+        if not whole and self.is_stopped():
+            self.deadline.check()
+            raise self._out_of_time()
         return results
 
-    def stopped(self) -> bool:
-        """Tell whether the user has asked for an end, or it is late; a long task may look, too."""
-        return (self._in_main_thread and interrupts.noted()) or time.perf_counter() > self.until
+    def is_stopped(self) -> bool:
+        """Tell whether the user has asked for an end, or the time is over; a long task may ask, too."""
+        stop = self.deadline.stop()
+        return stop is not None and not (stop is Stop.TIME and self._raised)
 
-    def _late(self) -> LateError:
-        self.until = math.inf
-        return LateError()
+    def _out_of_time(self) -> OutOfTimeError:
+        self._raised = True
+        return OutOfTimeError()
 
     def _share(self, task: Callable[[int, slice], Result], fixed: bool, stopped: Callable[[], bool]) -> list[Result]:
         if self._pool is None:

@@ -11,7 +11,6 @@ entry of c_o − λ − Bᵀy − Σ_f error_fᵀ q_f bounds the value from belo
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -19,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.base._deadline import Deadline
 from mechdesign.solve._blocks.dual import Part, trimmed
 from mechdesign.solve._blocks.kernels.contract import FARTHEST, NEAREST, Kernel
 from mechdesign.solve._blocks.layout import Layout
@@ -66,7 +66,7 @@ def price(
     multipliers: Floats,
     weights: Floats,
     tolerance: float,
-    stopped: Callable[[], bool],
+    deadline: Deadline,
 ) -> list[Priced]:
     """Price all columns of a layout without worst cost and symmetry, one step of each at a time.
 
@@ -76,10 +76,10 @@ def price(
         multipliers: λ (n,).
         weights: v (F,).
         tolerance: a column whose value is proved to be at least minus this does not improve the objective.
-        stopped: asked before each iteration; once it says so, what is known by then is returned.
+        deadline: when to stop; what is known by then is returned.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-        return _Columns(layout, arrays, layout.cost - multipliers, weights, tolerance).priced(stopped)
+        return _Columns(layout, arrays, layout.cost - multipliers, weights, tolerance).priced(deadline)
 
 
 @dataclass(frozen=True, eq=False)
@@ -154,7 +154,7 @@ class _Columns:
         for batch in self.batches:
             kernel.start(0, batch, self.x, mu)
 
-    def priced(self, stopped: Callable[[], bool]) -> list[Priced]:
+    def priced(self, deadline: Deadline) -> list[Priced]:
         """Iterate until of each column the sign of its value is proved, or nothing moves any more."""
         blocks = self.layout.blocks
         found: dict[int, Priced] = {}
@@ -170,7 +170,7 @@ class _Columns:
             spent = (best - lower <= fine) & (lower <= before)
             before = lower
             ends = (lower >= -self.tolerance) | resolved | spent | ~sound | ~moved
-            if stopped() or number == _ITERATIONS:
+            if deadline.stop() is not None or number == _ITERATIONS:
                 ends[:] = True
             kept = self._kept(self.active[ends[self.active]], reduced - np.minimum(lower, -self.tolerance)[:, None])
             for column, (sources, targets, values) in kept:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from dataclasses import dataclass
 
 import numpy as np
@@ -62,7 +61,7 @@ class BlockSolution:
         return len(self.history)
 
 
-def free_constant(program: BlockProgram, clock: float) -> BlockSolution | None:
+def free_constant(program: BlockProgram, seconds: float) -> BlockSolution | None:
     """Return a constant x that costs nothing, which nothing beats, if there is one."""
     cost = program.cost if program.worst is None else program.worst.cost
     free = np.flatnonzero(~cost.any(axis=0)) if (cost >= 0).all() else np.zeros(0, dtype=np.int64)
@@ -72,14 +71,13 @@ def free_constant(program: BlockProgram, clock: float) -> BlockSolution | None:
     x = np.zeros((program.rows, program.columns))
     x[:, free[0]] = 1.0
     multipliers = no_multipliers(program)
-    seconds = time.perf_counter() - clock
     return BlockSolution(Status.OPTIMAL, x, multipliers, 0.0, 0.0, "a constant costs nothing", seconds, 0, 0, ())
 
 
-def no_time(program: BlockProgram, clock: float) -> BlockSolution:
+def no_time(program: BlockProgram, seconds: float) -> BlockSolution:
     """Return what there is where no time is left: a constant x, and the bound that costs alone prove."""
     x = repaired(program, np.ones((program.rows, program.columns)))
-    multipliers, seconds = no_multipliers(program), time.perf_counter() - clock
+    multipliers = no_multipliers(program)
     bracket = lower_bound(program, multipliers), objective(program, x)
     return BlockSolution(Status.TIME_LIMIT, x, multipliers, *bracket, "no time to begin", seconds, 0, 0, ())
 

@@ -1,17 +1,16 @@
-"""Solve a block-angular program: set up, iterate, watch the clock, and hand back the best with what it proves."""
+"""Solve a block-angular program: set up, iterate, and return the best point with the bound that it proves."""
 
 from __future__ import annotations
 
 import contextlib
 import math
-import time
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
-from mechdesign.base import _interrupts as interrupts
 from mechdesign.base._arrays import Floats
+from mechdesign.base._deadline import Deadline, OutOfTimeError, Stop
 from mechdesign.base._errors import InputError
 from mechdesign.base._machine import count_processors
 from mechdesign.solve._block_angular import BlockProgram, lower_bound, objective, repaired
@@ -31,12 +30,12 @@ from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import Layout, lay_out
 from mechdesign.solve._blocks.memory import COPIED, check_memory
 from mechdesign.solve._blocks.newton import FactoredBlocks, StallError, factor_blocks
-from mechdesign.solve._blocks.parallel import LateError, Workers, single_threaded
+from mechdesign.solve._blocks.parallel import Workers, single_threaded
 from mechdesign.solve._blocks.ratios import RatioRows
 from mechdesign.solve._blocks.solution import BlockSolution, Iteration, free_constant, no_multipliers, no_time
 from mechdesign.solve._blocks.step import Step, take_step
 from mechdesign.solve._blocks.symmetry import Symmetry
-from mechdesign.solve._contract import Options, Progress, ProgressCallback, Status
+from mechdesign.solve._contract import Options, Status
 
 _EXTRA = {"arrays", "device", "memory"}
 # From so many ratio rows on several threads are faster than one.
@@ -57,8 +56,6 @@ _PROGRESS = 0.9
 _SHORT = 1e-4
 # What a unit of the primal residual costs to repair, in units of the cost.
 _PRICE = 4.0
-# Seconds that an iteration may go on after the time limit.
-_GRACE = 0.5
 _STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)
 # The part of the gap that dropping small multipliers may cost.
 _DROPPED = 0.1
@@ -69,12 +66,11 @@ class _Settings:
     """What the caller asks for, checked."""
 
     gap: float
-    time_limit: float | None
+    deadline: Deadline
     threads: int | None
     arrays: object
     device: object
     memory: float | None
-    progress: ProgressCallback
 
 
 def solve_block(
@@ -84,6 +80,7 @@ def solve_block(
     gap: float = 3e-7,
     symmetry: Symmetry | None = None,
     start: State | None = None,
+    iterates: bool = True,
 ) -> BlockSolution:
     """Solve `program` until the relative gap is `gap`; with `symmetry`, one block for each orbit of columns.
 
@@ -91,26 +88,27 @@ def solve_block(
 
     Args:
         program: what to minimise.
-        options: time limit in seconds (with 0 of them, what the start proves is measured), threads, a function told of
-            the progress. Its `extra` may hold "memory", the most bytes that the process may take (all that is free,
-            without it), "arrays", the library that does the work ("numpy", "numba", "torch", or "sparse" for few
-            bounds), and "device", where PyTorch does it ("cpu", "cuda").
+        options: the deadline and the threads. Its `extra` may hold "memory", the most bytes that the process may take
+            (default: all free memory); "arrays", the library that does the work ("numpy", "numba", "torch", or "sparse"
+            for few bounds); and "device", where PyTorch does it ("cpu", "cuda").
         gap: the relative gap at which to stop.
         symmetry: symmetries of the program, to be used.
         start: where to start, without symmetry, used up by that; else well inside all bounds.
+        iterates: whether to iterate; otherwise only what the start proves is measured.
 
     Raises:
         InputError: for options that are not known or no numbers.
         SolverError: before anything is done, when the estimated memory exceeds what there is.
     """
-    clock = time.perf_counter()
     settings = _settings(options or Options(), gap)
-    constant = free_constant(program, clock)
+    clock = settings.deadline.seconds()
+    constant = free_constant(program, settings.deadline.seconds() - clock)
     if constant is not None:
         return constant
-    if settings.time_limit == 0 and start is None:
-        return no_time(program, clock)
-    with _running(program, settings, clock, symmetry, SPREAD if start is None else start) as run:
+    if settings.deadline.left() == 0 and start is None:
+        return no_time(program, settings.deadline.seconds() - clock)
+    first = SPREAD if start is None else start
+    with _running(program, settings, clock, symmetry, first, iterates=iterates) as run:
         return run.solution()
 
 
@@ -134,7 +132,7 @@ def iterate_blocks(program: BlockProgram, options: Options, *, gap: float, start
     Arguments and errors are those of `solve_block`. With few columns the uniform x is the better start.
     """
     settings = _settings(options, gap)
-    with _running(program, settings, time.perf_counter(), None, start, proves=False) as run:
+    with _running(program, settings, settings.deadline.seconds(), None, start, proves=False) as run:
         return run.reached()
 
 
@@ -147,31 +145,29 @@ def _running(
     start: State | Start,
     *,
     proves: bool = True,
+    iterates: bool = True,
 ) -> Iterator[_Run]:
     """Set a solve up, with its threads and the memory that it takes, and clear away after it."""
     layout = lay_out(program, symmetry, start.near)
     entries = layout.blocks * layout.rows**2
-    kernel = choose(settings.arrays, settings.device, entries, layout.sparse, settings.time_limit)
+    left = settings.deadline.left() if iterates else 0.0
+    kernel = choose(settings.arrays, settings.device, entries, layout.sparse, left)
     cores = count_processors() if entries >= _WORTH_THREADS else 1
     threads = min(settings.threads or cores, layout.blocks)
     # Who goes on holds much of it already, and what was found is not to be lost.
     resumed = isinstance(start, State)
     limit = math.inf if resumed else settings.memory
     memory = check_memory(layout, threads, kernel, limit, settings.gap, proves=proves, resumed=resumed)
-    stated = f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {memory / 1e9:.2f} GB"
-    settings.progress(Progress(stated, 0.0))
+    settings.deadline.tell(f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {memory / 1e9:.2f} GB")
     with (
-        interrupts.scope(),
+        settings.deadline.keeping(),
         single_threaded(),
         np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"),
     ):
         arrays = kernel(layout, threads, settings.device)
-        workers = Workers(arrays.threads, layout.blocks, arrays.batch)
-        if settings.time_limit is not None:
-            workers.until = clock + settings.time_limit + _GRACE
-        interrupts.defer()
+        workers = Workers(arrays.threads, layout.blocks, arrays.batch, settings.deadline)
         try:
-            yield _Run(layout, RatioRows(layout, workers, arrays), settings, clock, memory, start)
+            yield _Run(layout, RatioRows(layout, workers, arrays), settings, clock, memory, start, iterates=iterates)
         finally:
             workers.close()
 
@@ -181,7 +177,7 @@ def _settings(options: Options, gap: float) -> _Settings:
     if unknown:
         bound = "symmetry, memory (bytes), arrays (numpy, numba, torch or sparse) or device"
         raise InputError(f"options.extra.{min(unknown)}", "is not known to the block solver", bound=bound)
-    extra, progress = options.extra, options.progress
+    extra = options.extra
     memory = extra.get("memory")
     if memory is not None and (
         isinstance(memory, bool) or not isinstance(memory, int | float | np.integer) or not memory > 0
@@ -189,12 +185,11 @@ def _settings(options: Options, gap: float) -> _Settings:
         raise InputError("options.extra.memory", "must be a number of bytes greater than 0", value=memory)
     return _Settings(
         gap,
-        options.time_limit,
+        options.deadline,
         options.threads,
         extra.get("arrays"),
         extra.get("device"),
         None if memory is None else float(memory),
-        progress if progress is not None else lambda moment: None,
     )
 
 
@@ -212,8 +207,11 @@ class _Run:
         clock: float,
         memory: int,
         start: State | Start,
+        *,
+        iterates: bool,
     ) -> None:
         self.layout, self.ratios, self.settings, self.clock, self.memory = layout, ratios, settings, clock, memory
+        self.deadline, self.iterates = settings.deadline, iterates
         self.program = layout.program
         self.unit = _UNIT * _largest_cost(self.program)
         # Multipliers of few rows are copied whenever the bound is the best; of many, into spare memory near the end.
@@ -241,7 +239,7 @@ class _Run:
         x = repaired(self.program, self._channel()) if self.best is None else self.best[1]
         upper = objective(self.program, x)
         self.ratios.kernel.release()
-        clock = time.perf_counter()
+        clock = self.deadline.seconds()
         if status in _STOPPED and not self._proves_something:
             multipliers = no_multipliers(self.program)
         else:
@@ -249,15 +247,15 @@ class _Run:
             allowance = _DROPPED * gap * max(upper, self.unit)
             multipliers = sparsify(self.layout, iterate, y(), allowance, self.ratios.kernel.pairs)
         lower = lower_bound(self.program, multipliers)
-        proving = time.perf_counter() - clock
+        proving = self.deadline.seconds() - clock
         if status in (Status.STALLED, Status.OPTIMAL):
             reached = (upper - lower) / max(abs(upper), self.unit)
             # An x of less than the bound is not feasible.
             sound = -_ACCEPTABLE <= reached <= max(_ACCEPTABLE, gap)
             status = Status.OPTIMAL if sound else Status.STALLED
-        if interrupts.take():
+        if self.deadline.acknowledge():
             status, message = Status.INTERRUPTED, "stopped by the user"
-        seconds, history = time.perf_counter() - self.clock, tuple(self.history)
+        seconds, history = self.deadline.seconds() - self.clock, tuple(self.history)
         return BlockSolution(
             status, x, multipliers, lower, upper, message, seconds, self.memory, self.layout.blocks, history, proving
         )
@@ -271,7 +269,7 @@ class _Run:
     def reached(self) -> Reached:
         """Iterate to the end and return where that is."""
         status, message = self._ended()
-        if interrupts.take():
+        if self.deadline.acknowledge():
             status, message = Status.INTERRUPTED, "stopped by the user"
         mu = self.history[-1].mu if self.history else self.mu
         gap = min(self.gap, self.known)
@@ -285,19 +283,18 @@ class _Run:
                 x = np.ascontiguousarray(self.iterate.points[:, : self.layout.rows])
                 self.ratios.start(x, self.mu)
                 self.begun = True
-            if self.settings.time_limit == 0:
+            if not self.iterates or self.deadline.stop() is Stop.TIME:
                 return Status.TIME_LIMIT, "no time to iterate"
             return self._iterate()
         except StallError as stall:
             return Status.STALLED, f"stalled at a relative gap of {self.gap:.1e}: {stall}"
-        except LateError:
+        except OutOfTimeError:
             return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
         except KeyboardInterrupt:
             return Status.INTERRUPTED, "stopped by the user"
 
     def _iterate(self) -> tuple[Status, str]:
         """Iterate until a rule says stop; return what it says."""
-        limit = self.settings.time_limit
         # Relative and absolute gap when there was progress last, and for how many iterations there has been none.
         marked, since = (np.inf, np.inf), 0
         lengths = (1.0, 1.0, 0)
@@ -305,11 +302,11 @@ class _Run:
             blocks = self._factored(1 - min(lengths[:2]) if number else 1.0)
             residual = primal_residual(self.layout, self.iterate)
             lower, upper = dual_bound(blocks), objective(self.program, self._channel())
-            seconds = time.perf_counter() - self.clock
+            seconds = self.deadline.seconds() - self.clock
             self.history.append(
                 Iteration(number, lower, upper, residual, blocks.mu, *lengths, blocks.regularisation, seconds)
             )
-            relative, absolute = self._measure(number, lower, upper, residual, seconds)
+            relative, absolute = self._measure(number, lower, upper, residual)
             self.gap = min(self.gap, relative)
             if relative <= self._stop:
                 if residual <= _LINKED:
@@ -324,9 +321,9 @@ class _Run:
                 if not self._sharpened():
                     return Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
                 blocks, since = self._factored(1.0), 0
-            if limit is not None and seconds >= limit:
+            if self.deadline.stop() is Stop.TIME:
                 return Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
-            interrupts.check()
+            self.deadline.check()
             step = self._step(blocks)
             self.iterate, lengths = step.iterate, (step.primal, step.dual, step.corrections)
         return Status.ITERATION_LIMIT, f"no end after {_LARGEST_ITERATION} iterations"
@@ -356,12 +353,11 @@ class _Run:
         self.precise = 0.0
         return self.ratios.kernel.tune(0.0)
 
-    def _measure(self, number: int, lower: float, upper: float, residual: float, seconds: float) -> tuple[float, float]:
+    def _measure(self, number: int, lower: float, upper: float, residual: float) -> tuple[float, float]:
         """Note what the iterate is worth; return the relative gap to the best bound, and its own absolute gap."""
         self.lower = max(self.lower, lower)
         linked = residual <= _LINKED
-        moment = Progress("block interior point", seconds, number, max(0.0, self.lower), upper if linked else None)
-        self.settings.progress(moment)
+        self.deadline.tell("block interior point", number, max(0.0, self.lower), upper if linked else None)
         if linked and upper - lower <= _NEAR * max(abs(upper), self.unit):
             candidate = repaired(self.program, self._channel())
             # The primal residual is paid for in the end.

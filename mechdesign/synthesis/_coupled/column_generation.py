@@ -10,7 +10,6 @@ one as asked. (Dantzig and Wolfe, Decomposition principle for linear programs, O
 
 from __future__ import annotations
 
-import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
@@ -18,12 +17,13 @@ import numpy as np
 import scipy.sparse as sparse
 
 from mechdesign.base._arrays import Floats
+from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import SolverError
 from mechdesign.solve import _solve as solvers
-from mechdesign.solve._contract import Options, Progress, Status
+from mechdesign.solve._contract import Options, Status
 from mechdesign.solve._linear import LinearProgram
+from mechdesign.synthesis._attempts import EXACT
 from mechdesign.synthesis._coupled.pricing import Answer, Kind
-from mechdesign.synthesis._plan import EXACT
 from mechdesign.synthesis._settings import SolveSettings
 
 _ROUNDS = 300
@@ -44,23 +44,23 @@ class Decomposed:
     shares: Sequence[Floats]
 
 
-def decompose(kinds: Sequence[Kind], minima: Floats, solver: str, settings: SolveSettings) -> Decomposed:
+def decompose(
+    kinds: Sequence[Kind], minima: Floats, solver: str, settings: SolveSettings, deadline: Deadline
+) -> Decomposed:
     """Ask all kinds and the master in turn, until cost and bound agree to the tolerance or time is over.
 
     `minima` are the floors, positive, none above what the constant channels reach. Raises SolverError when a solver
     fails.
     """
-    clock = time.perf_counter()
     value, shares, _ = _master(kinds, minima)
     prices, best = np.zeros(minima.size), -np.inf
     found = Decomposed(Status.ITERATION_LIMIT, 0, prices, (), shares)
     for rounds in range(1, _ROUNDS + 1):
         answers: list[Answer] = []
         for kind in kinds:
-            left = settings.time_limit
-            if left is not None:
-                left = max(0.0, left - (time.perf_counter() - clock))
-            asked = Options(_SOLVER_TOLERANCE, time_limit=left, threads=settings.threads, extra=settings.options)
+            asked = Options(
+                _SOLVER_TOLERANCE, deadline=deadline.quiet(), threads=settings.threads, extra=settings.options
+            )
             status, answer = kind.ask(prices, solver, asked)
             if answer is None:
                 return replace(found, status=status)
@@ -72,8 +72,7 @@ def decompose(kinds: Sequence[Kind], minima: Floats, solver: str, settings: Solv
             kind.proposals.append(one.proposal)
         value, shares, new_prices = _master(kinds, minima)
         found = replace(found, rounds=rounds, shares=shares)
-        if settings.progress is not None:
-            settings.progress(Progress(f"round {rounds}", time.perf_counter() - clock, rounds, best, value))
+        deadline.tell(f"round {rounds}", rounds, best, value)
         if value - best <= _SHARE * settings.tolerance * value:
             return replace(found, status=Status.OPTIMAL)
         if np.array_equal(new_prices, prices):

@@ -13,6 +13,7 @@ from fractions import Fraction
 import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._costs import distortion
@@ -20,10 +21,10 @@ from mechdesign.certify._evidence import FloorMultipliers, Multipliers, PairMult
 from mechdesign.certify._privacy import check
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._problem import Problem
+from mechdesign.synthesis._attempts import EXACT, takes_blocks
 from mechdesign.synthesis._coupled.column_generation import Decomposed, decompose
 from mechdesign.synthesis._coupled.pricing import Answer, Kind, priced_problem
 from mechdesign.synthesis._parts import Assembled, Gathered, Known, Part
-from mechdesign.synthesis._plan import EXACT, takes_blocks
 from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._rounding import round_channel
 from mechdesign.synthesis._settings import SolveSettings
@@ -40,7 +41,7 @@ class _Member:
     estimates: Mapping[int, Integers]
 
 
-def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings) -> Assembled:
+def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, deadline: Deadline) -> Assembled:
     """Design a channel for parts that share floors.
 
     The solver is "auto" (the simplex method, which goes on from the round before) or any that takes programs of rows,
@@ -64,7 +65,7 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings) -> 
         members.append(_Member(part, number, estimates))
     name = EXACT if settings.solver == "auto" else settings.solver
     minima = np.array([float(floor.minimum) for floor in floors.values()])
-    found = decompose(kinds, minima, name, settings)
+    found = decompose(kinds, minima, name, settings, deadline)
     channels, weight = _round(problem, kinds, members, found.shares, floors)
     numerators = np.zeros(problem.cost.shape, dtype=np.int64)
     for member in members:

@@ -10,22 +10,21 @@ no more, the master's own are next.
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mechdesign.base import _interrupts as interrupts
 from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._deadline import Deadline, Stop, keep
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.base._machine import count_processors
 from mechdesign.base._version import __version__
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
-from mechdesign.solve._contract import Progress, Status
+from mechdesign.solve._contract import Status
+from mechdesign.synthesis._attempts import Attempt
 from mechdesign.synthesis._blocks import BlockReduction, asked_symmetry
 from mechdesign.synthesis._normal import Candidate, FormMultipliers, NormalForm
-from mechdesign.synthesis._plan import Plan
 from mechdesign.synthesis._rays.folding import Folding, folding
 from mechdesign.synthesis._rays.generators import falling
 from mechdesign.synthesis._rays.master import Mixture, least_mixture
@@ -58,7 +57,7 @@ _NEVER = 1e-200
 _DEAR = 0.2
 
 
-def solve_rays(form: NormalForm, plan: Plan, settings: SolveSettings, start: object = None) -> Candidate:
+def solve_rays(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> Candidate:
     """Solve a normal form whose bounds are a metric over all pairs, within the time limit.
 
     The channel of the candidate keeps all bounds up to the rounding of floats, and its multipliers prove the bracket.
@@ -72,8 +71,8 @@ def solve_rays(form: NormalForm, plan: Plan, settings: SolveSettings, start: obj
     unknown = set(settings.options) - {"memory", "symmetry"}
     if unknown:
         raise InputError(f"options.{min(unknown)}", "is not known to rays", bound='"memory" or "symmetry"')
-    check_rays(form)
-    run = _Run(form, settings)
+    check_rays(attempt.form, deadline)
+    run = _Run(attempt.form, settings, deadline)
     try:
         status, message = run.rounds()
     finally:
@@ -87,7 +86,7 @@ class _Run:
 
     form: NormalForm
     settings: SolveSettings
-    clock: float = field(default_factory=time.perf_counter)
+    deadline: Deadline
     lower: float = -np.inf
     upper: float = np.inf
     proofs: list[Proof] = field(default_factory=list)
@@ -131,12 +130,12 @@ class _Run:
                     self._mix(gap)
                 except SolverError as error:
                     if self._over():
-                        return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
+                        return self._stopped()
                     return Status.STALLED, f"{error}; relative gap {self.gap:.1e}"
-                interrupts.defer()
+                keep()
                 fresh = self._prove()
                 if fresh is None:
-                    return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
+                    return self._stopped()
                 self._tell("rays")
                 if self.gap <= self.settings.tolerance:
                     return Status.OPTIMAL, f"relative gap {self.gap:.1e}"
@@ -146,7 +145,7 @@ class _Run:
                 if since >= patience or (not len(fresh) and not self.halfway):
                     return Status.STALLED, f"no new rays narrow the bracket; relative gap {self.gap:.1e}"
                 if self._over():
-                    return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
+                    return self._stopped()
                 self._drop()
                 self._add(fresh)
                 if self.scene.errors:
@@ -154,7 +153,7 @@ class _Run:
         except KeyboardInterrupt:
             if self.mixture is None:
                 raise
-            return Status.INTERRUPTED, f"relative gap {self.gap:.1e} when stopped"
+            return self._stopped()
         return Status.STALLED, f"relative gap {self.gap:.1e} after {_ROUNDS} rounds"
 
     @property
@@ -163,14 +162,15 @@ class _Run:
         return (self.upper - max(self.lower, 0.0)) / max(self.upper, _NEVER)
 
     def _over(self) -> bool:
-        limit = self.settings.time_limit
-        return limit is not None and time.perf_counter() - self.clock >= limit
+        return self.deadline.stop() is not None
 
     def _tell(self, stage: str) -> None:
-        if self.settings.progress is not None:
-            seconds = time.perf_counter() - self.clock
-            lower = max(self.lower, 0.0)
-            self.settings.progress(Progress(stage, seconds, self.count, lower, self.upper))
+        self.deadline.tell(stage, self.count, max(self.lower, 0.0), self.upper)
+
+    def _stopped(self) -> tuple[Status, str]:
+        if self.deadline.stop() is Stop.TIME:
+            return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
+        return Status.INTERRUPTED, f"relative gap {self.gap:.1e} when stopped"
 
     def _add(self, rays: Floats) -> None:
         """Add rays, each with the observable for which it costs least and its part of every floor."""
@@ -208,7 +208,7 @@ class _Run:
             surplus = np.hstack([np.zeros((count, self.orbits)), -np.eye(count)])
             columns = np.vstack([np.hstack([columns, self.losses / self.minima]), surplus])
             costs = np.concatenate([costs, np.zeros(count)])
-        self.mixture = mixture = least_mixture(columns, costs, np.ones(columns.shape[1]), gap, self._over)
+        self.mixture = mixture = least_mixture(columns, costs, np.ones(columns.shape[1]), gap, self.deadline)
         self.iterations += mixture.iterations
         if mixture.cost < self.upper:
             self.upper = mixture.cost
@@ -249,7 +249,7 @@ class _Run:
         def one(worker: int, part: slice) -> tuple[int, list[Proof]]:
             return part.start, [price(self.scene, prices, o, tolerance) for o in batch[part].tolist()]
 
-        interrupts.check()
+        self.deadline.check()
         return [proof for _, some in sorted(self.workers.run(one), key=lambda pair: pair[0]) for proof in some]
 
     def candidate(self, status: Status, message: str) -> Candidate:

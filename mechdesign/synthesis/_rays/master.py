@@ -8,14 +8,14 @@ rows; forming it is nearly all the work. (Mehrotra, On the implementation of a p
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import scipy.linalg as linalg
 
-from mechdesign.base import _interrupts as interrupts
 from mechdesign.base._arrays import Floats
+from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import SolverError
 
 _ITERATIONS = 80
@@ -58,7 +58,7 @@ class Mixture:
 
 
 def least_mixture(
-    columns: Floats, cost: Floats, right: Floats, gap: float, late: Callable[[], bool] = lambda: False
+    columns: Floats, cost: Floats, right: Floats, gap: float, deadline: Deadline | None = None
 ) -> Mixture:
     """Solve the master program to a relative gap.
 
@@ -69,7 +69,7 @@ def least_mixture(
         cost: c (k,), not negative.
         right: b (rows,).
         gap: Relative distance of the two objectives to stop at.
-        late: Whether time is over.
+        deadline: When to end with the best point so far.
 
     Raises:
         SolverError: No point was found that meets the rows.
@@ -77,7 +77,7 @@ def least_mixture(
     scale = float(np.abs(cost).max()) or 1.0
     # What overflows is a step that is no number, and ends the iteration.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-        found = _solve(columns, cost / scale, right, gap, late)
+        found = _solve(columns, cost / scale, right, gap, deadline)
     return Mixture(found.weights, found.prices * scale, found.reduced * scale, found.cost * scale, found.iterations)
 
 
@@ -93,12 +93,14 @@ class _Point:
     gap: float
 
 
-def _solve(columns: Floats, cost: Floats, right: Floats, gap: float, late: Callable[[], bool]) -> Mixture:
-    best: _Point | None = None
+def _solve(columns: Floats, cost: Floats, right: Floats, gap: float, deadline: Deadline | None) -> Mixture:
+    deadline, best = deadline or Deadline(), None
     for point in _points(columns, cost, right, gap):
         if point is not None and (best is None or point.gap < best.gap):
             best = point
-        if late() or (best is not None and (best.gap <= gap or (point and point.number > best.number + _PATIENCE))):
+        if deadline.stop() is not None:
+            break
+        if best is not None and (best.gap <= gap or (point and point.number > best.number + _PATIENCE)):
             break
     if best is None:
         raise SolverError("rays: the master program could not be solved to the gap asked for; ask for a larger one")
@@ -119,7 +121,6 @@ def _points(columns: Floats, cost: Floats, right: Floats, gap: float) -> Iterato
     z, s = z + 0.5 * product / s.sum(), s + 0.5 * product / z.sum()
     size = float(np.abs(right).max())
     for iteration in range(_ITERATIONS):
-        interrupts.check()
         missing, dual = right - columns.T @ z, cost - columns @ y - s
         value = float(cost @ z)
         residual = float(np.abs(missing).max()) / size

@@ -8,8 +8,8 @@ import numpy as np
 from scipy.sparse.linalg import eigsh
 from scipy.spatial.distance import cdist
 
-from mechdesign.base import _interrupts as interrupts
 from mechdesign.base._arrays import Floats
+from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import InputError
 from mechdesign.synthesis._normal import NormalForm
 
@@ -68,7 +68,7 @@ def laid_out(metric: Floats) -> Layout:
     return Layout(points, max(1.0, float(ratios.max())), float(ratios.min()))
 
 
-def check_rays(form: NormalForm) -> None:
+def check_rays(form: NormalForm, deadline: Deadline) -> None:
     """Raise InputError unless the bounds of a normal form are a metric and its cost is the expected one."""
     if form.problem.objective != "expected":
         _refuse("takes the expected cost only", value=form.problem.objective)
@@ -83,13 +83,13 @@ def check_rays(form: NormalForm) -> None:
         s, t = divmod(int((asymmetry - _ROUNDING * metric).argmax()), len(metric))
         _refuse("takes symmetric distances only", value=f"ε·d = {metric[s, t]:g} and {metric[t, s]:g} for {s} and {t}")
     if not laid_out(metric).euclidean:
-        _check_triangles(metric)
+        _check_triangles(metric, deadline)
 
 
-def _check_triangles(metric: Floats) -> None:
+def _check_triangles(metric: Floats, deadline: Deadline) -> None:
     limit = metric * (1 - _ROUNDING)
     for source in range(len(metric)):
-        interrupts.check()
+        deadline.check()
         for start in range(0, len(metric), _CHUNK):
             part = slice(start, start + _CHUNK)
             shorter = (metric[source, part, None] + metric[part]).min(axis=0) < limit[source]
