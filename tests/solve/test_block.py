@@ -25,7 +25,7 @@ from mechdesign.solve._block_angular import (
 from mechdesign.solve._blocks import solve as solve_module
 from mechdesign.solve._blocks.kernels.numpy import NumpyKernel
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.newton import SchurComplement, Targets, newton_direction
+from mechdesign.solve._blocks.newton import Targets, newton_direction
 from mechdesign.solve._blocks.parallel import Workers
 from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._contract import Options, Status
@@ -163,13 +163,13 @@ def test_directions_solve_the_newton_system(program):
     blocks = _factored(program, 4)
     layout, point, x = blocks.layout, blocks.iterate, blocks.x
     n = layout.rows
-    affine = Targets(None, np.zeros((layout.blocks, n)), np.zeros(layout.auxiliary.size))
-    found = newton_direction(blocks, SchurComplement(blocks), affine)
+    affine = Targets(np.zeros((layout.blocks, n)), np.zeros(layout.auxiliary.size))
+    found = newton_direction(blocks.system(), affine)
     z = layout.ratios * x[:, None, :] - x[:, :, None]
     dx = x * found.u[:, :n]
     dz = layout.ratios * dx[:, None, :] - dx[:, :, None]
     dy = -blocks.ratios.y * (1 + dz / z)
-    moved = layout.adjoint(point.multipliers + found.multipliers)
+    moved = layout.adjoint(point.multipliers + found.multipliers[0])
     moved[:, :n] -= layout.cost
     y = blocks.ratios.y + dy
     moved[:, :n] += (layout.ratios * y).sum(axis=1) - y.sum(axis=2)

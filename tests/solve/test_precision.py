@@ -18,7 +18,7 @@ from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels.lapack import Lapack, address
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.newton import SchurComplement, Targets, newton_direction, refined_direction
+from mechdesign.solve._blocks.newton import Targets, newton_direction, refined_direction
 from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._contract import Options, Status
@@ -34,7 +34,7 @@ VALUE_AT_100 = 2.09408236
 
 
 def _affine(blocks):
-    return Targets(None, np.zeros_like(blocks.x), np.zeros(blocks.layout.auxiliary.size))
+    return Targets(np.zeros_like(blocks.x), np.zeros(blocks.layout.auxiliary.size))
 
 
 @pytest.mark.parametrize("single", [False, True])
@@ -133,18 +133,18 @@ def test_the_direction_that_is_taken_meets_the_linking_rows(arrays):
     kernel.tune(1.0)
     blocks = iterates(layout, kernel, 4)
     assert kernel.rough
-    targets, schur = _affine(blocks), SchurComplement(blocks)
-    rough = newton_direction(blocks, schur, targets)
-    refined = refined_direction(blocks, schur, targets, rough)
+    targets, system = _affine(blocks), blocks.system()
+    rough = newton_direction(system, targets)
+    refined = refined_direction(system, targets, rough)
     assert 1e-11 < rough.rest < 1e-3
     assert refined.rest <= 1e-11
     kernel.tune(0.0)
     exact = newton.factor_blocks(layout, blocks.ratios, blocks.iterate)
-    double = newton_direction(exact, SchurComplement(exact), targets)
+    double = newton_direction(exact.system(), targets)
     assert double.rest <= 1e-11
     assert blocks.schur == pytest.approx(exact.schur, rel=1e-3, abs=1e-5 * exact.schur.max())
     assert refined.u == pytest.approx(double.u, abs=1e-2 * np.abs(double.u).max())
-    assert refined_direction(exact, SchurComplement(exact), targets, double) is double
+    assert refined_direction(exact.system(), targets, double) is double
 
 
 @pytest.mark.parametrize("arrays", DENSE)
@@ -228,7 +228,7 @@ def test_a_direction_that_misses_the_linking_rows_is_not_taken(arrays, monkeypat
         rough.append(blocks.ratios.kernel.rough)
         return take_step(blocks, **options)
 
-    monkeypatch.setattr("mechdesign.solve._blocks.step._MISSED", -1.0)
+    monkeypatch.setattr("mechdesign.solve._blocks.step._MAX_LINK_MISS_SINGLE", -1.0)
     monkeypatch.setattr(solve_module, "take_step", noted)
     found = solve_block(grid(10, 10), Options(threads=1, extra={"arrays": arrays}))
     assert found.status is Status.OPTIMAL

@@ -17,6 +17,7 @@ class AuxiliaryRows:
     """Shapes, weights and the linear maps of these rows; slacks and multipliers are vectors of `size` numbers.
 
     `weights` (size,) are those of the central path, `counts` (size,) how many rows of the program each stands for.
+    Where columns are priced, floors are not to be met: without `linked`, there are no slacks of linking rows.
     Rows of estimates that are not `near` (B, k) are `absent`: their weight and multiplier are 0, their slack stays 1.
     """
 
@@ -27,6 +28,8 @@ class AuxiliaryRows:
         members: int,
         link_weight: float,
         near: tuple[Flags, ...] | None = None,
+        *,
+        linked: bool = True,
     ) -> None:
         self.blocks, self.errors = counts.size, errors
         floors = len(errors)
@@ -34,7 +37,8 @@ class AuxiliaryRows:
         stops = np.cumsum([0, *sizes]).tolist()
         self.floor_slices = [slice(a, b) for a, b in itertools.pairwise(stops)]
         self.parts = slice(stops[-1], stops[-1] + self.blocks * floors)
-        self.linking = slice(self.parts.stop, self.parts.stop + floors + members)
+        links = floors + members if linked else 0
+        self.linking = slice(self.parts.stop, self.parts.stop + links)
         self.size = self.linking.stop
         self.weights = np.ones(self.size)
         self.weights[self.linking] = link_weight
@@ -42,7 +46,7 @@ class AuxiliaryRows:
             self.floor(self.weights, index)[~flags] = 0.0
         self.absent = np.flatnonzero(self.weights == 0)
         repeated = [np.repeat(counts, error.shape[0]) for error in errors]
-        self.counts = np.concatenate([*repeated, np.repeat(counts, floors), np.ones(floors + members)])
+        self.counts = np.concatenate([*repeated, np.repeat(counts, floors), np.ones(links)])
 
     def floor(self, vector: Floats, index: int) -> Floats:
         """View the rows of one floor as (B, k)."""
@@ -79,9 +83,10 @@ class AuxiliaryRows:
         q[self.absent] = 0.0
         return q
 
-    def greatest_fall(self, y: Floats, dy: Floats) -> float:
-        """Return the largest −dy/y, or 0, over the rows that take part."""
-        return -float(np.divide(dy, y, out=np.zeros(self.size), where=y > 0).min(initial=0.0))
+    def relative_change(self, y: Floats, dy: Floats) -> Floats:
+        """Return dy/y, 0 for rows that do not take part."""
+        change: Floats = np.divide(dy, y, out=np.zeros(self.size), where=y > 0)
+        return change
 
     def add_adjoint(self, values: Floats, out: Floats) -> None:
         """Add the transpose of the blocks' rows, applied to `values`, to `out` (B, N)."""

@@ -1,4 +1,4 @@
-"""The Newton system at an iterate: factored blocks, the Schur complement that couples them, and its solutions.
+"""The Newton system at an iterate: factored blocks, the linking rows that couple them, and its solutions.
 
 In relative steps u = dξ/ξ block o has the Hessian H = Ξ Bᵀ diag(y/z) B Ξ. All rows are homogeneous, so scaling the
 whole block (u = 1) hardly moves active rows and H is nearly singular along it. With a root r = argmax x write
@@ -9,26 +9,22 @@ column r, the block's inverse Hessian is P₀ + p1ᵀ + 1pᵀ + P_rr 11ᵀ.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, replace
 
 import numpy as np
-import scipy.linalg
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.solve._blocks.iterate import Iterate, link_residual
+from mechdesign.solve._blocks.auxiliary import AuxiliaryRows
+from mechdesign.solve._blocks.coupling import Coupling, RowSums, StallError
+from mechdesign.solve._blocks.iterate import Iterate
 from mechdesign.solve._blocks.layout import Layout
 from mechdesign.solve._blocks.ratios import RatioRows
 
+# Largest residual of a linking row that is not refined, and most refinements of a direction. Directions in single
+# precision take more of them: otherwise the linking rows are missed in the end.
 _LINK_ACCURACY = 1e-11
-# One in single precision takes more of that; else linking rows are missed in the end.
-_REFINEMENTS, _ROUGH_REFINEMENTS = 2, 8
-# What a slack of a linking row may take up, relative to itself.
-_TAKEN = 1e-6
-_LEAST_REGULARISATION, _LARGEST_REGULARISATION = 1e-15, 1e-4
-
-
-class StallError(Exception):
-    """The iteration cannot go on; where it stands is still valid."""
+_MAX_REFINEMENTS, _MAX_REFINEMENTS_SINGLE = 2, 8
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,12 +32,10 @@ class Targets:
     """The complementarity products T that a direction aims at, as T/z.
 
     Attributes:
-        slot: where the kernel holds those of the ratio rows; None for T = 0, the affine direction.
-        adjoint: Bᵀ(T/z) (B, n) of the ratio rows.
+        adjoint: Bᵀ(T/z) (B, n) of the ratio rows, whose targets the kernel holds.
         auxiliary: T/z of the auxiliary rows.
     """
 
-    slot: int | None
     adjoint: Floats
     auxiliary: Floats
 
@@ -53,11 +47,11 @@ class Direction:
     Attributes:
         u: relative steps dξ/ξ (B, N).
         u_x: those of x alone (B, n), contiguous.
-        multipliers: dΛ (L,).
+        multipliers: dΛ (G, L).
         theta: dθ.
         q: dz/z of the auxiliary rows.
         dy: of the auxiliary rows.
-        rest: by how much it misses the linking rows.
+        rest: the largest amount by which it misses a linking row.
     """
 
     u: Floats
@@ -67,6 +61,29 @@ class Direction:
     q: Floats
     dy: Floats
     rest: float
+
+
+@dataclass(frozen=True, eq=False)
+class NewtonSystem:
+    """What a direction is computed from, at an iterate whose blocks are factored.
+
+    Attributes:
+        coupling: the linking rows.
+        auxiliary: the rows that are not ratio rows.
+        iterate: the point, with multipliers (G, L).
+        solve: solves H u = ξ∘right for all blocks (B, N).
+        cost: c (B, n).
+        rewards: of the parts of the floors (B, F).
+        rough: whether the blocks' inverses are in single precision.
+    """
+
+    coupling: Coupling
+    auxiliary: AuxiliaryRows
+    iterate: Iterate
+    solve: Callable[[Floats], Floats]
+    cost: Floats
+    rewards: Floats
+    rough: bool = False
 
 
 @dataclass(frozen=True, eq=False)
@@ -106,6 +123,15 @@ class FactoredBlocks:
         steps[index, self.roots] = shift
         self.layout.symmetrise(steps)
         return steps
+
+    def system(self) -> NewtonSystem:
+        """Return the Newton system with the linking rows of the program, their Schur complement factored."""
+        layout, kernel = self.layout, self.ratios.kernel
+        coupling = RowSums(layout, self.iterate, self.schur, self.solve)
+        iterate = replace(self.iterate, multipliers=self.iterate.multipliers[None])
+        return NewtonSystem(
+            coupling, layout.auxiliary, iterate, self.solve, layout.cost, layout.rewards, rough=kernel.rough
+        )
 
 
 def factor_blocks(layout: Layout, ratios: RatioRows, iterate: Iterate) -> FactoredBlocks:
@@ -170,117 +196,53 @@ def _around_rays(layout: Layout, roots: Integers, scale: Floats, columns: Floats
     return product + product.T
 
 
-class SchurComplement:
-    """The Schur complement with its slacks, S = Σ_o E_o Ξ Q Ξ E_oᵀ + diag(0, t/v, t/ω), scaled and factored.
-
-    For the worst cost it is bordered by θ: S dΛ + e dθ = right, eᵀdΛ = corner, e the indicator of ω.
-    Raises StallError where it cannot be factored.
-    """
-
-    def __init__(self, blocks: FactoredBlocks) -> None:
-        layout, iterate = blocks.layout, blocks.iterate
-        linking = layout.auxiliary.linking
-        self._matrix = blocks.schur.copy()
-        tail = np.arange(layout.rows, layout.links)
-        self._matrix[tail, tail] += iterate.z[linking] / iterate.y[linking]
-        self._scale = 1 / np.sqrt(self._matrix.diagonal())
-        scaled = self._matrix * self._scale[:, None] * self._scale
-        delta = 0.0
-        while True:
-            try:
-                self._factor = scipy.linalg.cho_factor(scaled + delta * np.eye(layout.links), check_finite=False)
-                break
-            except scipy.linalg.LinAlgError:
-                delta = 100 * delta if delta else _LEAST_REGULARISATION
-                if delta > _LARGEST_REGULARISATION:
-                    raise StallError("the Schur complement cannot be factored") from None
-        self._average = layout.average
-        self._members = layout.members
-        if self._members:
-            self._border = np.zeros(layout.links)
-            self._border[layout.width :] = 1.0
-            self._bordered = self._average(self._refined(self._border))
-
-    def _refined(self, right: Floats) -> Floats:
-        """Solve without the border, with one step of iterative refinement."""
-        scale = self._scale
-        first = scale * scipy.linalg.cho_solve(self._factor, scale * right, check_finite=False)
-        rest = right - self._matrix @ first
-        return np.asarray(first + scale * scipy.linalg.cho_solve(self._factor, scale * rest, check_finite=False))
-
-    def solve(self, right: Floats, corner: float) -> tuple[Floats, float]:
-        """Return dΛ (L,) and dθ."""
-        # Rounding breaks the symmetry of the solution, and a poorly conditioned matrix enlarges it.
-        free = self._average(self._refined(right))
-        if not self._members:
-            return free, 0.0
-        total = float(self._border @ self._bordered)
-        if not total > 0:
-            raise StallError("the worst cost no longer moves")
-        theta = (float(self._border @ free) - corner) / total
-        return free - theta * self._bordered, theta
-
-
-def refined_direction(blocks: FactoredBlocks, schur: SchurComplement, targets: Targets, found: Direction) -> Direction:
+def refined_direction(system: NewtonSystem, targets: Targets, found: Direction) -> Direction:
     """Refine a direction for `targets` that has not been: else the linking rows drift, and repair costs too much."""
-    if found.rest <= _LINK_ACCURACY or not blocks.ratios.kernel.rough:
+    if found.rest <= _LINK_ACCURACY or not system.rough:
         return found
-    return newton_direction(blocks, schur, targets, found)
+    return newton_direction(system, targets, found)
 
 
-def newton_direction(
-    blocks: FactoredBlocks, schur: SchurComplement, targets: Targets, found: Direction | None = None
-) -> Direction:
+def newton_direction(system: NewtonSystem, targets: Targets, found: Direction | None = None) -> Direction:
     """Solve the Newton system for `targets`, or refine a rough direction `found` for them.
 
-    With f = T/z and R = −(c − E_oᵀΛ) + Bᵀf each block gives H u = ξ∘(R + E_oᵀdΛ), and the linking rows then give S dΛ.
+    With f = T/z and R = −(c − EᵀΛ) + Bᵀf each block gives H u = ξ∘(R + EᵀdΛ), and the linking rows then give S dΛ.
     """
-    layout, iterate, f = blocks.layout, blocks.iterate, targets.auxiliary
-    auxiliary, n = layout.auxiliary, layout.rows
-    linking = auxiliary.linking
-    residual = link_residual(layout, iterate)
-    z, y = iterate.z[linking], iterate.y[linking]
-    # dt = T/y − z − z dy/y, and T = f z.
-    gain = z * (f[linking] / y - 1.0)
-    residual[n:] += gain
+    coupling, auxiliary, iterate, f = system.coupling, system.auxiliary, system.iterate, targets.auxiliary
+    n = system.cost.shape[1]
+    residual = coupling.residual(iterate, f)
     if found is None:
-        right = layout.adjoint(iterate.multipliers)
-        right[:, :n] += targets.adjoint - layout.cost
-        right[:, n:] += layout.rewards
+        right = coupling.adjoint(iterate.multipliers)
+        right[:, :n] += targets.adjoint - system.cost
+        right[:, n:] += system.rewards
         auxiliary.add_adjoint(f, right)
-        corner = 1.0 - float(y[layout.floors :].sum())
-        u = blocks.solve(right)
-        change, theta = schur.solve(residual - layout.sums(iterate.points * u), corner)
-        u = blocks.solve(right + layout.adjoint(change))
+        u = system.solve(right)
+        change, theta = coupling.solve(residual - coupling.sums(iterate.points * u), first=True)
+        u = coupling.respond(u, right, change)
     else:
         u, change, theta = found.u, found.multipliers, found.theta
     # With a rough Schur complement each direction would take refining: only the one that is taken is worth it.
-    refinements, rough = _REFINEMENTS, blocks.ratios.kernel.rough
-    if rough:
-        refinements = 0 if found is None else _ROUGH_REFINEMENTS
+    refinements, active = _MAX_REFINEMENTS, coupling.active()
+    if system.rough:
+        refinements = 0 if found is None else _MAX_REFINEMENTS_SINGLE
     best: tuple[Floats, Floats, float, Floats, float] | None = None
     while True:
-        rest = residual - layout.sums(iterate.points * u)
-        rest[n:] -= z / y * change[n:]
-        rest[layout.width :] -= theta
-        missed = float(np.abs(rest).max())
-        if rough and best is not None and not missed < best[-1]:
+        rest = coupling.rest(iterate, residual, u, change, theta)
+        missed = float(np.abs(rest[active]).max())
+        if system.rough and best is not None and not missed < best[-1]:
             u, change, theta, rest, missed = best
             break
         best = u, change, theta, rest, missed
         if missed <= _LINK_ACCURACY or refinements == 0:
             break
         refinements -= 1
-        more, more_theta = schur.solve(rest, 0.0)
+        more, more_theta = coupling.solve(rest, first=False)
         change = change + more
         theta += more_theta
-        u = u + blocks.solve(layout.adjoint(more))
-    # A large slack takes up what its row still lacks: z/y would enlarge the rounding of its small multiplier.
-    taken = np.where(np.abs(rest[n:]) <= _TAKEN * z, rest[n:], 0.0)
+        u = coupling.refine(u, more)
     dy = np.empty(auxiliary.size)
-    dy[linking] = change[n:] + y / z * taken
-    link_steps = gain - z / y * change[n:] - taken
+    dy[auxiliary.linking], link_steps = coupling.slack_steps(iterate, f, change, rest)
     q = auxiliary.relative(iterate.points, u, iterate.z, link_steps)
-    rows = slice(0, linking.start)
+    rows = slice(0, auxiliary.linking.start)
     dy[rows] = f[rows] - iterate.y[rows] * (1.0 + q[rows])
     return Direction(u, np.ascontiguousarray(u[:, :n]), change, theta, q, dy, missed)

@@ -14,6 +14,7 @@ from mechdesign.base._deadline import Deadline, OutOfTimeError, Stop
 from mechdesign.base._errors import InputError
 from mechdesign.base._machine import count_processors
 from mechdesign.solve._block_angular import BlockProgram, lower_bound, objective, repaired
+from mechdesign.solve._blocks.coupling import StallError
 from mechdesign.solve._blocks.dual import dual_bound, sparsify
 from mechdesign.solve._blocks.iterate import (
     SPREAD,
@@ -29,7 +30,7 @@ from mechdesign.solve._blocks.iterate import (
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import Layout, lay_out
 from mechdesign.solve._blocks.memory import COPIED, check_memory
-from mechdesign.solve._blocks.newton import FactoredBlocks, StallError, factor_blocks
+from mechdesign.solve._blocks.newton import FactoredBlocks, factor_blocks
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
 from mechdesign.solve._blocks.ratios import RatioRows
 from mechdesign.solve._blocks.solution import BlockSolution, Iteration, free_constant, no_multipliers, no_time

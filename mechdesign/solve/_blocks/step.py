@@ -1,39 +1,129 @@
 """One iteration: from the factored blocks at an iterate to the next one, on a weighted central path.
 
 Mehrotra's predictor and second-order corrector, then Gondzio's centrality correctors as long as they lengthen the step.
-Rows aim at y z = w t with t = σ μ: far pairs, of small weight w, are allowed less complementarity.
+Rows aim at y z = w t with t = σ μ: far pairs, of small weight w, are allowed less complementarity. The same step serves
+the main iteration, as one system of linking rows, and the columns that are priced, as one system each.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Protocol
 
 import numpy as np
 
+from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.solve._blocks.coupling import StallError
 from mechdesign.solve._blocks.iterate import Iterate
 from mechdesign.solve._blocks.kernels.contract import FARTHEST, NEAREST
 from mechdesign.solve._blocks.newton import (
     Direction,
     FactoredBlocks,
-    SchurComplement,
-    StallError,
+    NewtonSystem,
     Targets,
     newton_direction,
     refined_direction,
 )
 
-_LARGEST_SIGMA, _LARGEST_SPARSE_SIGMA = 0.02, 0.1
-# At most so many correctors; they end when both steps are long enough, or one gains too little or shortens a step.
-_CORRECTIONS = 6
-_LONG_ENOUGH = 0.95
-# By how much a direction in single precision may miss the linking rows, in their largest unit: one that misses them by
-# more is not taken.
-_MISSED = 1e-7
-_WORTHWHILE = 0.01
-_KEPT = 0.9
-# The part of the way to the boundary that is gone: more where the step is long.
-_STEP = 0.9
-_LAST_STEP = 0.99
+# Largest amount by which a direction in single precision may miss the linking rows [their largest unit].
+_MAX_LINK_MISS_SINGLE = 1e-7
+# Correctors aim at steps of this factor times the length, and this much more.
+_REACH_FACTOR, _REACH_OFFSET = 1.8, 0.3
+
+
+@dataclass(frozen=True)
+class StepTuning:
+    """The constants of a step.
+
+    Attributes:
+        max_sigma: cap of Mehrotra's centring σ.
+        max_correctors: most of Gondzio's correctors in a step.
+        long_step: step length beyond which there are no correctors, and the longer fraction is taken.
+        min_corrector_gain: least gain of both lengths together for which a corrector is kept.
+        min_step_kept: share of the shorter length that a corrector must leave.
+        boundary_fraction: share of the way to the boundary that is taken.
+        boundary_fraction_long: the same where both steps are long.
+    """
+
+    max_sigma: float
+    max_correctors: int
+    long_step: float
+    min_corrector_gain: float
+    min_step_kept: float = 0.9
+    boundary_fraction: float = 0.9
+    boundary_fraction_long: float = 0.99
+
+
+DENSE_STEP, SPARSE_STEP = StepTuning(0.02, 6, 0.95, 0.01), StepTuning(0.1, 6, 0.95, 0.01)
+
+
+class RatioPasses(Protocol):
+    """Passes over the ratio rows; values of systems are arrays (G,). `chosen` are the systems that matter."""
+
+    def affine_ratio_test(self, u: Floats) -> tuple[Floats, Floats]:
+        """Return the least and the largest dz/z for the target 0."""
+
+    def mehrotra(self, u: Floats, centre: Floats) -> Floats:
+        """Put the targets of Mehrotra's corrector into slot 0; return their adjoint (B, n)."""
+
+    def ratio_test(self, u: Floats, slot: Integers, chosen: Flags | None, *, corrected: bool) -> tuple[Floats, Floats]:
+        """Return the least dz/z and dy/y for the targets in `slot`; `corrected`: `centrality` may follow."""
+
+    def centrality(
+        self, u: Floats, slot: Integers, primal: Floats, dual: Floats, centre: Floats, chosen: Flags
+    ) -> Floats:
+        """Put Gondzio's correction of the targets in `slot` into the other slot; return their adjoint (B, n)."""
+
+
+class AllBlocks:
+    """The passes of the main iteration, by all workers: one system."""
+
+    def __init__(self, blocks: FactoredBlocks) -> None:
+        self.x, self.ratios = blocks.x, blocks.ratios
+
+    def affine_ratio_test(self, u: Floats) -> tuple[Floats, Floats]:
+        """Return the least and the largest dz/z."""
+        low, high = self.ratios.affine_ratio_test(self.x, u)
+        return np.array([-low]), np.array([high - 1.0])
+
+    def mehrotra(self, u: Floats, centre: Floats) -> Floats:
+        """Put the targets of Mehrotra's corrector into slot 0."""
+        return self.ratios.mehrotra(self.x, u, float(centre[0]))
+
+    def ratio_test(self, u: Floats, slot: Integers, chosen: Flags | None, *, corrected: bool) -> tuple[Floats, Floats]:
+        """Return the least dz/z and dy/y."""
+        primal, dual = self.ratios.ratio_test(self.x, u, int(slot[0]), corrected=corrected)
+        return np.array([-primal]), np.array([-dual])
+
+    def centrality(
+        self, u: Floats, slot: Integers, primal: Floats, dual: Floats, centre: Floats, chosen: Flags
+    ) -> Floats:
+        """Put Gondzio's correction into the other slot."""
+        return self.ratios.centrality(self.x, u, int(slot[0]), float(primal[0]), float(dual[0]), float(centre[0]))
+
+
+@dataclass(frozen=True, eq=False)
+class Aim:
+    """A direction with its targets, in which `slot` the kernel holds these, the longest steps, and kept correctors.
+
+    Slots, lengths and counts are arrays (G,).
+    """
+
+    targets: Targets
+    found: Direction
+    slot: Integers
+    primal: Floats
+    dual: Floats
+    correctors: Integers
+
+
+@dataclass(frozen=True, eq=False)
+class Measured:
+    """What assembling the blocks has measured: Σ y z (B,) and Bᵀy (B, N) of their rows, and Σ w of all rows."""
+
+    products: Floats
+    adjoint: Floats
+    weight: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,107 +143,164 @@ def take_step(blocks: FactoredBlocks, *, corrections: bool = True) -> Step:
         StallError: where the Newton system cannot be solved, or not well enough in single precision.
     """
     blocks.ratios.require(blocks.iterate.number)
-    most = _CORRECTIONS if corrections else 0
-    schur = SchurComplement(blocks)
-    predictor = newton_direction(blocks, schur, _affine(blocks))
-    centre = _centring(blocks, predictor) * blocks.mu
-    targets = _mehrotra(blocks, predictor, centre)
-    found = newton_direction(blocks, schur, targets)
-    lengths = _step_lengths(blocks, targets, found, corrected=most > 0)
-    kept = 0
-    while kept < most and min(lengths) < _LONG_ENOUGH:
-        trial = _centrality(blocks, targets, found, lengths, centre)
-        other = newton_direction(blocks, schur, trial)
-        longer = _step_lengths(blocks, trial, other, corrected=True)
-        if sum(longer) < sum(lengths) + _WORTHWHILE or min(longer) < _KEPT * min(lengths):
-            break
-        targets, found, lengths = trial, other, longer
-        kept += 1
-    refined = refined_direction(blocks, schur, targets, found)
-    if blocks.ratios.kernel.rough and not refined.rest <= _MISSED * blocks.layout.link_unit:
+    layout = blocks.layout
+    tuning = SPARSE_STEP if layout.sparse else DENSE_STEP
+    if not corrections:
+        tuning = replace(tuning, max_correctors=0)
+    system, passes = blocks.system(), AllBlocks(blocks)
+    measured = Measured(blocks.products, blocks.adjoint, layout.total_weight)
+    aim = find_aim(system, passes, measured, tuning)
+    found = refined_direction(system, aim.targets, aim.found)
+    if system.rough and not found.rest <= _MAX_LINK_MISS_SINGLE * layout.link_unit:
         raise StallError("a direction in single precision misses the linking rows")
-    if refined is not found:
-        lengths = _step_lengths(blocks, targets, refined, corrected=False)
-    found = refined
+    primal, dual = aim.primal, aim.dual
+    if found is not aim.found:
+        primal, dual = _step_lengths(system, passes, found, aim.slot, None, corrected=False)
     if not (np.isfinite(found.u).all() and np.isfinite(found.dy).all() and np.isfinite(found.multipliers).all()):
         raise StallError("a direction is not finite")
-    share = _LAST_STEP if min(lengths) >= _LONG_ENOUGH else _STEP
-    primal, dual = share * lengths[0], share * lengths[1]
-    return Step(_advance(blocks, targets, found, primal, dual), primal, dual, kept)
+    share = boundary_shares(primal, dual, tuning)
+    lengths = float((share * primal)[0]), float((share * dual)[0])
+    iterate = _advance(blocks, found, int(aim.slot[0]), *lengths)
+    return Step(iterate, *lengths, int(aim.correctors[0]))
 
 
-def _affine(blocks: FactoredBlocks) -> Targets:
-    """Return the targets T = 0 of the predictor."""
-    return Targets(None, np.zeros_like(blocks.x), np.zeros(blocks.layout.auxiliary.size))
+def boundary_shares(primal: Floats, dual: Floats, tuning: StepTuning) -> Floats:
+    """Return the share of the way to the boundary (G,): more where both steps are long."""
+    is_long = np.minimum(primal, dual) >= tuning.long_step
+    return np.where(is_long, tuning.boundary_fraction_long, tuning.boundary_fraction)
 
 
-def _centring(blocks: FactoredBlocks, predictor: Direction) -> float:
-    """Return Mehrotra's σ = (μ_aff/μ)³, but at most 0.02, for sparse blocks 0.1."""
-    layout, iterate = blocks.layout, blocks.iterate
-    linking = layout.auxiliary.linking
-    low, high = blocks.ratios.affine_ratio_test(blocks.x, predictor.u_x)
-    primal = 1.0 / max(1.0, low, -float(predictor.q.min(initial=0.0)))
-    dual = 1.0 / max(1.0, high, layout.auxiliary.greatest_fall(iterate.y, predictor.dy))
-    # Over the blocks' rows dy = −y (1 + q), Σ y z q = u·ΞBᵀy and Σ y z q² = uᵀHu: no pass is needed.
-    steps = iterate.points * predictor.u
-    right = layout.adjoint(iterate.multipliers + predictor.multipliers)
-    right[:, : layout.rows] -= layout.cost
-    right[:, layout.rows :] += layout.rewards
-    products = float(layout.counts @ blocks.products)
-    first = float(layout.counts @ (steps * blocks.adjoint).sum(axis=1))
-    second = float(layout.counts @ (steps * right).sum(axis=1))
-    reached = products * (1 - dual) + (primal * (1 - dual) - dual) * first - primal * dual * second
-    z, y = iterate.z[linking], iterate.y[linking]
-    linked = z * (1 + primal * predictor.q[linking]) * (y + dual * predictor.dy[linking])
-    total = products + float(z @ y)
-    largest = _LARGEST_SPARSE_SIGMA if layout.sparse else _LARGEST_SIGMA
-    return min((max(0.0, reached + float(linked.sum())) / total) ** 3, largest)
+def find_aim(system: NewtonSystem, passes: RatioPasses, measured: Measured, tuning: StepTuning) -> Aim:
+    """Return where a step aims: Mehrotra's predictor and corrector, and Gondzio's correctors, by system."""
+    coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
+    predictor = newton_direction(system, Targets(np.zeros(system.cost.shape), np.zeros(auxiliary.size)))
+    centre = _centring(system, passes, measured, predictor, tuning)
+    f = coupling.of_rows(centre) * auxiliary.weights / iterate.z - predictor.q * predictor.dy
+    targets = Targets(passes.mehrotra(predictor.u_x, centre), f)
+    found = newton_direction(system, targets)
+    slot = np.zeros(centre.size, dtype=np.int64)
+    correcting = tuning.max_correctors > 0
+    primal, dual = _step_lengths(system, passes, found, slot, None, corrected=correcting)
+    aim = Aim(targets, found, slot, primal, dual, np.zeros(centre.size, dtype=np.int64))
+    trying = np.ones(centre.size, dtype=np.bool_)
+    for _ in range(tuning.max_correctors):
+        trying = trying & (np.minimum(aim.primal, aim.dual) < tuning.long_step)
+        if not trying[coupling.active()].any():
+            break
+        aim, trying = _corrected(system, passes, aim, centre, trying, tuning)
+    return aim
 
 
-def _mehrotra(blocks: FactoredBlocks, predictor: Direction, centre: float) -> Targets:
-    """Return T = t w − dz dy, the second-order corrector of the predictor."""
-    f = centre * blocks.layout.auxiliary.weights / blocks.iterate.z - predictor.q * predictor.dy
-    return Targets(0, blocks.ratios.mehrotra(blocks.x, predictor.u_x, centre), f)
-
-
-def _centrality(
-    blocks: FactoredBlocks, targets: Targets, found: Direction, lengths: tuple[float, float], centre: float
-) -> Targets:
-    """Return the targets with Gondzio's correction for steps somewhat longer than those `found` allows.
+def _corrected(
+    system: NewtonSystem, passes: RatioPasses, aim: Aim, centre: Floats, trying: Flags, tuning: StepTuning
+) -> tuple[Aim, Flags]:
+    """Return the aim with one of Gondzio's correctors where it lengthens the steps enough, and where that is.
 
     Products v = (z + α̃_p dz)(y + α̃_d dy) far from t w change by clip(v, 0.1 t w, 10 t w) − v, not below −10 t w.
     """
-    assert targets.slot is not None
-    iterate = blocks.iterate
-    primal, dual = (min(1.0, 1.8 * length + 0.3) for length in lengths)
-    adjoint = blocks.ratios.centrality(blocks.x, found.u_x, targets.slot, primal, dual, centre)
-    product = (iterate.z * (1 + primal * found.q)) * (iterate.y + dual * found.dy)
-    aim = centre * blocks.layout.auxiliary.weights
-    change = np.minimum(np.maximum(product, NEAREST * aim), FARTHEST * aim) - np.minimum(product, 2 * FARTHEST * aim)
-    return Targets(1 - targets.slot, adjoint, targets.auxiliary + change / iterate.z)
+    coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
+    z, y, found, f = iterate.z, iterate.y, aim.found, aim.targets.auxiliary
+    primal, dual = (np.minimum(1.0, _REACH_FACTOR * length + _REACH_OFFSET) for length in (aim.primal, aim.dual))
+    adjoint = passes.centrality(found.u_x, aim.slot, primal, dual, centre, trying)
+    primal, dual = coupling.of_rows(primal), coupling.of_rows(dual)
+    product = (z * (1 + primal * found.q)) * (y + dual * found.dy)
+    wanted = coupling.of_rows(centre) * auxiliary.weights
+    change = np.minimum(np.maximum(product, NEAREST * wanted), FARTHEST * wanted)
+    change -= np.minimum(product, 2 * FARTHEST * wanted)
+    targets = Targets(adjoint, f + change / z)
+    other = newton_direction(system, targets)
+    longer = _step_lengths(system, passes, other, 1 - aim.slot, trying, corrected=True)
+    better = trying & ~(longer[0] + longer[1] < aim.primal + aim.dual + tuning.min_corrector_gain)
+    better &= ~(np.minimum(*longer) < tuning.min_step_kept * np.minimum(aim.primal, aim.dual))
+    if better.all():
+        chosen = targets, other
+    elif not better.any():
+        chosen = aim.targets, found
+    else:
+        chosen = _mix(coupling.of_rows(better), better[:, None], (targets, other), (aim.targets, found))
+    slot, correctors = np.where(better, 1 - aim.slot, aim.slot), aim.correctors + better
+    lengths = np.where(better, longer[0], aim.primal), np.where(better, longer[1], aim.dual)
+    return Aim(*chosen, slot, *lengths, correctors), better
+
+
+def _mix(
+    rows: Flags, blocks: Flags, new: tuple[Targets, Direction], old: tuple[Targets, Direction]
+) -> tuple[Targets, Direction]:
+    """Return the new targets and direction in some blocks, each a system of its own, and the old ones elsewhere."""
+    (targets, found), (before, earlier) = new, old
+    mixed = Targets(
+        np.where(blocks, targets.adjoint, before.adjoint), np.where(rows, targets.auxiliary, before.auxiliary)
+    )
+    direction = Direction(
+        np.where(blocks, found.u, earlier.u),
+        np.where(blocks, found.u_x, earlier.u_x),
+        np.where(blocks, found.multipliers, earlier.multipliers),
+        found.theta,
+        np.where(rows, found.q, earlier.q),
+        np.where(rows, found.dy, earlier.dy),
+        max(found.rest, earlier.rest),
+    )
+    return mixed, direction
+
+
+def _centring(
+    system: NewtonSystem, passes: RatioPasses, measured: Measured, predictor: Direction, tuning: StepTuning
+) -> Floats:
+    """Return t = σ μ (G,) with Mehrotra's σ = (μ_aff/μ)³, capped.
+
+    Over the blocks' rows dy = −y (1 + q), Σ y z q = u·ΞBᵀy and Σ y z q² = uᵀHu: no pass over them is needed.
+    """
+    coupling, auxiliary, iterate, n = system.coupling, system.auxiliary, system.iterate, system.cost.shape[1]
+    low, high = passes.affine_ratio_test(predictor.u_x)
+    primal = 1.0 / np.maximum(1.0, -coupling.least(low, predictor.q))
+    dual = 1.0 / np.maximum(1.0, -coupling.least(-1.0 - high, auxiliary.relative_change(iterate.y, predictor.dy)))
+    steps = iterate.points * predictor.u
+    right = coupling.adjoint(iterate.multipliers + predictor.multipliers)
+    right[:, :n] -= system.cost
+    right[:, n:] += system.rewards
+    products = coupling.total(measured.products)
+    first = coupling.total((steps * measured.adjoint).sum(axis=1))
+    second = coupling.total((steps * right).sum(axis=1))
+    reached = products * (1 - dual) + (primal * (1 - dual) - dual) * first - primal * dual * second
+    link = auxiliary.linking
+    z, y = iterate.z[link], iterate.y[link]
+    total = products + float(z @ y)
+    if z.size:
+        linked = z * (1 + primal * predictor.q[link]) * (y + dual * predictor.dy[link])
+        reached = reached + float(linked.sum())
+    share = np.maximum(0.0, reached) / total
+    # One at a time: NumPy's power of an array differs in the last bit.
+    sigma = np.minimum(np.array([float(each) ** 3 for each in share]), tuning.max_sigma)
+    centre: Floats = sigma * (total / measured.weight)
+    return centre
 
 
 def _step_lengths(
-    blocks: FactoredBlocks, targets: Targets, found: Direction, *, corrected: bool
-) -> tuple[float, float]:
-    """Return the longest steps up to 1 that keep z and y non-negative."""
-    assert targets.slot is not None
-    primal, dual = blocks.ratios.ratio_test(blocks.x, found.u_x, targets.slot, corrected=corrected)
-    primal = max(1.0, primal, -float(found.q.min(initial=0.0)))
-    dual = max(1.0, dual, blocks.layout.auxiliary.greatest_fall(blocks.iterate.y, found.dy))
-    return 1.0 / primal, 1.0 / dual
+    system: NewtonSystem,
+    passes: RatioPasses,
+    found: Direction,
+    slot: Integers,
+    chosen: Flags | None,
+    *,
+    corrected: bool,
+) -> tuple[Floats, Floats]:
+    """Return the longest steps (G,) up to 1 that keep z and y non-negative."""
+    coupling, y = system.coupling, system.iterate.y
+    low, fall = passes.ratio_test(found.u_x, slot, chosen, corrected=corrected)
+    primal = 1.0 / np.maximum(1.0, -coupling.least(low, found.q))
+    dual = 1.0 / np.maximum(1.0, -coupling.least(fall, system.auxiliary.relative_change(y, found.dy)))
+    return primal, dual
 
 
-def _advance(blocks: FactoredBlocks, targets: Targets, found: Direction, primal: float, dual: float) -> Iterate:
+def _advance(blocks: FactoredBlocks, found: Direction, slot: int, primal: float, dual: float) -> Iterate:
     """Return the next iterate: ξ, θ and slacks move by `primal`, multipliers by `dual`."""
-    assert targets.slot is not None
     layout, iterate = blocks.layout, blocks.iterate
     linking = layout.auxiliary.linking
-    blocks.ratios.advance(blocks.x, found.u_x, targets.slot, dual)
+    blocks.ratios.advance(blocks.x, found.u_x, slot, dual)
     points = iterate.points * (1 + primal * found.u)
     slack = iterate.z[linking] * (1 + primal * found.q[linking])
     y = iterate.y + dual * found.dy
-    multipliers = iterate.multipliers + dual * found.multipliers
+    multipliers = iterate.multipliers + dual * found.multipliers[0]
     multipliers[layout.rows :] = y[linking]
     theta = iterate.theta + primal * found.theta
     return Iterate(iterate.number + 1, points, multipliers, theta, layout.auxiliary.slacks(points, slack), y)
