@@ -20,6 +20,7 @@ from mechdesign.graphs._builders import check_graph, union
 from mechdesign.graphs._exposure import protected_pairs
 from mechdesign.graphs._repairs import repair
 from mechdesign.model import distances
+from mechdesign.model._claims import Claims
 from mechdesign.model._components import tied
 from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number
@@ -207,4 +208,4 @@ def _tied(requirements: Sequence[Requirement], n: int) -> Integers:
             raise InputError(
                 f"requirements[{index}]", "speaks of another number of secrets", value=requirement.size, bound=bound
             )
-    return tied(n, [claim for requirement in requirements for claim in requirement.claims()])
+    return tied(n, Claims(claim for requirement in requirements for claim in requirement.claims()))

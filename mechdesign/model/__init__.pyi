@@ -49,7 +49,6 @@ from ._requirements._continuous import ContinuousPrivacy as ContinuousPrivacy
 from ._requirements._distortion import DistortionPrivacy as DistortionPrivacy
 from ._requirements._extensions import finding_extensions as finding_extensions
 from ._requirements._graph import GraphPrivacy as GraphPrivacy
-from ._requirements._graph import graph_requirements as graph_requirements
 from ._requirements._kind import Epsilon as Epsilon
 from ._requirements._kind import MeasuredTable as MeasuredTable
 from ._requirements._kind import Reading as Reading

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -15,12 +16,14 @@ from mechdesign.base._check import as_list, require_kind
 from mechdesign.base._errors import InfeasibleError, InputError, PriorWarning
 from mechdesign.base._values import ReadOnlyMapping, cached_property
 from mechdesign.base._warnings import warn
-from mechdesign.certify._claims import Claim, Floor
+from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._costs import distortion
+from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._exact import nearest
 from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
 from mechdesign.model._channel import EXPONENT
+from mechdesign.model._claims import Claims
 from mechdesign.model._components import sharing, spread
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
@@ -116,14 +119,11 @@ class Problem:
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "cost", spread(costs, self.claims))
-        floors: dict[int, list[Floor]] = {}
-        for place, claim in zip(self.places, self.claims, strict=True):
-            if isinstance(claim, Floor):
-                floors.setdefault(place, []).append(claim)
-        told = sharing(self.cost, self.claims) if floors else None
-        for place, together in floors.items():
-            _check_reachable(f"requirements[{place}].minimum", together, probabilities, told, self.secrets)
-            _check_beliefs(f"requirements[{place}].prior", together, probabilities)
+        told = sharing(self.cost, self.claims) if self.floors else None
+        for place, requirement in enumerate(self.requirements):
+            if floors := requirement.floors:
+                _check_reachable(f"requirements[{place}].minimum", floors, probabilities, told, self.secrets)
+                _check_beliefs(f"requirements[{place}].prior", floors, probabilities)
 
     @classmethod
     def from_visits(
@@ -184,9 +184,30 @@ class Problem:
         return tuple(stated for _, stated in self._numbered)
 
     @cached_property
-    def claims(self) -> tuple[Claim, ...]:
+    def claims(self) -> Claims:
         """What the requirements claim of a channel, in order, in the words of the verifier."""
-        return tuple(stated.claim(self.prior.size) for stated in self.stated)
+        return Claims(claim for each in self.requirements for claim in each.claims())
+
+    @property
+    def pair_bounds(self) -> Mapping[int, PairBound]:
+        """The claims that bound pairs of secrets, by their places among all claims."""
+        return self.claims.pair_bounds
+
+    @property
+    def point_bounds(self) -> Mapping[int, Dithered]:
+        """The claims that bound all points between anchors, by their places among all claims."""
+        return self.claims.point_bounds
+
+    @property
+    def floors(self) -> Mapping[int, Floor]:
+        """The claims that the adversary errs by so much, by their places among all claims."""
+        return self.claims.floors
+
+    @cached_property
+    def graphs(self) -> Mapping[int, nx.Graph]:
+        """The policy graphs that requirements are, by the places of these requirements."""
+        found = ((place, each.policy_graph) for place, each in enumerate(self.requirements))
+        return ReadOnlyMapping({place: graph for place, graph in found if graph is not None})
 
     @cached_property
     def places(self) -> tuple[int, ...]:

@@ -13,7 +13,6 @@ import numpy as np
 
 from mechdesign.base._arithmetic import decimals
 from mechdesign.base._arrays import Flags, Floats
-from mechdesign.certify._claims import Floor
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
@@ -185,9 +184,8 @@ def attack_measure(problem: Problem) -> Measure:
     That is the error of the first floor among the requirements; else the Euclidean distance of the secrets, or, on much
     of the globe, the great-circle distance; else, where they have no places, the Hamming distance.
     """
-    for claim in problem.claims:
-        if isinstance(claim, Floor):
-            return recognised(claim.error, problem.secrets, problem.secrets)
+    for floor in problem.floors.values():
+        return recognised(floor.error, problem.secrets, problem.secrets)
     secrets = problem.secrets
     if secrets is not None and secrets.points.shape[1]:
         if secrets.plane is None:

@@ -11,7 +11,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats
 from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._claims import Floor, PairBound, RatioBound
+from mechdesign.certify._claims import Floor
 from mechdesign.measures import attack
 from mechdesign.measures._baselines import Baseline, bounds
 from mechdesign.model._channel import Channel
@@ -61,11 +61,7 @@ def adversaries(problem: Problem, channel: Channel) -> tuple[Adversary, ...]:
 def _found(problem: Problem, channel: Channel) -> Iterator[Adversary]:
     known: list[Floats] = []
     for place in dict.fromkeys(problem.places):
-        floors = [
-            claim
-            for claim, own in zip(problem.claims, problem.places, strict=True)
-            if own == place and isinstance(claim, Floor)
-        ]
+        floors = problem.requirements[place].floors
         believing = [floor for floor in floors if floor.prior is not None]
         if floors:
             first = floors[0]
@@ -92,7 +88,7 @@ def _adversary(
 
 def adversaries_section(problem: Problem, channel: Channel) -> Iterator[str]:
     """Yield the section on adversaries; nothing unless one has a prior of its own."""
-    if not any(isinstance(claim, Floor) and claim.prior is not None for claim in problem.claims):
+    if not any(floor.prior is not None for floor in problem.floors.values()):
         return
     found = adversaries(problem, channel)
     left_out = len(found) - _SHOWN
@@ -133,9 +129,9 @@ def met(problem: Problem, certificate: Certificate) -> tuple[Met, ...]:
             checked.realised,
             checked.at_least,
             checked.holds,
-            isinstance(claim, PairBound) and not len(claim),
+            place in problem.pair_bounds and not len(problem.pair_bounds[place]),
         )
-        for name, checked, claim in zip(claim_names(problem), certificate.requirements, problem.claims, strict=True)
+        for place, (name, checked) in enumerate(zip(claim_names(problem), certificate.requirements, strict=True))
     )
 
 
@@ -170,18 +166,16 @@ def _permitted(problem: Problem) -> list[str]:
 
 def _reached(problem: Problem, certificate: Certificate, place: int) -> str:
     """Say by how much the best guess is off, where a requirement asks for less than that."""
-    errors = [
-        (checked.realised, float(Fraction(checked.nominal)), claim)
-        for of, claim, checked in zip(problem.places, problem.claims, certificate.requirements, strict=True)
-        if of == place and isinstance(claim, Floor)
-    ]
-    if len(errors) != 1:
+    floors = [(index, floor) for index, floor in problem.floors.items() if problem.places[index] == place]
+    if len(floors) != 1:
         return ""
-    ((realised, asked, claim),) = errors
+    ((index, floor),) = floors
+    checked = certificate.requirements[index]
+    realised, asked = checked.realised, float(Fraction(checked.nominal))
     shown = bounded(realised, up=False, digits=4)
     if realised <= asked or shown == bounded(asked, up=False, digits=4):
         return ""
-    return f" (with this mechanism by {InWords(problem).measure(claim.error).with_unit(shown)})"
+    return f" (with this mechanism by {InWords(problem).measure(floor.error).with_unit(shown)})"
 
 
 def _listed(promises: list[str]) -> str:
@@ -208,7 +202,7 @@ def side_by_side(problem: Problem, channel: Channel, certificate: Certificate, c
     cost = cost_measure(problem)
     asked = bounds(problem)
     tight: tuple[float, ...] | None = tuple(certificate.requirements[index].realised for index in asked)
-    factors = [isinstance(problem.claims[index], RatioBound) for index in asked]
+    factors = [problem.claims[index].number == "factor" for index in asked]
     erred = attack.optimal(channel, problem.prior, error.matrix).distortion
     rows = [("<strong>this design</strong>", certificate.cost, erred, tight, "")]
     rows += [(text(item.name), item.cost, item.error, item.tight, item.note) for item in compared]

@@ -48,7 +48,8 @@ def told(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
 def bounded_pairs(problem: Problem) -> tuple[str, ...]:
     """Say for each claim how many pairs it bounds: "18 of 90 ordered pairs"; nothing where it is about no pairs."""
     n = len(problem.prior)
-    return tuple(_count(len(claim), n) if isinstance(claim, PairBound) else "" for claim in problem.claims)
+    bounds = problem.pair_bounds
+    return tuple(_count(len(bounds[place]), n) if place in bounds else "" for place in range(len(problem.claims)))
 
 
 def left_free(problem: Problem) -> tuple[str, ...]:

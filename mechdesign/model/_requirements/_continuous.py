@@ -191,15 +191,11 @@ class ContinuousPrivacy(RequirementKind):
             )
         return cls(table.epsilon, reading.secrets, table.distance, table.split)
 
-    def restrict(self, secrets: Integers) -> Self:
+    def restrict(self, secrets: Integers, *, floors: bool = False) -> Self:
         """Keep all of it: between some anchors alone nothing is interpolated."""
         if len(secrets) != self.size:
             raise InputError("secrets", "are some of the anchors, and the requirement is about all", value=len(secrets))
         return with_fields(self)
-
-    def condition(self, secrets: Integers) -> Self:
-        """Keep all of it: between some anchors alone nothing is interpolated."""
-        return self.restrict(secrets)
 
     def title(self, words: Words) -> str:
         """Name the requirement, its unit and its distance."""

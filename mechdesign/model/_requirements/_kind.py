@@ -18,14 +18,14 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Floats, Integers, as_floats, read_only, require
+from mechdesign.base._arrays import Floats, as_floats, read_only, require
 from mechdesign.base._check import as_list, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._stated import Stated
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import BudgetsFile, Distance, Raw, Table, holds
 from mechdesign.model._prior import Prior
-from mechdesign.model._requirements._requirement import Requirement, restricted
+from mechdesign.model._requirements._requirement import Requirement
 
 _R = TypeVar("_R", bound=Requirement)
 
@@ -84,8 +84,6 @@ class RequirementKind(Requirement):
 
     joins_all: ClassVar[bool] = False
     """Whether a named distance between secrets ties all of them together, so that they make one program."""
-    floors: ClassVar[bool] = False
-    """Whether it bounds the adversary's error from below, which makes further rows."""
 
     @classmethod
     @abstractmethod
@@ -94,19 +92,6 @@ class RequirementKind(Requirement):
 
         Raises `InputError` for wrong arguments; a path that is the name of an argument is taken for the key.
         """
-
-    @classmethod
-    @abstractmethod
-    def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement on so many secrets that gave these statements: the inverse of `stated`."""
-
-    def restrict(self, secrets: Integers) -> Requirement:
-        """Return what the requirement says of some secrets alone; see `Requirement.restrict`."""
-        return self.from_stated([restricted(each, secrets) for each in self.stated()], len(secrets))
-
-    def condition(self, secrets: Integers) -> Requirement:
-        """Return what the requirement says where only these secrets are possible; see `Requirement.condition`."""
-        return self.from_stated([restricted(each, secrets, floors=True) for each in self.stated()], len(secrets))
 
 
 def check_stated(stated: Sequence[Stated], count: int | None = None) -> list[Stated]:

@@ -93,14 +93,10 @@ class MetricPrivacy(RequirementKind):
         require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.measure(table))
 
-    def restrict(self, secrets: Integers) -> Self:
+    def restrict(self, secrets: Integers, *, floors: bool = False) -> Self:
         """Keep the distances between these secrets."""
         kept = as_indices(secrets, "secrets", self.size)
         return with_fields(self, distance=self.distance[np.ix_(kept, kept)])
-
-    def condition(self, secrets: Integers) -> Self:
-        """Keep the distances between these secrets."""
-        return self.restrict(secrets)
 
     def title(self, words: Words) -> str:
         """Name the requirement, its unit and its distance."""

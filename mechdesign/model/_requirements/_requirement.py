@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import ClassVar, Protocol, Self
 
+import networkx as nx
 import numpy as np
 
-from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._arrays import Floats, Integers, as_indices
 from mechdesign.base._errors import InputError
-from mechdesign.certify._claims import Claim
+from mechdesign.base._values import cached_property
+from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._stated import Stated
+from mechdesign.model._claims import Claims
 from mechdesign.model._domain import Domain
 
 
@@ -71,21 +75,20 @@ class Requirement(ABC):
     def stated(self) -> tuple[Stated, ...]:
         """Return the requirement in the words of the verifier: one statement for each claim, always in one order."""
 
+    @classmethod
     @abstractmethod
-    def restrict(self, secrets: Integers) -> Requirement:
+    def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
+        """Return the requirement on so many secrets that gave these statements: the inverse of `stated`."""
+
+    def restrict(self, secrets: Integers, *, floors: bool = False) -> Requirement:
         """Return what the requirement says of some secrets alone, given by ascending indices, numbered anew from 0.
 
         As many statements remain, in their order. Those of floors have the minimum 0, since what the secrets add to the
-        floor is not said for them alone.
+        floor is not said for them alone. With `floors` they keep it, under the prior given that the secret is one of
+        these: only these are then possible. Raises `InputError` for a prior of its own under which none of them is.
         """
-
-    @abstractmethod
-    def condition(self, secrets: Integers) -> Requirement:
-        """Return what the requirement says where only these secrets are possible, numbered anew from 0.
-
-        It differs from `restrict` in that floors keep their minimum, under the prior given that the secret is one of
-        these. Raises `InputError` for a prior of its own under which none of them is possible.
-        """
+        kept = as_indices(secrets, "secrets", self.size)
+        return self.from_stated([restricted(each, kept, floors=floors) for each in self._statements], len(kept))
 
     @abstractmethod
     def title(self, words: Words) -> str:
@@ -107,9 +110,32 @@ class Requirement(ABC):
         """
         return 0
 
-    def claims(self) -> tuple[Claim, ...]:
+    @property
+    def policy_graph(self) -> nx.Graph | None:
+        """The graph whose edges the requirement bounds, by the ε of its statement, and nothing else; else None."""
+        return None
+
+    def claims(self) -> Claims:
         """Return what the requirement claims of a channel: bounds on pairs, floors on the adversary's error."""
-        return tuple(stated.claim(self.size) for stated in self.stated())
+        return self._claims
+
+    @property
+    def pair_bounds(self) -> tuple[PairBound, ...]:
+        """Its bounds on pairs of secrets."""
+        return tuple(self._claims.pair_bounds.values())
+
+    @property
+    def floors(self) -> tuple[Floor, ...]:
+        """Its floors on the adversary's error."""
+        return tuple(self._claims.floors.values())
+
+    @cached_property
+    def _statements(self) -> tuple[Stated, ...]:
+        return self.stated()
+
+    @cached_property
+    def _claims(self) -> Claims:
+        return Claims(stated.claim(self.size) for stated in self._statements)
 
 
 def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> Stated:
