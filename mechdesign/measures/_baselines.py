@@ -19,7 +19,7 @@ from mechdesign.mechanisms._finite import falling
 from mechdesign.mechanisms._planar_laplace import planar_laplace
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._problem import Problem
-from mechdesign.model._words import answers, attack_measure
+from mechdesign.model._problem_words import answers, attack_measure
 from mechdesign.model.distances import euclidean
 
 NO_INFORMATION = "no information: always the same answer"

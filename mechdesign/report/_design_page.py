@@ -25,17 +25,8 @@ from mechdesign.model._components import tied
 from mechdesign.model._disclosure import disclosed
 from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._problem import Problem
-from mechdesign.model._words import (
-    Measure,
-    attack_measure,
-    bounded,
-    claim_names,
-    cost_measure,
-    decimal,
-    plain,
-    power,
-    short,
-)
+from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
+from mechdesign.model._words import Measure, bounded, decimal, plain, power, short
 from mechdesign.report import _channel_figures as bars
 from mechdesign.report import _channel_figures as pictures
 from mechdesign.report import _channel_figures as plot

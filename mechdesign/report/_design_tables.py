@@ -16,16 +16,8 @@ from mechdesign.measures import attack
 from mechdesign.measures._baselines import Baseline, bounds
 from mechdesign.model._channel import Channel
 from mechdesign.model._problem import Problem
-from mechdesign.model._words import (
-    InWords,
-    attack_measure,
-    bounded,
-    claim_names,
-    cost_measure,
-    recognised,
-    relative,
-    short,
-)
+from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
+from mechdesign.model._words import Words, bounded, recognised, relative, short
 from mechdesign.report._channel_figures import Met
 from mechdesign.report._pages import section, table, text
 
@@ -138,7 +130,7 @@ def met(problem: Problem, certificate: Certificate) -> tuple[Met, ...]:
 def summary(problem: Problem, certificate: Certificate) -> str:
     """Return one paragraph for a reader who knows nothing of the field."""
     n, m = problem.cost.shape
-    words = InWords(problem)
+    words = Words(problem.secrets)
     promises = [
         requirement.promise(words) + _reached(problem, certificate, place)
         for place, requirement in enumerate(problem.requirements)
@@ -175,7 +167,7 @@ def _reached(problem: Problem, certificate: Certificate, place: int) -> str:
     shown = bounded(realised, up=False, digits=4)
     if realised <= asked or shown == bounded(asked, up=False, digits=4):
         return ""
-    return f" (with this mechanism by {InWords(problem).measure(floor.error).with_unit(shown)})"
+    return f" (with this mechanism by {Words(problem.secrets).measure(floor.error).with_unit(shown)})"
 
 
 def _listed(promises: list[str]) -> str:

@@ -14,15 +14,9 @@ from mechdesign.model import distances
 from mechdesign.model._disclosure import disclosed
 from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
+from mechdesign.model._problem_words import claim_names, claimants, requirement_name
 from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.model._words import (
-    claim_names,
-    claimants,
-    decimal,
-    recognised,
-    requirement_name,
-    short,
-)
+from mechdesign.model._words import decimal, recognised, short
 from mechdesign.report._private import private
 
 _HIDDEN = "No secret is revealed for certain: each answer that is ever given is given to two secrets or more."

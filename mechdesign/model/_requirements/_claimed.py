@@ -12,7 +12,8 @@ from mechdesign.certify._claims import Claim, Floor
 from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._exact import nearest
 from mechdesign.certify._stated import Stated
-from mechdesign.model._requirements._requirement import Requirement, Words
+from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._words import Words
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -23,7 +23,7 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import Table
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._requirements._kind import Epsilon, Reading, RequirementKind, check_stated, with_fields
-from mechdesign.model._requirements._requirement import Words
+from mechdesign.model._words import Words
 
 Distance = Literal["euclidean", "manhattan", "chebyshev"]
 

@@ -21,7 +21,7 @@ from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, Raw, Tab
 from mechdesign.model._numbers import Number, not_negative
 from mechdesign.model._prior import Prior
 from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated
-from mechdesign.model._requirements._requirement import Words
+from mechdesign.model._words import Words
 
 # Probabilities that differ by no more than rounding make a uniform prior.
 _EQUAL = 1e-12

@@ -18,7 +18,7 @@ from mechdesign.certify._stated import Stated
 from mechdesign.model._grammar import CategoriesFile, ChainTable, Distance, EdgesFile, MatrixFile, Raw, Table, holds
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._requirements._kind import Epsilon, Reading, RequirementKind, check_stated, with_fields
-from mechdesign.model._requirements._requirement import Words
+from mechdesign.model._words import Words
 
 
 class GraphPrivacyTable(Table, frozen=True):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import ClassVar, Protocol, Self
+from typing import ClassVar, Self
 
 import networkx as nx
 import numpy as np
@@ -17,37 +17,7 @@ from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._stated import Stated
 from mechdesign.model._claims import Claims
 from mechdesign.model._domain import Domain
-
-
-class Measured(Protocol):
-    """A recognised matrix of distances: its name, such as "Euclidean distance", and its unit; either may be empty."""
-
-    @property
-    def name(self) -> str:
-        """The name of the distance."""
-
-    @property
-    def unit(self) -> str:
-        """The unit of the distance."""
-
-    def with_unit(self, number: str) -> str:
-        """Write a number with the unit behind it."""
-
-
-class Words(Protocol):
-    """What a requirement is phrased with: the distances of the problem recognised, and numbers written for reading."""
-
-    def measure(self, matrix: Floats) -> Measured:
-        """Recognise a matrix between the secrets."""
-
-    def number(self, value: float, digits: int = 3) -> str:
-        """Write a number in few digits."""
-
-    def decimal(self, value: Fraction) -> str:
-        """Write an exact number in full."""
-
-    def factor(self, exponent: float) -> str:
-        """Write e to the power of `exponent`."""
+from mechdesign.model._words import Words
 
 
 class Requirement(ABC):

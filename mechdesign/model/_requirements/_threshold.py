@@ -18,7 +18,7 @@ from mechdesign.model import distances
 from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._requirements._kind import Epsilon, Reading, RequirementKind, check_stated, square
-from mechdesign.model._requirements._requirement import Words
+from mechdesign.model._words import Words
 
 
 class ThresholdTable(Table, frozen=True):
