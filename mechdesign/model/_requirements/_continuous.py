@@ -14,7 +14,7 @@ from mechdesign.base._arrays import Integers
 from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError, SpacingWarning
 from mechdesign.base._warnings import warn
-from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered
+from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
@@ -153,8 +153,7 @@ class ContinuousPrivacy(RequirementKind):
         >>> ContinuousPrivacy(1, anchors).least_epsilon(snapped)
         1.0
         """
-        claim = self.stated()[0].claim(self.size)
-        assert isinstance(claim, Dithered)
+        claim = self.claims().point_bounds[0]
         if channel.numerators.shape[0] != self.size:
             raise InputError("channel", "is not one from these anchors", value=channel, bound=f"{self.size} rows")
         return claim.least(claim.steepest(channel.numerators))
