@@ -240,7 +240,5 @@ def users(epsilons: ArrayLike | None, population: Sequence[User]) -> UsersLeakag
             )
         rows.append(temporal(budgets, user.backward, user.forward))
     of_user = np.array(rows)
-    leakage = UsersLeakage(of_user, of_user.max(axis=0), of_user.argmax(axis=0).astype(np.int64))
-    for array in (leakage.of_user, leakage.overall, leakage.worst):
-        read_only(array)
-    return leakage
+    worst = of_user.argmax(axis=0).astype(np.int64)
+    return UsersLeakage(read_only(of_user), read_only(of_user.max(axis=0)), read_only(worst))

@@ -266,9 +266,7 @@ class _Game:
         """Evaluate a strategy: by the mean of E_s under `weights`, or by its maximum."""
         per_secret = ((self.channel @ strategy) * self.distance.T).sum(axis=1)
         distortion = float(per_secret.max() if weights is None else per_secret @ weights)
-        read_only(strategy)
-        read_only(per_secret)
-        return Attack(name, distortion, strategy, per_secret)
+        return Attack(name, distortion, read_only(strategy), read_only(per_secret))
 
 
 def _given(distance: ArrayLike | None) -> ArrayLike:

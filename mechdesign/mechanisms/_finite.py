@@ -126,8 +126,7 @@ def _metric(values: ArrayLike) -> Floats:
     # Being at a finite distance must be an equivalence: an answer that two share is one that all between them share.
     if not np.array_equal(~apart, (~apart).astype(np.float64) @ (~apart) > 0):
         raise InputError("distance", "is finite along a path but infinite between its ends", bound="a metric")
-    read_only(matrix)
-    return matrix
+    return read_only(matrix)
 
 
 # Beyond it floats are whole numbers, and next ones not told apart.

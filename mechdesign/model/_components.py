@@ -80,9 +80,7 @@ def spread(cost: Floats, claims: Claims) -> Floats:
             f"cost: no channel has an answer for secret {nothing[0]}: each is forbidden to it, or to a "
             "secret that requirements tie to it. Permit secrets that are tied together a common answer"
         )
-    closed = np.where(sets[labels], np.inf, cost)
-    read_only(closed)
-    return closed
+    return read_only(np.where(sets[labels], np.inf, cost))
 
 
 def sharing(cost: Floats, claims: Claims) -> Integers:

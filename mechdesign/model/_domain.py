@@ -65,9 +65,7 @@ class Grid:
         """Return the centres of the cells, float64 (n, 2): those nearest to ((column + 1/2) · width / columns, …)."""
         row, column = np.divmod(np.arange(self.size), self.columns)
         x, y = (_middles(count, side) for count, side in ((self.columns, self.width), (self.rows, self.height)))
-        centres: Floats = np.column_stack((x[column], y[row]))
-        read_only(centres)
-        return centres
+        return read_only(np.column_stack((x[column], y[row])))
 
 
 @dataclass(frozen=True)
@@ -147,8 +145,7 @@ class GridPart:
         chosen = as_indices(self.members, "members", self.cells.size)
         if (np.diff(chosen) <= 0).any():
             raise InputError("members", "are not in ascending order", value=chosen.tolist())
-        read_only(chosen)
-        object.__setattr__(self, "members", chosen)
+        object.__setattr__(self, "members", read_only(chosen))
 
 
 @dataclass(frozen=True, eq=False, repr=False)

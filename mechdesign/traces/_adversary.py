@@ -109,9 +109,7 @@ class Adversary:
         filtered = forward(self.initial, self.transition, observed, path="releases")
         smoothed = backward(filtered, self.transition, observed)
         arrays = (filtered.priors, filtered.posteriors, smoothed, filtered.log_evidence)
-        for array in arrays:
-            read_only(array)
-        return Beliefs(*arrays)
+        return Beliefs(*map(read_only, arrays))
 
 
 def expected_error(beliefs: ArrayLike, distance: ArrayLike) -> tuple[Floats, Integers]:

@@ -253,9 +253,7 @@ def _size(fitted: Fitted) -> int:
 
 def _cost(cost: ArrayLike | None, domain: Domain) -> Floats:
     if cost is None:
-        lengths = distances.euclidean(domain)
-        read_only(lengths)
-        return lengths
+        return read_only(distances.euclidean(domain))
     costs = as_floats(cost, "cost", "(n, n)")
     if costs.shape != (domain.size, domain.size):
         raise InputError("cost", "does not fit the domain", value=costs.shape, bound=f"({domain.size}, {domain.size})")
