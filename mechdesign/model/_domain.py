@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import LARGEST_GRID, Floats, Integers, as_floats, as_indices, read_only, require
-from mechdesign.base._check import as_integer, as_list, as_number
+from mechdesign.base._check import as_integer, as_list, as_number, as_positive
 from mechdesign.base._display import card, data_frame, points_plot
 from mechdesign.base._errors import InputError, InterchangedWarning
 from mechdesign.base._warnings import warn
@@ -54,7 +54,7 @@ class Grid:
         if self.size > LARGEST_GRID:
             raise InputError("columns", "make too many cells", value=self.size, bound=f"{LARGEST_GRID} at most")
         for name in ("width", "height"):
-            object.__setattr__(self, name, _positive(getattr(self, name), name))
+            object.__setattr__(self, name, as_positive(getattr(self, name), name))
 
     @property
     def size(self) -> int:
@@ -586,13 +586,6 @@ def _middles(count: int, side: float) -> Floats:
     back, error = expansions.two_product(found, np.full(count, float(count)))
     middles: Floats = found + ((high - back) - error + (low + number * rest)) / count
     return middles
-
-
-def _positive(value: object, name: str) -> float:
-    number = as_number(value, name)
-    if number <= 0:
-        raise InputError(name, "is not positive", value=number, bound="> 0")
-    return number
 
 
 def _given_labels(labels: Iterable[str] | None) -> tuple[str, ...]:
