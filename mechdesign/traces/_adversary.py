@@ -16,7 +16,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import networkx as nx
 import numpy as np
@@ -31,7 +30,6 @@ from mechdesign.certify._exponential import ln_upper
 from mechdesign.graphs._exposure import degree_of_protection, hull_level
 from mechdesign.mechanisms._knorm import KNormMechanism
 from mechdesign.model._channel import Channel
-from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
 from mechdesign.traces._composition import stages_of
@@ -186,55 +184,6 @@ def _states(truth: ArrayLike, count: int, n: int) -> Integers:
     if len(states) != count:
         raise InputError("truth", "differs in length", value=len(states), bound=f"{count} states")
     return states
-
-
-class Measurable(Protocol):
-    """What is measured of a released trace; see `mechdesign.traces.ReleasedTrace`."""
-
-    @property
-    def domain(self) -> Domain: ...
-    @property
-    def places(self) -> Floats: ...
-    @property
-    def lengths(self) -> Floats: ...
-    @property
-    def beliefs(self) -> Beliefs: ...
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """How far off something is, on average over the steps, in the unit of the domain.
-
-    Attributes:
-        name: What it is.
-        expected: What whoever knows the transitions and the initial distribution expects after all outputs: public.
-        true: How far it is from the true states, where they are given: for their owner only.
-    """
-
-    name: str
-    expected: float
-    true: float | None
-
-
-def accuracy(found: Measurable, truth: Integers | None = None) -> tuple[Accuracy, ...]:
-    """Return how useful the outputs are, and how well an adversary guesses at once and from the whole trace.
-
-    Args:
-        found: The released trace.
-        truth: The true state of each step, shape (steps,); without it only what is public is returned.
-    """
-    beliefs, lengths = found.beliefs, found.lengths
-    offsets = found.places[:, None, :] - found.domain.points[None, :, :]
-    apart = np.sqrt((offsets**2).sum(axis=2))
-    useful = None if truth is None else apart[np.arange(len(truth)), truth]
-    rows = [("utility: the released place", (beliefs.smoothed * apart).sum(axis=1), useful)]
-    for name, which in (("at once", "posteriors"), ("from the whole trace", "smoothed")):
-        erred = None if truth is None else beliefs.errors(truth, lengths, which)
-        rows.append((f"adversary: the best guess, {name}", beliefs.expected_error(lengths, which), erred))
-    return tuple(
-        Accuracy(name, float(expected.mean()), None if true is None else float(true.mean()))
-        for name, expected, true in rows
-    )
 
 
 @dataclass(frozen=True)
