@@ -119,6 +119,13 @@ def require(good: NDArray[np.bool_], array: NDArray[Any], path: str, bound: str,
     raise InputError(f"{path}[{place}]", "is not accepted", value=array[index].item(), bound=bound, remedy=remedy)
 
 
+def as_amounts(values: ArrayLike, path: str, shape: str, bound: str = "a finite number >= 0") -> Floats:
+    """Return what `as_floats` returns; raise `InputError` naming the first entry that is not finite or negative."""
+    array = as_floats(values, path, shape)
+    require(np.isfinite(array) & (array >= 0), array, path, bound)
+    return array
+
+
 def as_nonnegative(values: ArrayLike, path: str, axes: int, *, infinite: bool = False) -> Floats:
     """Return a read-only float64 array of `axes` axes with entries >= 0, finite ones unless `infinite` is set.
 

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, Integers, as_floats, as_nonnegative, require
+from mechdesign.base._arrays import Floats, Integers, as_amounts, as_floats, as_nonnegative, require
 from mechdesign.base._check import as_integer, as_list, as_truth
 from mechdesign.base._errors import InputError, MetricWarning
 from mechdesign.base._values import cached_property
@@ -309,10 +309,9 @@ def _prior(prior: Prior | ArrayLike | None, n: int) -> Floats:
 
 
 def _costs(cost: ArrayLike, shape: tuple[int, int]) -> Floats:
-    costs = as_floats(cost, "cost", "(n, m)")
+    costs = as_amounts(cost, "cost", "(n, m)")
     if costs.shape != shape:
         raise InputError("cost", "does not fit the channel", value=costs.shape, bound=f"of shape {shape}")
-    require(np.isfinite(costs) & (costs >= 0), costs, "cost", "a finite number >= 0")
     return costs
 
 

@@ -22,7 +22,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, as_indices, read_only, require
+from mechdesign.base._arrays import Floats, Integers, as_amounts, as_array, as_indices, read_only
 from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import float_up
@@ -115,12 +115,10 @@ def expected_error(beliefs: ArrayLike, distance: ArrayLike) -> tuple[Floats, Int
 
     `distance` a(ŝ, s) is of shape (k, n), estimates by states, in any unit (Privacy Games, Equation 19).
     """
-    rows = as_floats(beliefs, "beliefs", "(T, n)")
-    require(np.isfinite(rows) & (rows >= 0), rows, "beliefs", "a probability")
-    error = as_floats(distance, "distance", "(k, n)")
+    rows = as_amounts(beliefs, "beliefs", "(T, n)", "a probability")
+    error = as_amounts(distance, "distance", "(k, n)")
     if error.shape[1] != rows.shape[1] or error.shape[0] == 0:
         raise InputError("distance", "does not fit the beliefs", value=error.shape, bound=f"(k, {rows.shape[1]})")
-    require(np.isfinite(error) & (error >= 0), error, "distance", "a finite number >= 0")
     expected = rows @ error.T
     estimates: Integers = expected.argmin(axis=1)
     return expected.min(axis=1), estimates

@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Literal, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Floats, as_array, as_floats, require
+from mechdesign.base._arrays import Floats, as_amounts, as_array
 from mechdesign.base._check import renamed, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
@@ -87,10 +87,9 @@ class DistortionPrivacy(RequirementKind):
         self, minimum: Number, distance: ArrayLike, prior: Prior | ArrayLike | Sequence[Prior] | None = None
     ) -> None:
         value = not_negative(minimum, "minimum")
-        matrix = as_floats(distance, "distance", "(k, n)")
+        matrix = as_amounts(distance, "distance", "(k, n)")
         if 0 in matrix.shape:
             raise InputError("distance", "is empty", value=matrix.shape)
-        require(np.isfinite(matrix) & (matrix >= 0), matrix, "distance", "a finite number >= 0")
         object.__setattr__(self, "minimum", value)
         object.__setattr__(self, "distance", matrix)
         object.__setattr__(self, "priors", _priors(prior, matrix.shape[1]))
