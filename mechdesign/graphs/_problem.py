@@ -27,7 +27,7 @@ from mechdesign.model._numbers import Number
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
-from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._requirements._requirement import Requirement, as_requirements
 
 Within = Literal["component", "map"]
 Isolated = Literal["refuse", "hull", "repair", "release"]
@@ -98,8 +98,7 @@ def problem(
     if observables is None and costs.shape[1] == permitted.size:
         observables = permitted
     own = nx.relabel_nodes(graph, {node: index for index, node in enumerate(nodes.tolist())})
-    if not isinstance(requirements, Sequence):
-        raise InputError("requirements", "are no list", value=requirements, bound="a list of requirements on the nodes")
+    as_requirements(requirements, len(nodes), ", the nodes of the graph")
     joined = _joined(own, epsilon, requirements, isolated, secrets, nodes)
     # Last, so that errors about the others count them as the caller does.
     asked = [*requirements, GraphPrivacy(epsilon, joined)]
@@ -200,12 +199,4 @@ def _joined(
 
 def _tied(requirements: Sequence[Requirement], n: int) -> Integers:
     """Return a label for each node, equal where requirements on pairs tie nodes together."""
-    for index, requirement in enumerate(requirements):
-        if not isinstance(requirement, Requirement):
-            raise InputError(f"requirements[{index}]", "is not a requirement", value=requirement)
-        if requirement.size != n:
-            bound = f"{n}, the nodes of the graph"
-            raise InputError(
-                f"requirements[{index}]", "speaks of another number of secrets", value=requirement.size, bound=bound
-            )
     return tied(n, Claims(claim for requirement in requirements for claim in requirement.claims()))

@@ -28,7 +28,7 @@ from mechdesign.model._components import sharing, spread
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior
-from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._requirements._requirement import Requirement, as_requirements
 
 """What the origin of a bundle says of its prior where the true one was left out."""
 
@@ -93,17 +93,7 @@ class Problem:
             raise InputError(f"cost[{int(barred.argmax())}]", "forbids every answer", bound="finite for at least one")
         if objective not in OBJECTIVES:
             raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
-        if isinstance(requirements, str) or not isinstance(requirements, Sequence):
-            raise InputError("requirements", "is not a list", value=requirements, bound="a list of requirements")
-        for i, requirement in enumerate(requirements):
-            if not isinstance(requirement, Requirement):
-                raise InputError(
-                    f"requirements[{i}]", "is not a requirement", value=requirement, bound="MetricPrivacy, …"
-                )
-            if requirement.size != n:
-                raise InputError(
-                    f"requirements[{i}]", "speaks of another number of secrets", value=requirement.size, bound=str(n)
-                )
+        required = as_requirements(requirements, n)
         for name, domain, size in (("secrets", secrets, n), ("observables", observables, costs.shape[1])):
             if domain is not None and not isinstance(domain, Domain):
                 raise InputError(name, "is not a Domain", value=domain, bound="a Domain, or None")
@@ -114,7 +104,7 @@ class Problem:
             if name not in _FACTS:
                 raise InputError("facts", "hold what is not known", value=name, bound=" or ".join(_FACTS))
         stated = ReadOnlyMapping(facts)
-        values = (probabilities, costs, tuple(requirements), objective, secrets, observables, str(title), stated)
+        values = (probabilities, costs, required, objective, secrets, observables, str(title), stated)
         names = ("prior", "cost", "requirements", "objective", "secrets", "observables", "title", "facts")
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)

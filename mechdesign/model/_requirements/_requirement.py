@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from fractions import Fraction
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 import networkx as nx
 import numpy as np
@@ -106,6 +106,20 @@ class Requirement(ABC):
     @cached_property
     def _claims(self) -> Claims:
         return Claims(stated.claim(self.size) for stated in self._statements)
+
+
+def as_requirements(values: Any, n: int, whose: str = "") -> tuple[Requirement, ...]:
+    """Return requirements on n secrets; raise `InputError` for what is none, or is about another number of them."""
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise InputError("requirements", "is not a list", value=values, bound="a list of requirements")
+    for index, requirement in enumerate(values):
+        path = f"requirements[{index}]"
+        if not isinstance(requirement, Requirement):
+            raise InputError(path, "is not a requirement", value=requirement, bound="MetricPrivacy, …")
+        if requirement.size != n:
+            problem = "speaks of another number of secrets"
+            raise InputError(path, problem, value=requirement.size, bound=f"{n}{whose}")
+    return tuple(values)
 
 
 def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> Stated:
