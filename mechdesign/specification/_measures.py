@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal
 
 import networkx as nx
 import numpy as np
@@ -27,7 +27,7 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, Raw, Table, holds
 from mechdesign.model._prior import Prior
 from mechdesign.model._requirements._graph import GraphPrivacyTable
-from mechdesign.model._requirements._kind import MeasuredTable, Reading
+from mechdesign.model._requirements._kind import Reading
 from mechdesign.model._requirements._kinds import KINDS
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.specification._graphs import Graphs
@@ -164,9 +164,9 @@ class Measures:
                 raise SpecificationError(f"{path}.{key}", f"does not go with {form}", remedy="leave it out")
         return self.graphs.policy(table, form, path)
 
-    def between_secrets(self, table: MeasuredTable, path: str, *, any_rows: bool = False) -> Floats:
+    def between_secrets(self, table: Any, path: str, *, any_rows: bool = False) -> Floats:
         """Return what a table measures between the secrets; with `any_rows` a matrix has any number of rows."""
-        form = one_of(cast(Table, table), path, _MEASURES)
+        form = one_of(table, path, _MEASURES)
         if form == "distance" and any_rows and self.visits is not None:
             # Errors are about the visits themselves, as far as an anchor stands for them.
             with at(path, {"cost": "distance"}):
@@ -218,7 +218,7 @@ class Measures:
         with at(path, {"distances": ""}), withholding():
             return distances.matrix(matrix)
 
-    def margin(self, table: MeasuredTable | GraphPrivacyTable) -> float:
+    def margin(self, table: Any) -> float:
         """Return by how much rounding may have lengthened a named distance between the secrets; 0 for others."""
         return 0.0 if table.distance in (None, "hamming") else distances.margin(self.secrets)
 
@@ -249,10 +249,10 @@ class _Reading(Reading):
     def secret(self, name: int | str, key: str) -> int:
         return self._measures.graphs.secret(name, f"{self._path}.{key}")
 
-    def measure(self, table: MeasuredTable, *, any_rows: bool = False) -> Floats:
+    def measure(self, table: Any, *, any_rows: bool = False) -> Floats:
         return self._measures.between_secrets(table, self._path, any_rows=any_rows)
 
-    def margin(self, table: MeasuredTable) -> float:
+    def margin(self, table: Any) -> float:
         return self._measures.margin(table)
 
     def prior(self, table: Raw, key: str) -> Prior:

@@ -30,7 +30,6 @@ from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._grammar import ChainTable, Raw
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._problem import Problem
-from mechdesign.model._requirements._graph import graph_requirements
 from mechdesign.solve._contract import Status
 from mechdesign.specification._designs import scheduled
 from mechdesign.specification._document import Document
@@ -296,9 +295,8 @@ def step_problem(given: Asked) -> Problem:
             "observables", "does not go with a trace, whose outputs are states", remedy="leave it out"
         )
     problem = next(given.problems())
-    graphs = {index for index, _ in graph_requirements(problem.requirements)}
     for index, requirement in enumerate(problem.requirements):
-        if index not in graphs:
+        if index not in problem.graphs:
             raise SpecificationError(
                 f"privacy[{index}].kind",
                 "cannot be kept along a trace",

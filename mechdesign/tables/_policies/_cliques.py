@@ -249,8 +249,7 @@ def block_numbers(domain: Domain, labels: ArrayLike, path: str = "labels") -> In
         raise InputError(
             path, "have the wrong length", value=len(numbers), bound=f"one for each of {domain.size} values"
         )
-    read_only(numbers)
-    return numbers
+    return read_only(numbers)
 
 
 def _tally(sizes: Integers) -> Iterator[tuple[int, int]]:
