@@ -35,9 +35,6 @@ from mechdesign.runs._store import Row, State
 from mechdesign.runs._tasks import parse as parse_sweep
 from mechdesign.specification._table_specification import parse as parse_table
 
-RECORDED = 3
-"""How often each page is made: the fastest counts."""
-
 Pages = Iterator[tuple[str, Callable[[], str]]]
 _VOID = {"meta", "path", "circle", "rect", "use", "image", "polyline", "polygon"}
 _SKIPPED = {"style", "script", "head", "select"}
@@ -55,6 +52,7 @@ class Text(HTMLParser):
         self.feed(page)
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        """Remember what is open, and whether it is seen."""
         found = dict(attrs)
         hidden, name = (self._open[-1][1:]) if self._open else (False, "")
         kind = (found.get("class") or "").split()
@@ -67,13 +65,15 @@ class Text(HTMLParser):
             self._open.append((tag, hidden, name))
 
     def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        pass
+        """Leave out elements without content."""
 
     def handle_endtag(self, tag: str) -> None:
+        """Forget what was open."""
         while self._open and self._open.pop()[0] != tag:
             pass
 
     def handle_data(self, data: str) -> None:
+        """Collect text that is seen."""
         said = " ".join(data.split()).replace("’", "'")
         if not said or not self._open or self._open[-1][1]:
             return
@@ -139,7 +139,9 @@ def designs() -> Iterator[tuple[str, md.Design]]:
     """Yield designs without what differs from run to run, and one of 300 cells that no solver made."""
     for name, problem in problems():
         made = md.design(problem)
-        kept = {key: value for key, value in made.certificate.provenance.items() if "seconds" not in key}
+        kept = {
+            key: value for key, value in made.certificate.provenance.items() if not re.search("seconds|memory", key)
+        }
         yield name, replace(made, certificate=replace(made.certificate, provenance=kept))
 
 
@@ -166,11 +168,7 @@ def pages() -> Pages:
         yield f"design: {name}", functools.partial(md.report.html, design)
     yield large()
     for names in (("grid", "geographic"), ("roads", "worst cost", "parts"), ("labels", "numbers")):
-        shown = [
-            compared(name, one.problem, one.channel, one.certificate)
-            for name in names
-            for one in [made[name]]
-        ]
+        shown = [compared(name, one.problem, one.channel, one.certificate) for name in names for one in [made[name]]]
         yield f"compare: {', '.join(names)}", functools.partial(compare_page, shown, "the prior was counted")
     for name in ("grid", "points", "labels"):
         problem = made[name].problem
@@ -277,12 +275,12 @@ def swept(asked: object) -> list[Row]:
     return made
 
 
-def record(file: Path, folder: Path | None) -> None:
-    """Write the record of all pages, and the pages themselves into a folder."""
+def record(file: Path, folder: Path | None, times: int) -> None:
+    """Write the record of all pages, and the pages themselves into a folder; the fastest of so many times counts."""
     found = {}
     for name, make in pages():
         seconds = []
-        for _ in range(RECORDED):
+        for _ in range(times):
             start = time.process_time()
             page = make()
             seconds.append(time.process_time() - start)
@@ -323,7 +321,9 @@ def differences(old: dict | None, new: dict | None) -> Iterator[str]:
         return
     before, after = (re.sub(r"\s+", " ", " ".join(each["outside"])) for each in (old, new))
     if before != after:
-        at = next((i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after)))
+        at = next(
+            (i for i, (a, b) in enumerate(zip(before, after, strict=False)) if a != b), min(len(before), len(after))
+        )
         yield f"text: {before[max(0, at - 40) : at + 60]!r} is now {after[max(0, at - 40) : at + 60]!r}"
     for figure in old["pictures"].keys() | new["pictures"].keys():
         gone = set(old["pictures"].get(figure, ())) - set(new["pictures"].get(figure, ()))
@@ -338,12 +338,13 @@ def main() -> int:
     recording = commands.add_parser("record")
     recording.add_argument("file", type=Path)
     recording.add_argument("--folder", type=Path)
+    recording.add_argument("--times", type=int, default=3)
     comparing = commands.add_parser("compare")
     comparing.add_argument("before", type=Path)
     comparing.add_argument("after", type=Path)
     given = parser.parse_args()
     if given.command == "record":
-        record(given.file, given.folder)
+        record(given.file, given.folder, given.times)
         return 0
     return int(bool(compare(given.before, given.after)))
 

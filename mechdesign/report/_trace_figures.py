@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
@@ -28,7 +29,9 @@ from mechdesign.report._style import (
     abreast,
     drawn,
     figure_bytes,
+    fitting,
     headline,
+    is_narrow,
     new_figure,
     put_legend,
 )
@@ -72,7 +75,7 @@ def trace_picture(
     """
     outputs = np.asarray(released, dtype=np.int64)
     states = None if truth is None else np.asarray(truth, dtype=np.int64)
-    flat = maps.kind(domain) in ("grid", "points")
+    flat = maps.is_map(domain)
     if places is not None and not flat:
         raise InputError("places", "need a map", value=domain, bound="a domain in the plane")
     count = len(outputs) if places is None else len(np.asarray(places))
@@ -82,7 +85,7 @@ def trace_picture(
         return _over_states(domain, outputs, states)
     where = domain.points[outputs] if places is None else np.asarray(places, dtype=np.float64)
     west, east, south, north = _seen(domain, where if places is not None else where[:0])
-    width, height = maps.fitted((east - west) / (north - south), 6.4, 5.0)
+    width, height = maps.fitted((east - west) / (north - south), fitting(6.4, 0.9), 5.0)
     figure = new_figure(max(width + 0.9, 4.6), height + 1.2)
     axes = figure.subplots()
     _ground(axes, domain)
@@ -97,7 +100,8 @@ def trace_picture(
     frame(axes, domain, ticks=True)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", fontsize=8.5, ncols=abreast(3))
     steps = f"{count} step{'s' * (count > 1)}"
-    axes.set_title(_key(count, places is None), loc="left", fontsize=8.5, color=MUTED)
+    key = _key(count, places is None)
+    axes.set_title(textwrap.fill(key, 48) if is_narrow() else key, loc="left", fontsize=8.5, color=MUTED)
     headline(figure, f"{steps}, released and true: for their owner only" if states is not None else f"{steps} released")
     return figure
 
@@ -283,7 +287,7 @@ def trace_map(found: Drawable, truth: Integers | None = None) -> Figure | None:
     outputs = found.outputs
     if outputs is not None:
         return trace_picture(found.domain, outputs, truth)
-    if maps.kind(found.domain) in ("grid", "points"):
+    if maps.is_map(found.domain):
         return trace_picture(found.domain, [], truth, found.places)
     return None
 

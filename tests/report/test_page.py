@@ -76,8 +76,8 @@ def test_page_is_well_formed_and_complete(report):
     ]  # fmt: skip
     assert page.elements.count("figure") == page.elements.count("figcaption") == page.elements.count("h3") == 6
     labels = page.values("aria-label")
-    # A map of the prior, six of answers, two of a chosen secret, one of errors, and a scatter plot.
-    assert len(labels) == page.values("role").count("img") == 11
+    # A map of the prior, six of answers, two of a chosen secret, one of errors; costs and requirements, each twice.
+    assert len(labels) == page.values("role").count("img") == 14
     assert all(len(label) > 40 for label in labels)
     for expected in (
         "Holds.",
@@ -120,7 +120,7 @@ def test_pictures_follow_light_and_dark_mode(report):
     pictures = "".join(re.findall(r"<svg.*?</svg>", report, flags=re.DOTALL))
     for colour in ("#1b1f24", "#59636e", "#c9d1d9", "#0b5cad"):
         assert colour not in pictures
-    assert ".numbers { text-anchor: middle; fill: var(--ink)" in report
+    assert "g.numbers .on { fill: var(--paper)" in report
     assert report.count("prefers-color-scheme: dark") == 2
     # The colours of maps are classes, which differ between the modes, and not pixels.
     assert "<image" not in report
