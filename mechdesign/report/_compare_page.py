@@ -109,7 +109,6 @@ def html(designs: Sequence[Compared], said: str = "") -> str:
     """Return the comparison as one self-contained page, which begins with the sentence `said`."""
     return render(
         "compare.html",
-        maps=True,
         title="Comparison: " + ", ".join(plain(each.name) for each in designs),
         said=said,
         notes=differences(designs),

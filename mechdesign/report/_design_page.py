@@ -66,8 +66,8 @@ def html(
     if certificate.revealed is None:
         # Earlier versions did not say it.
         certificate = replace(certificate, revealed=revealed(channel.numerators))
-    compared = baselines(problem)
-    facts = {
+    compared, index = baselines(problem), int(most_likely(problem.prior, 1)[0])
+    facts: dict[str, object] = {
         "title": plain(problem.title).strip() or "Privacy mechanism",
         "verdict": _verdict(problem, certificate),
         "disclosed": disclosed(problem, certificate.revealed or ()),
@@ -88,11 +88,11 @@ def html(
         "provenance": [(name.replace("_", " "), _value(value)) for name, value in certificate.provenance.items()],
         "shape": channel.numerators.shape,
         "digest": hashlib.sha256(np.ascontiguousarray(channel.numerators, dtype="<i8").tobytes()).hexdigest(),
-        "index": (index := int(most_likely(problem.prior, 1)[0])),
+        "index": index,
         "secret": shlex.quote(plain(problem.secrets.labels[index]) if problem.secrets is not None else str(index)),
     }
     facts |= _pictures(problem, channel, certificate, outline, compared)
-    return render("design.html", maps=True, **facts)
+    return render("design.html", **facts)
 
 
 def _coordinates(problem: Problem, certificate: Certificate) -> Iterator[list[tuple[str, str]]]:

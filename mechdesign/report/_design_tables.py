@@ -203,7 +203,9 @@ def side_by_side(
     tight: tuple[float, ...] | None = tuple(certificate.requirements[index].realised for index in asked)
     factors = [isinstance(problem.claims[index], RatioBound) for index in asked]
     erred = attack.optimal(channel, problem.prior, error.matrix).distortion
-    rows = [(Strong("this design"), certificate.cost, erred, tight)]
+    rows: list[tuple[str, float, float, tuple[float, ...] | None]] = [
+        (Strong("this design"), certificate.cost, erred, tight)
+    ]
     rows += [
         (item.name + (f" ({item.note})" if item.note else ""), item.cost, item.error, item.tight) for item in compared
     ]

@@ -53,12 +53,9 @@ def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
     if not ticks:
         axes.set_xticks([])
         axes.set_yticks([])
-        if is_on_page():
-            # Axes that show nothing take most of the time.
-            axes.xaxis.set_visible(False)
-            axes.yaxis.set_visible(False)
-            if to_scale and domain.unit:
-                _ruler(axes, domain.unit, east - west, below=True)
+        # Axes that show nothing would take most of the time of a page.
+        axes.xaxis.set_visible(not is_on_page())
+        axes.yaxis.set_visible(not is_on_page())
         return
     axes.tick_params(length=3)
     degrees = degree_ticks(domain, 4 if is_slim() else 5)
@@ -69,8 +66,6 @@ def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
         for axis in (axes.xaxis, axes.yaxis):
             axis.set_major_locator(round_ticks(6))
             axis.set_major_formatter(FuncFormatter(lambda value, _: short(value, 4)))
-        if is_on_page() and to_scale and domain.unit:
-            _ruler(axes, domain.unit, east - west)
         return
     across, up = degrees
     axes.set_xticks([place for place, _ in across], labels=[name for _, name in across])
@@ -258,6 +253,8 @@ def draw(
     else:
         _draw_points(axes, domain, values, scale)
     frame(axes, domain, ticks)
+    if is_on_page() and domain.unit and axes.get_aspect() != "auto" and (not ticks or _degrees(domain) is None):
+        _ruler(axes, domain.unit, float(np.ptp(axes.get_xlim())), below=not ticks)
     if mark is not None:
         mark_place(axes, domain, mark)
     if outline:
@@ -297,6 +294,7 @@ def scale_bar(figure: Figure, axes: list[Axes], scale: Scale, height: float) -> 
     )
     bar.ax.set_gid(on_page_only("bar"))
     bar.outline.set_visible(False)
+    assert bar.solids is not None
     bar.solids.set_gid(on_page_only("ramp"))
     bar.set_label(scale.label)
     bar.formatter = FuncFormatter(lambda value, _: scale.write(value))
@@ -339,8 +337,7 @@ def _draw_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> Qua
 def _number_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> None:
     """Write the number of each cell into it, in the colour of the paper where it is dark."""
     assert domain.cells is not None
-    place = axes.get_position()
-    inches = place.width * axes.figure.get_figwidth() / domain.cells.columns
+    inches = axes.bbox.width / axes.figure.dpi / domain.cells.columns
     dark = scale.norm(values) * LEVELS >= _DARK_LEVEL
     for index, (x, y) in enumerate(domain.points.tolist()):
         strong = bool(dark[index]) and not (values[index] == 0 and scale.zeros)

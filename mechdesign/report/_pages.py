@@ -28,18 +28,14 @@ class Strong(str):
     """Text that stands out."""
 
 
-class Code(str):
-    """Text in the type of programs."""
-
-
-def render(template: str, *, maps: bool = False, **facts: object) -> str:
+def render(template: str, **facts: object) -> str:
     """Return the page that a template makes of facts; text in them is never read as HTML.
 
-    With `maps` it has the script that lets readers ask its maps; the facts then hold their `data`.
+    A page with `data` of its maps has the script that lets readers ask them.
     """
     style, script, policy = _file("report.css"), "", _POLICY
     style += f"{ramps(dark=False)}\n@media (prefers-color-scheme: dark) {{\n{ramps(dark=True)}\n}}\n"
-    if maps:
+    if "data" in facts:
         script = _file("report.js")
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         policy += f"; script-src 'sha256-{digest}'"
@@ -83,12 +79,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         undefined=StrictUndefined,
     )
-    made.tests |= {kind.__name__.lower(): functools.partial(_is_a, kind) for kind in (Strong, Code)}
+    made.tests["strong"] = lambda value: isinstance(value, Strong)
     return made
-
-
-def _is_a(kind: type, value: object) -> bool:
-    return isinstance(value, kind)
 
 
 def _plain(value: object) -> object:

@@ -71,6 +71,7 @@ def inline_panels(figure: Figure, name: str, parts: Parts | None = None) -> list
             found.append('<span class="break"></span>')
         with styled():
             seen = each.get_tightbbox()
+        assert seen is not None
         box = (seen.x0 - 1.0, whole - seen.y1 - 1.0, seen.width + 2.0, seen.height + 2.0)
         inside = Element("svg")
         inside.append(drawn[each.get_gid()])
@@ -86,7 +87,7 @@ def _drawn(figure: Figure) -> tuple[Element, float]:
     figure.set_dpi(_RASTER_DPI)
     buffer = io.BytesIO()
     with styled():
-        FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})
+        FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})  # type: ignore[no-untyped-call]
     return ElementTree.fromstring(buffer.getvalue()), 72 * figure.get_figheight()
 
 

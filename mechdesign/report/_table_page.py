@@ -91,8 +91,8 @@ def _answers(publication: Published) -> Iterator[dict[str, object]]:
         ) + (" Dots are quantiles, with their intervals." if publication.quantiles else "")
         yield _section("Distribution", figure(draw, "cdf", "Released distribution function", caption))
         if publication.quantiles:
-            rows = [(decimal(e.probability), e.value, f"{e.low} to {e.high}") for e in publication.quantiles]
-            yield _section("Quantiles", None, ("Probability", "Value", "Interval"), rows)
+            found = [(decimal(e.probability), e.value, f"{e.low} to {e.high}") for e in publication.quantiles]
+            yield _section("Quantiles", None, ("Probability", "Value", "Interval"), found)
         if publication.ranges:
             draw = functools.partial(pictures.ranges_picture, publication.ranges)
             picture = figure(draw, "ranges", "Released ranges", _BARS_SAY)

@@ -225,8 +225,8 @@ class Drawable(Measurable, Protocol):
 def public_pictures(found: Drawable) -> dict[str, bytes]:
     """Return the pictures that may be published, by name; what they depend on, `ReleasedTrace.history` says."""
     files = {"over-time.svg": figure_bytes(over_time(found))}
-    if (drawn := trace_map(found)) is not None:
-        files["map.svg"] = figure_bytes(drawn)
+    if has_map(found):
+        files["map.svg"] = figure_bytes(trace_map(found))
     return files
 
 
@@ -277,19 +277,22 @@ def private_files(found: Drawable, true: Integers) -> dict[str, bytes]:
         "true.csv": csv_text(rows).encode(),
         "true-over-time.svg": figure_bytes(over_time_picture(panels, title + unit)),
     }
-    if (drawn := trace_map(found, true)) is not None:
-        files["true-map.svg"] = figure_bytes(drawn)
+    if has_map(found):
+        files["true-map.svg"] = figure_bytes(trace_map(found, true))
     return files
 
 
-def trace_map(found: Drawable, truth: Integers | None = None) -> Figure | None:
-    """Show the released trace, with `truth`, shape (steps,), for its owner only; None for places without a map."""
+def has_map(found: Drawable) -> bool:
+    """Return whether a released trace can be shown: its outputs are states, or its places have a map."""
+    return found.outputs is not None or maps.is_map(found.domain)
+
+
+def trace_map(found: Drawable, truth: Integers | None = None) -> Figure:
+    """Show the released trace, with `truth`, shape (steps,), for its owner only."""
     outputs = found.outputs
-    if outputs is not None:
-        return trace_picture(found.domain, outputs, truth)
-    if maps.is_map(found.domain):
-        return trace_picture(found.domain, [], truth, found.places)
-    return None
+    return trace_picture(
+        found.domain, [] if outputs is None else outputs, truth, found.places if outputs is None else None
+    )
 
 
 def _in_unit(domain: Domain) -> str:

@@ -11,7 +11,7 @@ from mechdesign.certify._exact import exact_text, printed, text_up
 from mechdesign.model._words import plain, short
 from mechdesign.report import _maps as maps
 from mechdesign.report._pages import figure, render
-from mechdesign.report._trace_figures import Drawable, over_time, trace_map
+from mechdesign.report._trace_figures import Drawable, has_map, over_time, trace_map
 from mechdesign.traces._adversary import accuracy
 from mechdesign.traces._released import History
 
@@ -78,7 +78,7 @@ def revealing(found: Reported) -> str:
 def _pictures(found: Reported) -> Iterator[tuple[str, object]]:
     """Yield the pictures by the headings of their sections."""
     mapped = maps.is_map(found.domain)
-    if mapped or found.outputs is not None:
+    if has_map(found):
         caption = "The released state of each step."
         if mapped:
             caption = (

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
@@ -47,7 +48,7 @@ def profile_picture(rows: Results) -> Figure:
     axes.set_xscale("log")
     axes.set_xlim(1, last)
     axes.set_ylim(0, 103)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    _number_decades(axes.xaxis)
     axes.set_xlabel("time, as a multiple of the fastest on the same problem")
     axes.set_ylabel("problems solved, in percent")
     put_legend(axes, fontsize=8, handlelength=3)
@@ -76,7 +77,7 @@ def runs_picture(rows: Results) -> Figure:
     panels[0, 0].set_yticks(range(len(names)), names)
     panels[0, 0].set_ylim(len(names) - 0.5, -0.5)
     for axes in panels[-1]:
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+        _number_decades(axes.xaxis)
         axes.set_xlabel("seconds")
     said = sum(row.get("claimed") == Verdict.OPTIMAL for row in rows)
     bad = sum(_said_and_is_not_private(row) for row in rows)
@@ -118,13 +119,24 @@ def growth_picture(rows: Results) -> Figure:
         axes.xaxis.set_major_locator(FixedLocator(ticks))
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+        _number_decades(axes.yaxis)
         axes.set_title(family, loc="left")
         axes.set_xlabel("secrets")
     panels[0].set_ylabel("seconds to a proved optimum")
     put_legend(panels[-1], fontsize=8, handlelength=3)
     headline(figure, "Time to a proved optimum, by the number of secrets; a line ends where a limit was met")
     return figure
+
+
+def _number_decades(axis: Axis) -> None:
+    """Write powers of ten along a logarithmic axis, and some numbers between them where there are few."""
+
+    def between(value: float, _: int) -> str:
+        low, high = axis.get_view_interval()
+        return short(value) if high < 30 * low and f"{value:e}"[0] in "235" else ""
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axis.set_minor_formatter(FuncFormatter(between))
 
 
 def _dot(axes: Axes, row: Mapping[str, Any], place: int, size: float) -> None:
