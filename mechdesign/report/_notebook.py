@@ -1,4 +1,4 @@
-"""Small pictures of values for notebooks, in the colours of the notebook, for the cards of `mechdesign.base._display`."""
+"""Small pictures of values for the cards of `mechdesign.base._display`, in the colours of the notebook."""
 
 from __future__ import annotations
 
