@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 
 import networkx as nx
@@ -154,6 +155,11 @@ def test_text_can_be_read_in_both_modes(report):
 def test_the_same_values_give_the_same_page(report):
     assert html(*city()) == report
     assert not re.search(r"\b20[2-9]\d-\d\d-\d\d", report)
+
+
+def test_pages_made_at_the_same_time_are_the_same(report):
+    with ThreadPoolExecutor(2) as pool:
+        assert set(pool.map(lambda _: html(*city()), range(2))) == {report}
 
 
 @pytest.mark.slow
