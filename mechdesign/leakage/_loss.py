@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 from mechdesign.base import _cache as caching
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, read_only
-from mechdesign.base._display import card, data_frame, line_plot
+from mechdesign.base._display import card, data_frame, picture
 from mechdesign.base._values import cached_property
 from mechdesign.leakage._ends import as_open_rows, emptied, end_states, known_rows, line_of_any, warn_of_smoothing
 from mechdesign.leakage._support import DensePairs, Line, SparseRows, Support, are_pieces, envelope
@@ -354,7 +354,9 @@ class LossFunction:
     def _repr_html_(self) -> str:
         facts = [("states", str(self.n)), ("pieces", str(len(self.lines))), ("L(1)", f"{self(1.0):.6g}")]
         facts.append(("leakage of ε = 0.1 for ever", f"{self.supremum(0.1):.6g}"))
-        return card("Loss function L(α)", facts, line_plot(self(np.linspace(0, 5, 101)), "L(α) for α from 0 to 5"))
+        return card(
+            "Loss function L(α)", facts, picture("line_plot", self(np.linspace(0, 5, 101)), "L(α) for α from 0 to 5")
+        )
 
     def to_pandas(self) -> Any:
         """Return the pieces as a pandas data frame with the columns ``start``, ``Q`` and ``D``; see `Pieces`.

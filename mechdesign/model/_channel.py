@@ -15,7 +15,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arrays import Floats, Integers, as_array, as_nonnegative, read_only
 from mechdesign.base._check import as_generator, as_integer, as_path
-from mechdesign.base._display import card, data_frame, heat_map
+from mechdesign.base._display import card, data_frame, picture
 from mechdesign.base._errors import CertificateError, InputError, Total
 from mechdesign.base._values import cached_property
 from mechdesign.certify import _bundle as bundle
@@ -83,7 +83,9 @@ class Channel:
             ("entries", f"integers over 2^{EXPONENT}"),
         ]
         facts += [("entries of 0", f"{never} of {n * m}")] if never else []
-        return card("Channel", facts, heat_map(self.matrix, "Probability of each observable for each secret"))
+        return card(
+            "Channel", facts, picture("heat_map", self.matrix, "Probability of each observable for each secret")
+        )
 
     def to_pandas(self) -> Any:
         """Return the rounded probabilities as a pandas data frame: secrets by observables, with their labels.

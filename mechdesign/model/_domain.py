@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import LARGEST_GRID, Floats, Integers, as_floats, as_indices, read_only, require
 from mechdesign.base._check import as_integer, as_list, as_number, as_positive
-from mechdesign.base._display import card, data_frame, points_plot
+from mechdesign.base._display import card, data_frame, picture
 from mechdesign.base._errors import InputError, InterchangedWarning
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import nearest, printed
@@ -223,10 +223,10 @@ class Domain:
         names = ", ".join(self.labels[:4]) + (", …" if self.size > 4 else "")
         if any(label != str(index) for index, label in enumerate(self.labels)):
             facts.append(("labels", names))
-        picture = ""
+        shown = ""
         if self.points.shape[1] == 2 and self.size > 1:
-            picture = points_plot(self.points, f"Map of {self.size} places")
-        return card("Domain", facts, picture)
+            shown = picture("points_plot", self.points, f"Map of {self.size} places")
+        return card("Domain", facts, shown)
 
     def _facts(self) -> list[tuple[str, str]]:
         if self.points.shape[1] == 0:

@@ -16,7 +16,7 @@ from mechdesign.base._arrays import (
     as_nonnegative,
 )
 from mechdesign.base._check import as_integer, as_list, as_smoothing, renamed
-from mechdesign.base._display import card, heat_map
+from mechdesign.base._display import card, picture
 from mechdesign.base._errors import InputError
 from mechdesign.model._components import connected
 from mechdesign.model._open_chain import CLOSED, Ends, OpenChain, as_ends, as_rows
@@ -81,7 +81,7 @@ class MarkovChain:
 
     def _repr_html_(self) -> str:
         facts = [("states", str(self.size)), ("transitions", str(int((self.matrix > 0).sum())))]
-        return card("Markov chain", facts, heat_map(self.matrix, "Probability of each next state"))
+        return card("Markov chain", facts, picture("heat_map", self.matrix, "Probability of each next state"))
 
     def __len__(self) -> int:
         return self.size

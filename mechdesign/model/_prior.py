@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, DTypeLike
 
 from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_floats, as_indices, require, require_order
 from mechdesign.base._check import LARGEST_COUNT, as_generator, as_integer, as_smoothing
-from mechdesign.base._display import card, data_frame, line_plot
+from mechdesign.base._display import card, data_frame, picture
 from mechdesign.base._errors import InputError, Total
 
 
@@ -54,7 +54,9 @@ class Prior:
         return f"Prior({', '.join(f'{name}: {value}' for name, value in self._facts())})"
 
     def _repr_html_(self) -> str:
-        return card("Prior", self._facts(), line_plot(self.probabilities, "Prior probability of each secret"))
+        return card(
+            "Prior", self._facts(), picture("line_plot", self.probabilities, "Prior probability of each secret")
+        )
 
     def _facts(self) -> list[tuple[str, str]]:
         most = int(self.probabilities.argmax())

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import math
+from collections.abc import Iterator
 
 import numpy as np
 from matplotlib.collections import LineCollection
@@ -10,13 +12,13 @@ from matplotlib.figure import Figure
 
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
-from mechdesign.measures._audit import Audit
+from mechdesign.measures._audit import Audit, PairLoss
 from mechdesign.model._disclosure import listed
 from mechdesign.model._words import decimal, short
 from mechdesign.report import _maps as maps
-from mechdesign.report._pages import document, figure, section, table, text
+from mechdesign.report._pages import figure, render
 from mechdesign.report._scales import error_scale
-from mechdesign.report._style import drawn, headline, new_figure
+from mechdesign.report._style import drawn, fitting, headline, new_figure
 
 # The colour of alarm of the other pictures.
 _ALARM = "#D55E00"
@@ -34,9 +36,18 @@ def page(found: Audit, stated: object = None, title: str = "", optimum: bool = T
 
     `note` is a sentence about its data, without a full stop.
     """
-    name = title.strip() or "Audit of a channel"
-    sections = [_header(found, stated, name, note), _facts(found, optimum), _worst(found), _attacks(found)]
-    return document(name, [each for each in sections if each])
+    pairs = found.worst_pairs(_LINES)
+    said = (*sentences(found), *([f"{note[0].upper()}{note[1:]}."] if note else []))
+    return render(
+        "audit.html",
+        title=title.strip() or "Audit of a channel",
+        verdict=_verdict(found, stated),
+        said=" ".join(said),
+        facts=list(_facts(found, optimum)),
+        worst=[_row(found, pair) for pair in pairs[:_PAIRS]],
+        picture=_picture(found, len(pairs)),
+        attacks=list(_attacks(found)),
+    )
 
 
 def sentences(found: Audit) -> tuple[str, ...]:
@@ -85,7 +96,7 @@ def pairs_picture(found: Audit, count: int = _LINES) -> Figure:
     without secrets in the plane, or without a pair that differs.
     """
     secrets, pairs = found.secrets, found.worst_pairs(count)
-    if secrets is None or maps.kind(secrets) not in ("grid", "points") or not pairs:
+    if secrets is None or not maps.is_map(secrets) or not pairs:
         raise InputError("found", "cannot be drawn", bound="an audit of secrets in the plane, of which some differ")
     broken = pairs[0].epsilon == math.inf
     values = found.ruled_out.astype(np.float64) if broken else found.exposure
@@ -93,7 +104,7 @@ def pairs_picture(found: Audit, count: int = _LINES) -> Figure:
     told = ~np.isfinite(values)
     values = np.where(told, values[~told].max(initial=0.0), values)
     scale = error_scale(values, "others that an answer may rule out" if broken else "largest ε of its pairs")
-    width, height = maps.panel_size(secrets, 6.6, 4.6)
+    width, height = maps.panel_size(secrets, fitting(6.6, 0.9), 4.6)
     wider, higher = maps.bar_room(secrets, height)
     made = new_figure(max(width + 0.9 + wider, 4.5), height + 1.25 + higher)
     axes = made.subplots()
@@ -112,73 +123,49 @@ def pairs_picture(found: Audit, count: int = _LINES) -> Figure:
     return made
 
 
-def _header(found: Audit, stated: object, title: str, note: str) -> str:
+def _verdict(found: Audit, stated: object) -> dict[str, object]:
     if stated is None:
-        kind = "holds" if math.isfinite(found.epsilon) else "fails"
-        verdict = f"<strong>Tight ε: {_exact(found.epsilon)}.</strong>"
-    else:
-        kind = "holds" if found.holds(stated) else "fails"
-        number = decimal(exact(stated))
-        verdict = f"<strong>ε = {number} {'holds' if kind == 'holds' else 'does not hold'}.</strong> "
-        verdict += f"The tight ε is {_exact(found.epsilon)}."
-    said = " ".join(map(text, (*sentences(found), *([f"{note[0].upper()}{note[1:]}."] if note else []))))
-    return f'<header>\n<h1>{text(title)}</h1>\n<p class="verdict {kind}">{verdict}</p>\n<p>{said}</p>\n</header>'
+        return {"good": math.isfinite(found.epsilon), "short": f"Tight ε: {_exact(found.epsilon)}.", "long": ""}
+    good = found.holds(stated)
+    verdict = f"ε = {decimal(exact(stated))} {'holds' if good else 'does not hold'}."
+    return {"good": good, "short": verdict, "long": f"The tight ε is {_exact(found.epsilon)}."}
 
 
-def _facts(found: Audit, optimum: bool) -> str:
+def _facts(found: Audit, optimum: bool) -> Iterator[tuple[str, str]]:
     n, m = found.matrix.shape
-    rows = [
-        ("Channel", f"{n} secrets × {m} observables"),
-        ("Bounded pairs of secrets", f"{len(found.bound)}, of both directions"),
-        ("Tight ε, rounded up", _exact(found.epsilon)),
-    ]
+    yield "Channel", f"{n} secrets × {m} observables"
+    yield "Bounded pairs of secrets", f"{len(found.bound)}, of both directions"
+    yield "Tight ε, rounded up", _exact(found.epsilon)
     if found.cost is not None:
-        rows.append((f"Cost ({found.objective}), rounded up", _exact(found.cost)))
+        yield f"Cost ({found.objective}), rounded up", _exact(found.cost)
     if optimum and found.optimum is not None and found.cost is not None:
-        rows.append(("No channel with this ε costs less than", _exact(found.optimum)))
+        yield "No channel with this ε costs less than", _exact(found.optimum)
         excess = found.cost / found.optimum - 1 if found.optimum > 0 else math.inf
-        rows.append(("More than that by", f"{short(100 * excess)}%" if math.isfinite(excess) else "–"))
-    return section("What holds", table((), rows, "numbers"))
+        yield "More than that by", f"{short(100 * excess)}%" if math.isfinite(excess) else "–"
 
 
-def _worst(found: Audit) -> str:
-    pairs = found.worst_pairs(_LINES)
-    if not pairs:
-        return ""
-    rows = [
-        (
-            f"{text(_name(found, pair.pair[0]))} and {text(_name(found, pair.pair[1]))}",
-            text(str(pair.observable)),
-            short(pair.likely, 6),
-            short(pair.unlikely, 6),
-            short(pair.epsilon, 8),
-        )
-        for pair in pairs[:_PAIRS]
-    ]
-    parts = [table(("Secrets s and t", "Answer", "p(o|s)", "p(o|t)", "ε needed"), rows, "numbers")]
-    if found.secrets is not None and maps.kind(found.secrets) in ("grid", "points"):
-        parts.append(
-            figure(
-                pairs_picture(found),
-                "pairs",
-                "The worst pairs on the map",
-                f"Lines join the {len(pairs)} pairs of secrets that need the largest ε. Colours show, for each secret, "
-                "the largest ε that a pair with it needs, or, where no ε is enough, how many others an answer rules "
-                "out.",
-            )
-        )
-    return section("Worst pairs", *parts)
+def _row(found: Audit, pair: PairLoss) -> tuple[object, ...]:
+    secrets = " and ".join(_name(found, secret) for secret in pair.pair)
+    return secrets, pair.observable, short(pair.likely, 6), short(pair.unlikely, 6), short(pair.epsilon, 8)
 
 
-def _attacks(found: Audit) -> str:
+def _picture(found: Audit, count: int) -> dict[str, object] | None:
+    if not count or not maps.is_map(found.secrets):
+        return None
+    return figure(
+        functools.partial(pairs_picture, found),
+        "pairs",
+        "The worst pairs on the map",
+        f"Lines join the {count} pairs of secrets that need the largest ε. Colours show, for each secret, the largest "
+        "ε that a pair with it needs, or, where no ε is enough, how many others an answer rules out.",
+    )
+
+
+def _attacks(found: Audit) -> Iterator[tuple[str, str, str]]:
     names = [name for name in _ATTACKS if name != "bayes" or found.error.shape[0] == found.error.shape[1]]
     errors = found.attacks(names)
-    rows = [(text(name.replace("_", "-")), text(_ATTACKS[name]), short(errors[name], 6)) for name in names]
-    return section(
-        "What an adversary makes of it",
-        table(("Attack", "The adversary", "Expected error"), rows, "numbers"),
-        "<p>Under the prior of the audit, in floating point.</p>",
-    )
+    for name in names:
+        yield name.replace("_", "-"), _ATTACKS[name], short(errors[name], 6)
 
 
 def _name(found: Audit, secret: int) -> str:

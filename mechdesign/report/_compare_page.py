@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from html import escape
 
 import numpy as np
+from matplotlib.figure import Figure
 
 from mechdesign.base._arrays import Floats
 from mechdesign.certify._certificate import Certificate, Checked
@@ -18,9 +19,9 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import answers, attack_measure, claimants, cost_measure, requirement_name
 from mechdesign.model._words import bounded, plain, power, short
-from mechdesign.report._channel_figures import most_likely
-from mechdesign.report._explorer import Panel, framed, key, name_of, panels, series_block, view
-from mechdesign.report._pages import document, section, table, text
+from mechdesign.report._channel_figures import Panel, most_likely, panels_picture
+from mechdesign.report._explorer import asked, name_of, series_block, view
+from mechdesign.report._pages import panels, render
 from mechdesign.report._scales import error_scale, probability_scale
 
 # Characters of a number that was asked for; a longer one is shortened.
@@ -97,28 +98,19 @@ def rows(designs: Sequence[Compared]) -> list[tuple[str, ...]]:
 
 def html(designs: Sequence[Compared], said: str = "") -> str:
     """Return the comparison as one self-contained page, which begins with the sentence `said`."""
-    title = "Comparison: " + ", ".join(plain(each.name) for each in designs)
-    notes = "".join(f"<li>{text(each)}</li>" for each in differences(designs))
-    heads = ("", *(text(each.name) for each in designs))
-    lines = [tuple(text(cell) for cell in line) for line in rows(designs)]
-    note = (
-        "<p>Costs are rounded up, lower bounds down, and ε is the least that holds. Attacks know the prior and the "
-        "mechanism, but for the prior-free one, which takes all secrets for equally likely; errors are expected ones."
-        "</p>"
+    return render(
+        "compare.html",
+        title="Comparison: " + ", ".join(plain(each.name) for each in designs),
+        said=said,
+        notes=differences(designs),
+        heads=("", *(each.name for each in designs)),
+        rows=rows(designs),
+        **_pictures(designs),
     )
-    parts = [
-        f"<header>\n<h1>{escape(title)}</h1>\n{_sentence(said)}</header>",
-        section("Numbers", *([f"<ul>{notes}</ul>"] if notes else []), table(heads, lines, "numbers"), note),
-        *_pictures(designs),
-    ]
-    return document(title, parts, maps=True)
 
 
-def _sentence(said: str) -> str:
-    return f"<p>{text(said[0].upper() + said[1:])}.</p>\n" if said else ""
-
-
-def _pictures(designs: Sequence[Compared]) -> Iterator[str]:
+def _pictures(designs: Sequence[Compared]) -> dict[str, object]:
+    """Return the pictures of a comparison, on one scale each, and the data that the script has of them."""
     views = {f"secrets-{i}": view(one.problem.secrets, len(one.problem.prior)) for i, one in enumerate(designs)}
     views |= {f"answers-{i}": view(answers(one.problem), one.problem.cost.shape[1]) for i, one in enumerate(designs)}
     chosen = int(most_likely(designs[0].problem.prior, 1)[0])
@@ -132,42 +124,53 @@ def _pictures(designs: Sequence[Compared]) -> Iterator[str]:
     rows_of = [one.channel.matrix[index] for one, index in zip(designs, shown_of, strict=True)]
     series = {f"error-{i}": (one.per_secret, plain(one.unit), "error") for i, one in enumerate(designs)}
     series |= {f"row-{i}": (row, "%", "answered") for i, row in enumerate(rows_of)}
-    yield series_block(views, series)
-    units = {one.unit for one in designs}
-    unit = f" ({plain(units.pop())})" if len(units) == 1 and designs[0].unit else ""
-    scale = error_scale(np.concatenate([one.per_secret for one in designs]), f"adversary’s expected error{unit}")
-    shown = [
-        Panel(views[f"secrets-{i}"], one.per_secret, scale, "expected error", one.name, f"error-{i}", f"secrets-{i}")
-        for i, one in enumerate(designs)
-    ]
-    bar = [key(scale)] if shown[0].view.is_map else []
-    yield section(
-        "What the adversary still does not know",
-        framed(
-            "errors",
-            "Expected error of the best attack for each secret",
-            [panels(shown), *bar],
-            "All on one scale.",
-        ),
-    )
-    scale = probability_scale(np.concatenate(rows_of), "probability of the answer, p(o|s)")
-    shown = [
-        Panel(
-            views[f"answers-{i}"], rows_of[i], scale, "probability of each answer",
-            one.name if shared else f"{one.name}, for {names[i]}", f"row-{i}",
-            f"answers-{i}", shown_of[i] if answers(one.problem) is one.problem.secrets else None,
-        )
-        for i, one in enumerate(designs)
-    ]  # fmt: skip
-    zero = "never answered" if any((row == 0).any() for row in rows_of) else ""
-    bar = [key(scale, zero, shown[0].view.form == "points")] if shown[0].view.is_map else []
+    errors = [Panel(one.problem.secrets, one.per_secret, one.name, f"error-{i}") for i, one in enumerate(designs)]
     subject = "for the likeliest secret of each: the secrets differ"
     if shared:
         subject = f"for {names[0]}, the likeliest secret of {designs[0].name}"
-    yield section(
-        "Answers",
-        framed("answers", f"Probability of each answer {subject}", [panels(shown), *bar], "All on one scale."),
-    )
+    given = [
+        Panel(
+            answers(one.problem), row, one.name if shared else f"{one.name}, for {names[i]}", f"row-{i}",
+            shown_of[i] if answers(one.problem) is one.problem.secrets else None,
+        )
+        for i, (one, row) in enumerate(zip(designs, rows_of, strict=True))
+    ]  # fmt: skip
+    return {
+        "data": series_block(views, series),
+        "errors": panels(
+            functools.partial(_errors, designs, errors),
+            "errors",
+            {
+                each.name: asked(
+                    each.values, each.domain, each.name, f"secrets-{i}", "expected error", each.title, designs[i].unit
+                )
+                for i, each in enumerate(errors)
+            },
+        ),
+        "answers": panels(
+            functools.partial(_answers, given, f"Probability of each answer {subject}"),
+            "answers",
+            {
+                each.name: asked(
+                    each.values, each.domain, each.name, f"answers-{i}", "probability of each answer", each.title
+                )
+                for i, each in enumerate(given)
+            },
+        ),
+    }
+
+
+def _errors(designs: Sequence[Compared], shown: Sequence[Panel]) -> Figure:
+    units = {one.unit for one in designs}
+    unit = f" ({plain(units.pop())})" if len(units) == 1 and designs[0].unit else ""
+    scale = error_scale(np.concatenate([each.values for each in shown]), f"adversary’s expected error{unit}")
+    return panels_picture(shown, scale, "Expected error of the best attack for each secret")
+
+
+def _answers(shown: Sequence[Panel], finding: str) -> Figure:
+    values = np.concatenate([each.values for each in shown])
+    scale = probability_scale(values, "probability of the answer, p(o|s)")
+    return panels_picture(shown, scale, finding, "never answered" if (values == 0).any() else "")
 
 
 def _counterpart(first: Problem, index: int, other: Problem) -> int | None:

@@ -6,9 +6,8 @@ import functools
 import hashlib
 import math
 import shlex
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
-from html import escape
 
 import numpy as np
 
@@ -25,76 +24,16 @@ from mechdesign.model._components import tied
 from mechdesign.model._disclosure import disclosed
 from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._problem import Problem
-from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
-from mechdesign.model._words import Measure, bounded, decimal, plain, power, short
-from mechdesign.report import _channel_figures as bars
-from mechdesign.report import _channel_figures as pictures
+from mechdesign.model._problem_words import answers, attack_measure, claim_names, cost_measure
+from mechdesign.model._words import Measure, bounded, decimal, percent, plain, power, short
 from mechdesign.report import _channel_figures as plot
 from mechdesign.report import _graph_figures as policy
-from mechdesign.report._design_tables import adversaries_section, met, side_by_side, summary
-from mechdesign.report._pages import document, figure, section, table, text
+from mechdesign.report._channel_figures import most_likely, secret_title
+from mechdesign.report._design_tables import adversaries_table, met, side_by_side, summary
+from mechdesign.report._explorer import asked, data_block, explore, outline_path, view
+from mechdesign.report._pages import Strong, figure, panels, render
 from mechdesign.report._private import private
-from mechdesign.report._proved import (
-    proved,
-    stated,
-)
-
-
-def coordinates_section(problem: Problem, certificate: Certificate) -> Iterator[str]:
-    """Yield the section on real coordinates; nothing where no requirement is about them."""
-    checked = certificate.requirements
-    for place, claim in problem.point_bounds.items():
-        own = problem.places[place]
-        beside = [
-            found.realised
-            for found, at in zip(checked, problem.places, strict=True)
-            if at == own and found.number == "factor"
-        ]
-        unit = problem.secrets.unit if problem.secrets is not None else ""
-        yield section(
-            "Real coordinates",
-            "<p>The secrets are the corners of a grid, and every point between them is a secret, too: one of the four "
-            "corners around it is drawn, the closer the likelier, and answers for it. What is certified holds between "
-            "any two points, however close. Points outside are moved to the border first.</p>",
-            table((), _rows(claim, checked[place].realised, max(beside, default=1.0), unit), "numbers"),
-        )
-
-
-def _rows(claim: Dithered, tight: float, snapped: float, unit: str) -> Iterator[tuple[str, str]]:
-    behind = f" {text(unit)}" if unit else ""
-    epsilon, steps = float(claim.epsilon), (float(claim.step_x), float(claim.step_y))
-    apart = f"{short(steps[0])} × {short(steps[1])}{behind}"
-    yield "Anchors", f"{claim.columns} × {claim.rows}, {apart} apart"
-    near = 0.001 / epsilon
-    yield (
-        f"Two points {short(near, 2)}{behind} apart: the odds between them shift by a factor of at most",
-        short(math.exp(tight * near), 6),
-    )
-    if math.isfinite(snapped):
-        yield (
-            "The same two points beside a border, if each were moved to the nearest anchor (snapping): up to",
-            short(snapped, 4),
-        )
-        if snapped > 1:
-            ratio = math.log(snapped) / (epsilon * near)
-            yield "So snapping would leak, at this distance, as much as an ε of", f"{short(ratio * epsilon, 3)}"
-    if claim.norm == EUCLIDEAN:
-        yield "Planar Laplace noise with this ε moves a point, on average, by", f"{short(2 / epsilon, 4)}{behind}"
-
-
-def evidence_section(problem: Problem, certificate: Certificate, origin: Origin | None) -> str:
-    """Return the section that says what was proved in full, what is stated, and the specification itself."""
-    claims = "".join(f"<li>{text(sentence)}</li>" for sentence in proved(problem, certificate))
-    rows = [(text(name), text(said)) for name, said in stated(problem, origin)]
-    parts = [
-        *([f"<p>Proved, in exact arithmetic:</p>\n<ul>{claims}</ul>"] if claims else []),
-        "<p>Stated by whoever made this, and not proved:</p>",
-        table((), rows),
-    ]
-    if origin is not None and origin.specification:
-        shown = escape(plain(origin.specification))
-        parts.append(f"<details><summary>The specification</summary>\n<pre><code>{shown}</code></pre>\n</details>")
-    return section("What is proved, and what is stated", *parts)
+from mechdesign.report._proved import proved, stated
 
 
 def html(
@@ -115,20 +54,69 @@ def html(
     if certificate.revealed is None:
         # Earlier versions did not say it.
         certificate = replace(certificate, revealed=revealed(channel.numerators))
-    title = plain(problem.title).strip() or "Privacy mechanism"
-    sections = [
-        _header(title, problem, certificate, origin),
-        _requirements(problem, certificate),
-        *coordinates_section(problem, certificate),
-        *adversaries_section(problem, channel),
-        *_policy_graph(problem, certificate),
-        _costs(problem, channel, certificate, origin),
-        *_pictures(problem, channel, outline, origin),
-        evidence_section(problem, certificate, origin),
-        _provenance(channel, certificate),
-        _use(problem),
-    ]
-    return document(title, sections, maps=True)
+    compared, index = baselines(problem), int(most_likely(problem.prior, 1)[0])
+    facts: dict[str, object] = {
+        "title": plain(problem.title).strip() or "Privacy mechanism",
+        "verdict": _verdict(problem, certificate),
+        "disclosed": disclosed(problem, certificate.revealed or ()),
+        "summary": summary(problem, certificate),
+        "notes": _on_prior(problem, origin),
+        "requirements": list(_requirements(problem, certificate)),
+        "coordinates": list(_coordinates(problem, certificate)),
+        "adversaries": adversaries_table(problem, channel),
+        "graph": _policy_graph(problem, certificate),
+        "forbidden": certificate.forbidden,
+        "costs": list(_costs(problem, certificate)),
+        "stands_in": _stands_in(origin),
+        "compared": side_by_side(problem, channel, certificate, compared),
+        "objective": problem.objective.capitalize(),
+        "proved": proved(problem, certificate),
+        "stated": list(stated(problem, origin)),
+        "specification": origin.specification if origin is not None else "",
+        "provenance": [(name.replace("_", " "), _value(value)) for name, value in certificate.provenance.items()],
+        "shape": channel.numerators.shape,
+        "digest": hashlib.sha256(np.ascontiguousarray(channel.numerators, dtype="<i8").tobytes()).hexdigest(),
+        "index": index,
+        "secret": shlex.quote(plain(problem.secrets.labels[index]) if problem.secrets is not None else str(index)),
+    }
+    facts |= _pictures(problem, channel, certificate, outline, compared)
+    return render("design.html", **facts)
+
+
+def _coordinates(problem: Problem, certificate: Certificate) -> Iterator[list[tuple[str, str]]]:
+    """Yield what holds of real coordinates, for each requirement that is about them."""
+    checked = certificate.requirements
+    for place, claim in problem.point_bounds.items():
+        own = problem.places[place]
+        beside = [
+            found.realised
+            for found, at in zip(checked, problem.places, strict=True)
+            if at == own and found.number == "factor"
+        ]
+        unit = problem.secrets.unit if problem.secrets is not None else ""
+        yield list(_rows(claim, checked[place].realised, max(beside, default=1.0), unit))
+
+
+def _rows(claim: Dithered, tight: float, snapped: float, unit: str) -> Iterator[tuple[str, str]]:
+    behind = f" {unit}" if unit else ""
+    epsilon, steps = float(claim.epsilon), (float(claim.step_x), float(claim.step_y))
+    apart = f"{short(steps[0])} × {short(steps[1])}{behind}"
+    yield "Anchors", f"{claim.columns} × {claim.rows}, {apart} apart"
+    near = 0.001 / epsilon
+    yield (
+        f"Two points {short(near, 2)}{behind} apart: the odds between them shift by a factor of at most",
+        short(math.exp(tight * near), 6),
+    )
+    if math.isfinite(snapped):
+        yield (
+            "The same two points beside a border, if each were moved to the nearest anchor (snapping): up to",
+            short(snapped, 4),
+        )
+        if snapped > 1:
+            ratio = math.log(snapped) / (epsilon * near)
+            yield "So snapping would leak, at this distance, as much as an ε of", f"{short(ratio * epsilon, 3)}"
+    if claim.norm == EUCLIDEAN:
+        yield "Planar Laplace noise with this ε moves a point, on average, by", f"{short(2 / epsilon, 4)}{behind}"
 
 
 def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None:
@@ -142,23 +130,12 @@ def _check(problem: Problem, channel: Channel, certificate: Certificate) -> None
         raise InputError("certificate", "is of another problem", value=found, bound=f"on requirements {kinds}")
 
 
-def _header(title: str, problem: Problem, certificate: Certificate, origin: Origin | None) -> str:
+def _verdict(problem: Problem, certificate: Certificate) -> dict[str, object]:
     if certificate.holds:
-        verdict = "<strong>Holds.</strong> Every requirement below was checked in exact arithmetic."
-    else:
-        pair = f" Worst pair of secrets: {_pair(problem, certificate.pair)}." if certificate.pair is not None else ""
-        verdict = f"<strong>Does not hold.</strong> {text(certificate.reason)}.{pair}"
-    return "\n".join(
-        [
-            "<header>",
-            f"<h1>{escape(title)}</h1>",
-            f'<p class="verdict {"holds" if certificate.holds else "fails"}">{verdict}</p>',
-            *(f'<p class="verdict fails">{text(said)}</p>' for said in disclosed(problem, certificate.revealed or ())),
-            f"<p>{text(summary(problem, certificate))}</p>",
-            *(f"<p>{text(note)}.</p>" for note in _on_prior(problem, origin)),
-            "</header>",
-        ]
-    )
+        said = "Every requirement below was checked in exact arithmetic."
+        return {"good": True, "short": "Holds.", "long": said}
+    pair = f" Worst pair of secrets: {_pair(problem, certificate.pair)}." if certificate.pair is not None else ""
+    return {"good": False, "short": "Does not hold.", "long": f"{certificate.reason}.{pair}"}
 
 
 def _stands_in(origin: Origin | None) -> bool:
@@ -172,105 +149,43 @@ def _on_prior(problem: Problem, origin: Origin | None) -> tuple[str, ...]:
     return private(problem, origin)
 
 
-def _requirements(problem: Problem, certificate: Certificate) -> str:
-    if not problem.requirements:
-        return section("Requirements", "<p>Nothing was required.</p>")
-    rows = []
+def _requirements(problem: Problem, certificate: Certificate) -> Iterator[tuple[str, ...]]:
     for name, checked in zip(claim_names(problem), certificate.requirements, strict=True):
         least, symbol = checked.at_least, checked.symbol
-        rows.append(
-            (
-                text(name),
-                f"{'at least' if least else f'{symbol} at most'} {decimal(checked.nominal)}",
-                f"{symbol if least else f'{symbol} ='} {bounded(checked.realised, up=not least)}",
-                "holds" if checked.holds else "<strong>does not hold</strong>",
-            )
+        yield (
+            name,
+            f"{'at least' if least else f'{symbol} at most'} {decimal(checked.nominal)}",
+            f"{symbol if least else f'{symbol} ='} {bounded(checked.realised, up=not least)}",
+            "holds" if checked.holds else Strong("does not hold"),
         )
-    verdicts = table(("Requirement", "Asked for", "Realised", "Verdict"), rows, "numbers")
-    note = (
-        "<p>Realised is the least ε for which the requirement holds, rounded up, and the adversary’s least expected "
-        "error, rounded down. The verdict is decided on exact numbers, not on these.</p>"
-    )
-    picture = bars.requirement_bars(
-        met(problem, certificate),
-        "Each dot is a realised value as a part of the nominal one, at the upright line. Dots on the bar are allowed.",
-    )
-    return section("Requirements", verdicts, note, picture)
 
 
-def _policy_graph(problem: Problem, certificate: Certificate) -> Iterable[str]:
-    """Yield what policy graphs say, and their picture where secrets have places; nothing where there are none."""
+def _policy_graph(problem: Problem, certificate: Certificate) -> dict[str, object] | None:
+    """Return what policy graphs say, and their picture where secrets have places; None where there are none."""
     if not problem.graphs:
-        return
+        return None
     labels = tied(len(problem.prior), problem.claims)
     alone = np.flatnonzero(np.bincount(labels)[labels] == 1)
-    sentences = [
-        "Two secrets joined by an edge cannot be told apart by more than ε. Over k edges they cannot be by more than "
-        "kε, and where no path leads from one to the other nothing is required."
-    ]
-    if certificate.forbidden:
-        sentences.append(
-            "Answers of infinite cost are forbidden, and never given. So an answer tells to which secrets it is "
-            "permitted; where these are a connected component, the policy leaves that open. Components that are to "
-            "stay hidden from one another need edges between them."
-        )
-    if alone.size and alone.size < len(labels):
-        sentences.append(
-            f"{alone.size} of {len(labels)} secrets are tied to no other: an answer may tell exactly which one it is."
-        )
-    parts = [f"<p>{' '.join(sentences)}</p>"]
+    picture = None
     if problem.secrets is not None and policy.can_draw(problem.secrets):
         edges = np.unique(np.concatenate([edge_array(graph) for graph in problem.graphs.values()]), axis=0)
-        parts.append(
-            figure(
-                functools.partial(policy.policy_picture, problem.secrets, edges, policy.Shown(exposed=alone.tolist())),
-                "graph",
-                "The policy graph",
-                "Each line joins two secrets that must not be told apart by more than ε.",
-            )
+        picture = figure(
+            functools.partial(policy.policy_picture, problem.secrets, edges, policy.Shown(exposed=alone.tolist())),
+            "graph",
+            "The policy graph",
+            "Each line joins two secrets that must not be told apart by more than ε.",
         )
-    yield section("Policy graph", *parts)
+    return {"alone": alone.size, "secrets": len(labels), "picture": picture}
 
 
-def _costs(problem: Problem, channel: Channel, certificate: Certificate, origin: Origin | None) -> str:
-    found = cost_measure(problem)
-    compared = baselines(problem)
-    aim = certificate.objective
-    rows = [
-        (
-            "Expected cost" + (", minimised" if aim == "expected" else ""),
-            _cost(certificate.expected_cost, found),
-        ),
-        ("Worst cost" + (", minimised" if aim == "worst" else ""), _cost(certificate.worst_cost, found)),
-        (f"Lower bound of the {aim} cost", _cost(certificate.lower_bound, found, up=False)),
-        ("Relative gap", power(certificate.relative_gap)),
-    ]
+def _costs(problem: Problem, certificate: Certificate) -> Iterator[tuple[str, str]]:
+    found, aim = cost_measure(problem), certificate.objective
+    yield "Expected cost" + (", minimised" if aim == "expected" else ""), _cost(certificate.expected_cost, found)
+    yield "Worst cost" + (", minimised" if aim == "worst" else ""), _cost(certificate.worst_cost, found)
+    yield f"Lower bound of the {aim} cost", _cost(certificate.lower_bound, found, up=False)
+    yield "Relative gap", power(certificate.relative_gap)
     if certificate.forbidden:
-        rows.append(("Forbidden pairs of secret and answer", f"{certificate.forbidden} of {problem.cost.size}"))
-    note = (
-        "Costs are rounded up and the bound is rounded down. The bound follows from multipliers that are exported with "
-        "the channel and can be checked without any solver."
-    )
-    if _stands_in(origin):
-        note = (
-            "Expected costs and errors, also those of other mechanisms, are under a uniform prior, which stands in "
-            "place of a private one. The channel was not made for it."
-        )
-    picture = bars.cost_bars(
-        certificate.cost,
-        certificate.lower_bound,
-        certificate.relative_gap,
-        reference_costs(problem, compared),
-        found.unit,
-        _meaning(compared),
-    )
-    return section(
-        "Cost",
-        table((), rows, "numbers"),
-        f"<p>{note}</p>",
-        picture,
-        side_by_side(problem, channel, certificate, compared),
-    )
+        yield "Forbidden pairs of secret and answer", f"{certificate.forbidden} of {problem.cost.size}"
 
 
 def _meaning(compared: Sequence[Baseline]) -> str:
@@ -289,76 +204,89 @@ def _meaning(compared: Sequence[Baseline]) -> str:
     return " ".join(said for word, said in sentences if word in names) or "What telling nothing, and the truth, cost."
 
 
-def _pictures(problem: Problem, channel: Channel, outline: Outline | None, origin: Origin | None) -> Iterable[str]:
-    found = attack_measure(problem)
-    best = attack.optimal(channel, problem.prior, found.matrix)
-    measured = found.name or "error as given"
-    shown = pictures.pictures(problem, channel, best.per_secret, found.unit, outline)
-    yield shown.data
-    believed = "What an adversary is taken to believe before any answer."
-    if _stands_in(origin):
-        believed = "Uniform, in place of a private one: what is shown below is under it, too."
-    yield section("Prior", shown.prior(believed))
-    yield section(
-        "Answers",
-        shown.answers(
-            "One panel for each of the most likely secrets, all on one scale; where the secret has a place among the "
-            "answers, it is outlined, ringed or blue. An answer that spreads over k observables is as uncertain as a "
-            "fair draw from k (the exponential of the entropy).",
-        ),
-        shown.explorer(),
-    )
-    yield section(
-        "What the adversary still does not know",
-        shown.errors(
-            "The best attack knows the prior and the mechanism, and guesses so that its error "
-            f"({measured}) is least on average. Left: its expected error for each secret. Right: the same against the "
-            "prior; secrets that never occur are left out.",
-        ),
-    )
-
-
-def _provenance(channel: Channel, certificate: Certificate) -> str:
-    digest = hashlib.sha256(np.ascontiguousarray(channel.numerators, dtype="<i8").tobytes()).hexdigest()
+def _pictures(
+    problem: Problem,
+    channel: Channel,
+    certificate: Certificate,
+    outline: Outline | None,
+    compared: Sequence[Baseline],
+) -> dict[str, object]:
+    """Return the pictures of a page, and the data that its script has of them."""
+    prior, secrets, domain = problem.prior, problem.secrets, answers(problem)
+    measured = attack_measure(problem)
+    errors = attack.optimal(channel, prior, measured.matrix).per_secret
     n, m = channel.numerators.shape
-    rows = [(text(name.replace("_", " ")), _value(value)) for name, value in certificate.provenance.items()]
-    rows.append(("channel", f"{n} × {m} integers over 2<sup>62</sup>"))
-    rows.append(("SHA-256 of the integers, row by row, 8 bytes each, low byte first", f"<code>{digest}</code>"))
-    return section("Provenance", table((), rows))
-
-
-def _use(problem: Problem) -> str:
-    index = int(plot.most_likely(problem.prior, 1)[0])
-    label = plain(problem.secrets.labels[index]) if problem.secrets is not None else str(index)
-    commands = (
-        "# check privacy and optimality again, without any solver\n"
-        "mechdesign verify DIR\n\n"
-        "# draw answers for one secret, with the randomness of the operating system\n"
-        f"mechdesign sample DIR --secret {shlex.quote(label)}"
+    same = domain is secrets if secrets is not None else domain is None and n == m
+    views = view(secrets, n), view(domain, m)
+    paths = [outline_path(outline, each) for each in views]
+    shown = explore(*views, channel.matrix, prior, int(most_likely(prior, 1)[0]), same)
+    own, other = (
+        f"outline-{side} {each.height:.6g}" if path else ""
+        for side, each, path in zip(("secrets", "answers"), views, paths, strict=True)
     )
-    program = (
-        "import mechdesign as md\n\n"
-        "md.verify(DIR)                     # raises an error that names the worst pair unless it holds\n"
-        f"md.Channel.load(DIR).sample({index}, size=10)"
-    )
-    return section(
-        "Verify and sample",
-        "<p>With DIR the folder that this report is in:</p>",
-        f"<pre><code>{escape(commands)}</code></pre>",
-        "<p>The same in Python:</p>",
-        f"<pre><code>{escape(program)}</code></pre>",
-    )
+    side = "secrets" if same else "answers"
+    each = "probability of each answer"
+    unit, wrong = measured.unit, "adversary’s expected error" + (f" ({measured.unit})" if measured.unit else "")
+    rows = {
+        index: f"{secret_title(secrets, index)}, prior {percent(prior[index])}" for index in most_likely(prior).tolist()
+    }
+    row, belief = shown.matrix[shown.first], shown.beliefs[shown.first]
+    proved_gap = certificate.lower_bound, certificate.relative_gap
+    references = reference_costs(problem, compared)
+    draw = functools.partial
+    pictures = (
+        figure(draw(plot.requirements_picture, met(problem, certificate)), "requirements", "Requirements"),
+        figure(
+            draw(
+                plot.cost_picture, certificate.cost, *proved_gap, references, certificate.objective,
+                cost_measure(problem).unit,
+            ),
+            "cost", "Cost",
+        ),
+        panels(
+            draw(plot.prior_picture, prior, secrets, own), "prior",
+            parts={"prior": asked(prior, secrets, "prior", "secrets", "prior probability")},
+        ),
+        panels(
+            draw(plot.outputs_picture, channel.matrix, prior, secrets, domain, outline=other), "answers",
+            parts={
+                f"row-{index}": asked(channel.matrix[index], domain, f"row {index}", side, each, title)
+                for index, title in rows.items()
+            },
+        ),
+        panels(
+            draw(plot.chosen_picture, shown, (own, other)), "secret",
+            parts={
+                "answers": asked(row, domain, "answers", side, each, "Its answers"),
+                "beliefs": asked(
+                    belief, secrets, "beliefs", "secrets", "the adversary’s mean belief", "What it is mistaken for"
+                ),
+            },
+        ),
+        panels(
+            draw(plot.error_picture, errors, prior, secrets, unit, own), "error",
+            parts={"error": asked(errors, secrets, "error", "secrets", wrong, unit=unit)},
+        ),
+    )  # fmt: skip
+    return {
+        "pictures": {picture["name"]: picture for picture in pictures},
+        "outlines": {f"outline-{side}": path for side, path in zip(("secrets", "answers"), paths, strict=True) if path},
+        "data": data_block(shown, {"prior": (prior, "%"), "error": (errors, plain(unit))}),
+        "measured": measured.name or "error as given",
+        "some": "" if shown.rows()[1] else len(shown.rows()[0]),
+        "meaning": _meaning(compared),
+    }
 
 
 def _pair(problem: Problem, pair: tuple[int, int]) -> str:
     if problem.secrets is None:
         return f"{pair[0]} and {pair[1]}"
-    return " and ".join(text(problem.secrets.labels[index]) for index in pair)
+    return " and ".join(problem.secrets.labels[index] for index in pair)
 
 
 def _cost(value: float, measured: Measure, *, up: bool = True) -> str:
-    return text(measured.with_root(value, functools.partial(bounded, up=up)))
+    return measured.with_root(value, functools.partial(bounded, up=up))
 
 
 def _value(value: str | float | int) -> str:
-    return text(short(value, 6) if isinstance(value, float) else str(value))
+    return short(value, 6) if isinstance(value, float) else str(value)

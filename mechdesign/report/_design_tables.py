@@ -19,7 +19,7 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
 from mechdesign.model._words import Words, bounded, recognised, relative, short
 from mechdesign.report._channel_figures import Met
-from mechdesign.report._pages import section, table, text
+from mechdesign.report._pages import Strong
 
 _SHOWN = 24
 
@@ -78,17 +78,17 @@ def _adversary(
     return Adversary(name, minimum, expected.distortion, real.distortion, unit, apart)
 
 
-def adversaries_section(problem: Problem, channel: Channel) -> Iterator[str]:
-    """Yield the section on adversaries; nothing unless one has a prior of its own."""
+def adversaries_table(problem: Problem, channel: Channel) -> dict[str, object] | None:
+    """Return rows on adversaries, and how many are left out; None unless one has a prior of its own."""
     if not any(floor.prior is not None for floor in problem.floors.values()):
-        return
+        return None
     found = adversaries(problem, channel)
-    left_out = len(found) - _SHOWN
-    if left_out > 0:
+    left_out = max(0, len(found) - _SHOWN)
+    if left_out:
         found = tuple(sorted(found, key=lambda one: one.expected))[:_SHOWN]
     rows = [
         (
-            text(one.name),
+            one.name,
             "" if one.minimum is None else f"at least {_number_with_unit(one.minimum, one.unit)}",
             _number_with_unit(one.expected, one.unit),
             _number_with_unit(one.real, one.unit),
@@ -96,20 +96,11 @@ def adversaries_section(problem: Problem, channel: Channel) -> Iterator[str]:
         )
         for one in found
     ]
-    heads = ("What the adversary believes", "Asked for", "Error expected", "Error in truth", "Apart from the prior")
-    notes = [
-        "<p>Each adversary makes the guess that is best by their own belief. <em>Expected</em> is the error that they "
-        "expect, which the floors bound; <em>in truth</em> is what their guess errs by under the prior of the "
-        "mechanism, which nothing bounds from below but a floor under that prior. The last column is the total "
-        "variation distance between the belief and that prior: 0 for the same, 1 where nothing is shared.</p>"
-    ]
-    if left_out > 0:
-        notes.append(f"<p>Shown are the {_SHOWN} that expect least; {left_out} more expect no less.</p>")
-    yield section("Adversaries", *notes, table(heads, rows, "numbers"))
+    return {"rows": rows, "shown": _SHOWN, "left_out": left_out}
 
 
 def _number_with_unit(value: float, unit: str) -> str:
-    return f"{short(value, 4)} {text(unit)}".rstrip()
+    return f"{short(value, 4)} {unit}".rstrip()
 
 
 def met(problem: Problem, certificate: Certificate) -> tuple[Met, ...]:
@@ -188,40 +179,33 @@ def _cost(problem: Problem, certificate: Certificate) -> str:
     return f"{sentence}, which is proved to be {bound} under these requirements{among}."
 
 
-def side_by_side(problem: Problem, channel: Channel, certificate: Certificate, compared: Iterable[Baseline]) -> str:
-    """Return the table, cheapest first, under a line about what is compared: HTML."""
+def side_by_side(
+    problem: Problem, channel: Channel, certificate: Certificate, compared: Iterable[Baseline]
+) -> list[tuple[str, ...]]:
+    """Return a row for each mechanism, cheapest first: its name, tight ε, cost and the adversary's error."""
     error = attack_measure(problem)
     cost = cost_measure(problem)
     asked = bounds(problem)
     tight: tuple[float, ...] | None = tuple(certificate.requirements[index].realised for index in asked)
     factors = [problem.claims[index].number == "factor" for index in asked]
     erred = attack.optimal(channel, problem.prior, error.matrix).distortion
-    rows = [("<strong>this design</strong>", certificate.cost, erred, tight, "")]
-    rows += [(text(item.name), item.cost, item.error, item.tight, item.note) for item in compared]
-    rows.sort(key=lambda row: row[1])
-    shown = [
-        (
-            name + (f" ({text(note)})" if note else ""),
-            _tight(levels, factors),
-            text(cost.with_root(paid, _finite_number)),
-            text(error.with_unit(_finite_number(wrong))),
-        )
-        for name, paid, wrong, levels, note in rows
+    rows: list[tuple[str, float, float, tuple[float, ...] | None]] = [
+        (Strong("this design"), certificate.cost, erred, tight)
     ]
-    heads = ("Mechanism", "Tight ε", f"{problem.objective.capitalize()} cost", "Adversary’s error")
-    note = (
-        "<p>All answer with the same observables, as channels of whole numbers. The tight ε, one for each bound on "
-        "pairs, is the least that holds, rounded up; where it is below the one asked for, a mechanism protects more "
-        "than it was asked to. The adversary’s error is that of the best attack.</p>"
-    )
-    return table(heads, shown, "numbers") + "\n" + note
+    rows += [
+        (item.name + (f" ({item.note})" if item.note else ""), item.cost, item.error, item.tight) for item in compared
+    ]
+    return [
+        (name, _tight(levels, factors), cost.with_root(paid, _finite_number), error.with_unit(_finite_number(wrong)))
+        for name, paid, wrong, levels in sorted(rows, key=lambda row: row[1])
+    ]
 
 
 def _tight(levels: tuple[float, ...] | None, factors: Sequence[bool]) -> str:
     if levels is None:
         return "not computed at this size"
     named = zip(levels, factors, strict=True)
-    return text(", ".join("factor " * is_factor + short(level, 4) for level, is_factor in named)) or "–"
+    return ", ".join("factor " * is_factor + short(level, 4) for level, is_factor in named) or "–"
 
 
 def _finite_number(value: float) -> str:

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import math
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.collections import PathCollection, QuadMesh
+from matplotlib.collections import PathCollection, PolyCollection, QuadMesh
 from matplotlib.colors import LogNorm
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
@@ -20,8 +20,8 @@ from mechdesign.base._arrays import Floats
 from mechdesign.model._domain import Domain, Grid
 from mechdesign.model._locate import turned
 from mechdesign.model._words import clip, short
-from mechdesign.report._scales import Scale
-from mechdesign.report._style import ACCENT, INK, MUTED, RULE
+from mechdesign.report._scales import LEVELS, Scale
+from mechdesign.report._style import ACCENT, INK, MUTED, RULE, is_on_page, is_slim, on_page_only
 
 LONGEST = 12.0
 """A map longer than this, in widths, is not drawn to scale: its short side could not be seen."""
@@ -53,9 +53,12 @@ def frame(axes: Axes, domain: Domain, ticks: bool) -> None:
     if not ticks:
         axes.set_xticks([])
         axes.set_yticks([])
+        # Axes that show nothing would take most of the time of a page.
+        axes.xaxis.set_visible(not is_on_page())
+        axes.yaxis.set_visible(not is_on_page())
         return
     axes.tick_params(length=3)
-    degrees = degree_ticks(domain)
+    degrees = degree_ticks(domain, 4 if is_slim() else 5)
     if degrees is None:
         note = "" if to_scale else ", not to scale"
         axes.set_xlabel(f"x{in_unit(domain.unit)}{note}")
@@ -131,23 +134,23 @@ def _degrees(domain: Domain) -> tuple[tuple[float, float], tuple[float, float]] 
     return (float(starts[0]), float(rates[0])), (float(starts[1]), float(rates[1]))
 
 
-def _ruler(axes: Axes, unit: str, width: float) -> None:
-    """Draw a bar of a round length below the lower left corner of a map."""
+def _ruler(axes: Axes, unit: str, width: float, below: bool = False) -> None:
+    """Draw a bar of a round length at the upper or lower right corner of a map."""
     length = ruler_length(width)
     place = axes.get_xaxis_transform()
     start = axes.get_xlim()[1] - length
+    height, beyond, side = (-0.03, -0.05, "top") if below else (1.02, 1.03, "bottom")
     axes.plot(
         [start, start + length],
-        [1.02, 1.02],
+        [height, height],
         transform=place,
         color=INK,
         linewidth=2,
         clip_on=False,
         solid_capstyle="butt",
     )
-    axes.text(
-        start + length, 1.03, f"{short(length)} {clip(unit)}", transform=place, ha="right", va="bottom", fontsize=8.5
-    )
+    said = f"{short(length)} {clip(unit)}"
+    axes.text(start + length, beyond, said, transform=place, ha="right", va=side, fontsize=8.5)
 
 
 def ruler_length(width: float) -> float:
@@ -174,7 +177,11 @@ Kind = Literal["grid", "points", "line", "labels"]
 
 _MOST_NAMES = 36
 _MOST_BARS = 60
+# Cells of which each has its number on a page, and from which step of the colours on that is light.
+_MOST_NUMBERED, _MOST_COLUMNS, _DARK_LEVEL = 64, 10, 14
 _LOWEST_BAR = 1.8
+# The part of the bar of colours that its lower end takes where that stands for everything below, too.
+_LOWER_END = 0.27
 # Mean width of a character of tick labels, and a little, in inches.
 _CHARACTER = 0.08
 
@@ -188,9 +195,14 @@ def kind(domain: Domain | None) -> Kind:
     return "line" if domain.points.shape[1] == 1 else "points"
 
 
+def is_map(domain: Domain | None) -> bool:
+    """Return whether a domain is shown as a map, and not as bars."""
+    return kind(domain) in ("grid", "points")
+
+
 def panel_size(domain: Domain | None, width: float, height: float) -> tuple[float, float]:
     """Return the size in inches, at most `width` × `height`, that suits the picture of a domain."""
-    if kind(domain) not in ("grid", "points"):
+    if not is_map(domain):
         return width, min(height, width * 0.62)
     west, east, south, north = extent(domain)  # type: ignore[arg-type]
     return fitted((east - west) / (north - south), width, height)
@@ -205,36 +217,48 @@ def fitted(ratio: float, width: float, height: float) -> tuple[float, float]:
 
 def bar_room(domain: Domain | None, height: float) -> tuple[float, float]:
     """Return how much wider and higher a picture must be for `scale_bar`, in inches."""
-    if kind(domain) not in ("grid", "points"):
+    if not is_map(domain):
         return 0.0, 0.0
-    return (1.0, 0.0) if height >= _LOWEST_BAR else (0.0, 0.75)
+    return (1.0, 0.0) if height >= _LOWEST_BAR and not is_slim() else (0.0, 0.75)
 
 
 def draw(
-    axes: Axes, domain: Domain | None, values: Floats, scale: Scale, *, mark: int | None = None, ticks: bool = True
+    axes: Axes,
+    domain: Domain | None,
+    values: Floats,
+    scale: Scale,
+    *,
+    mark: int | None = None,
+    ticks: bool = True,
+    outline: str = "",
 ) -> None:
     """Draw `values` (n,) for the n members of a domain, and mark one of them.
 
     Cells and points get the colours of `scale`, bars its unit. A zero is drawn as absent where the scale says so:
-    hatched cells, hollow points, hollow dots in place of bars. `ticks` can leave out numbers on maps.
+    hatched cells, hollow points, hollow dots in place of bars. `ticks` can leave out numbers on maps. An `outline` is
+    a path of the page, and the height of its box.
     """
+    axes.patch.set_gid(on_page_only("box"))
     form = kind(domain)
-    if domain is None or form == "labels":
-        _draw_bars(axes, np.arange(len(values), dtype=float), 0.8, values, scale, mark)
-        _name_bars(axes, domain, len(values))
-        return
-    if form == "line":
-        positions, widths = along(domain)
+    if domain is None or not is_map(domain):
+        positions, widths = bars(domain, len(values))
         _draw_bars(axes, positions, widths, values, scale, mark)
-        axes.set_xlabel(f"position{in_unit(domain.unit)}")
+        if domain is not None and form == "line":
+            axes.set_xlabel(f"position{in_unit(domain.unit)}")
+        else:
+            _name_bars(axes, domain, len(values))
         return
     if form == "grid":
         _draw_cells(axes, domain, values, scale)
     else:
         _draw_points(axes, domain, values, scale)
     frame(axes, domain, ticks)
+    if is_on_page() and domain.unit and axes.get_aspect() != "auto" and (not ticks or _degrees(domain) is None):
+        _ruler(axes, domain.unit, float(np.ptp(axes.get_xlim())), below=not ticks)
     if mark is not None:
         mark_place(axes, domain, mark)
+    if outline:
+        axes.add_patch(Rectangle((0, 0), 1, 1, transform=axes.transAxes, gid=f"outline {outline}", zorder=4))
 
 
 def mark_place(axes: Axes, domain: Domain, index: int) -> None:
@@ -245,17 +269,18 @@ def mark_place(axes: Axes, domain: Domain, index: int) -> None:
         corner = (columns[column], rows[row])
         size = (columns[column + 1] - columns[column], rows[row + 1] - rows[row])
         for colour, thickness in (("black", 2.8), ("white", 1.2)):
-            cell = Rectangle(corner, *size, fill=False, edgecolor=colour, linewidth=thickness, zorder=5, clip_on=False)
-            axes.add_patch(cell)
+            style: dict[str, Any] = {"edgecolor": colour, "linewidth": thickness, "zorder": 5, "clip_on": False}
+            axes.add_patch(Rectangle(corner, *size, fill=False, gid=on_page_only("mark"), **style))
         return
     x, y = domain.points[index]
     for colour, thickness in (("black", 3.6), ("white", 1.6)):
-        axes.scatter([x], [y], s=110, facecolor="none", edgecolor=colour, linewidth=thickness, zorder=5)
+        ring = axes.scatter([x], [y], s=110, facecolor="none", edgecolor=colour, linewidth=thickness, zorder=5)
+        ring.set_gid(on_page_only("mark"))
 
 
 def scale_bar(figure: Figure, axes: list[Axes], scale: Scale, height: float) -> None:
     """Put the bar of the colours beside pictures that share them, or below where their `height` in inches is small."""
-    upright = height >= _LOWEST_BAR
+    upright = height >= _LOWEST_BAR and not is_slim()
     bar = figure.colorbar(
         ScalarMappable(scale.norm, scale.cmap),
         ax=axes,
@@ -267,13 +292,21 @@ def scale_bar(figure: Figure, axes: list[Axes], scale: Scale, height: float) -> 
         aspect=height / 0.14 if upright else 30,
         shrink=0.96 if upright else 0.7,
     )
+    bar.ax.set_gid(on_page_only("bar"))
     bar.outline.set_visible(False)
+    assert bar.solids is not None
+    bar.solids.set_gid(on_page_only("ramp"))
     bar.set_label(scale.label)
     bar.formatter = FuncFormatter(lambda value, _: scale.write(value))
     bar.long_axis.set_minor_formatter(NullFormatter())
     if not isinstance(scale.norm, LogNorm):
         bar.locator = round_ticks(6)
     bar.update_ticks()
+    if is_slim() and scale.below:
+        # The end of the bar stands for everything below, too.
+        low, top = scale.norm.vmin or 0.0, scale.norm.vmax or 1.0
+        kept = [value for value in bar.get_ticks() if low * (top / low) ** _LOWER_END <= value <= top]
+        bar.set_ticks([low, *kept], labels=[f"≤ {scale.write(low)}", *map(scale.write, kept)])
 
 
 def zero_key(figure: Figure, domain: Domain | None, text: str) -> None:
@@ -292,10 +325,26 @@ def _draw_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> Qua
     shown = np.ma.masked_where((table == 0) & scale.zeros, table)
     if np.ma.is_masked(shown):
         axes.add_patch(_absent_patch((columns[0], rows[0]), columns[-1], rows[-1]))
-    mesh = axes.pcolormesh(columns, rows, shown, norm=scale.norm, cmap=scale.cmap, rasterized=True, zorder=1)
+    style: dict[str, Any] = {"rasterized": not is_on_page(), "zorder": 1, "gid": on_page_only("values")}
+    mesh = axes.pcolormesh(columns, rows, shown, norm=scale.norm, cmap=scale.cmap, **style)
+    if is_on_page() and len(values) <= _MOST_NUMBERED and domain.cells.columns <= _MOST_COLUMNS:
+        _number_cells(axes, domain, values, scale)
     axes.set_xlim(columns[0], columns[-1])
     axes.set_ylim(rows[0], rows[-1])
     return mesh
+
+
+def _number_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> None:
+    """Write the number of each cell into it, in the colour of the paper where it is dark."""
+    assert domain.cells is not None
+    inches = axes.bbox.width / axes.figure.dpi / domain.cells.columns
+    dark = scale.norm(values) * LEVELS >= _DARK_LEVEL
+    for index, (x, y) in enumerate(domain.points.tolist()):
+        strong = bool(dark[index]) and not (values[index] == 0 and scale.zeros)
+        axes.text(
+            x, y, str(index), gid="numbers on" if strong else "numbers", ha="center", va="center", in_layout=False,
+            size=min(8.5, 20 * inches), zorder=4,
+        )  # fmt: skip
 
 
 def _draw_points(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> PathCollection:
@@ -308,7 +357,8 @@ def _draw_points(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> Pa
         if scale.zeros
         else np.full(len(values), largest / 2)
     )
-    axes.scatter(x[~present], y[~present], s=14, facecolor="none", edgecolor=MUTED, linewidth=0.7, zorder=2)
+    absent = axes.scatter(x[~present], y[~present], s=14, facecolor="none", edgecolor=MUTED, linewidth=0.7, zorder=2)
+    absent.set_gid(on_page_only("values"))
     order = np.flatnonzero(present)[np.argsort(-values[present], kind="stable")]
     found = axes.scatter(
         x[order],
@@ -320,7 +370,8 @@ def _draw_points(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> Pa
         edgecolor=MUTED,
         linewidth=0.5,
         zorder=3,
-        rasterized=len(values) > 400,
+        rasterized=len(values) > 400 and not is_on_page(),
+        gid=on_page_only("values"),
     )
     west, east, south, north = extent(domain)
     axes.set_xlim(west, east)
@@ -328,11 +379,14 @@ def _draw_points(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> Pa
     return found
 
 
-def _draw_bars(
-    axes: Axes, positions: Floats, width: float | Floats, values: Floats, scale: Scale, mark: int | None
-) -> None:
+def _draw_bars(axes: Axes, positions: Floats, width: Floats, values: Floats, scale: Scale, mark: int | None) -> None:
     colour = scale.cmap(0.62)
-    if len(values) <= _MOST_BARS:
+    if is_on_page():
+        colours = [ACCENT if index == mark else colour for index in range(len(values))]
+        across = positions[:, None] + np.multiply.outer(width / 2, [-1, -1, 1, 1])
+        corners = np.stack([across, np.multiply.outer(values, [0, 1, 1, 0])], axis=-1)
+        axes.add_collection(PolyCollection(list(corners), facecolors=colours, linewidth=0, gid="values", zorder=2))
+    elif len(values) <= _MOST_BARS:
         bars = axes.bar(positions, values, width, color=colour, zorder=2)
         if mark is not None:
             bars[mark].set_color(ACCENT)
@@ -352,6 +406,7 @@ def _draw_bars(
             zorder=6,
             markeredgecolor="none",
             transform=axes.get_xaxis_transform(),
+            gid=on_page_only("mark"),
         )
     absent = np.flatnonzero((values == 0) & scale.zeros)
     if absent.size:
@@ -365,6 +420,7 @@ def _draw_bars(
             markeredgewidth=0.6,
             clip_on=False,
             zorder=4,
+            gid=on_page_only("values"),
         )
     margin = 0.6 * float(np.max(width))
     axes.set_xlim(positions.min() - margin, positions.max() + margin)
@@ -399,6 +455,13 @@ def along(domain: Domain) -> tuple[Floats, Floats]:
     gaps = np.diff(np.unique(positions))
     width = max(0.8 * float(gaps.min()), float(np.ptp(positions)) / 250) if gaps.size else 1.0
     return positions, np.full(len(positions), width)
+
+
+def bars(domain: Domain | None, size: int) -> tuple[Floats, Floats]:
+    """Return positions and widths of the bars of a domain that is no map; without one, `size` of them side by side."""
+    if domain is not None and kind(domain) == "line":
+        return along(domain)
+    return np.arange(size, dtype=np.float64), np.full(size, 0.8)
 
 
 def _absent_patch(

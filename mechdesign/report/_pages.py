@@ -1,120 +1,90 @@
-"""Pages of HTML that hold everything, pictures included, and ask nothing of the network: what all of them share."""
+"""Pages of HTML that hold everything, pictures included, and ask nothing of the network: what all of them share.
+
+A page is a template of the folder ``templates``, and facts: numbers and sentences without HTML. Whatever a template
+writes is escaped, and control characters are left out.
+"""
 
 from __future__ import annotations
 
 import base64
 import functools
 import hashlib
-import re
-from collections.abc import Callable, Iterable, Mapping
-from html import escape
+from collections.abc import Callable
 from importlib import resources
-from itertools import zip_longest
 
+from jinja2 import Environment, PackageLoader, StrictUndefined
 from matplotlib.figure import Figure
 
 from mechdesign.model._words import plain
-from mechdesign.report._explorer import HATCH, framed
 from mechdesign.report._scales import ramps
-from mechdesign.report._style import inline_svg, narrow
+from mechdesign.report._style import Target, on_page
+from mechdesign.report._svg import Parts, inline_panels, inline_svg
 
-# Columns that a phone has room for.
-_FEW = 3
-_TAG = re.compile("<[^>]*>")
 # Nothing is fetched, and no script runs but the page's own, whatever a label may hold.
 _POLICY = "default-src 'none'; img-src data:; style-src 'unsafe-inline'"
 
 
-def document(title: str, sections: Iterable[str], maps: bool = False) -> str:
-    """Return a page with a title, plain text, and sections that are HTML already.
+class Strong(str):
+    """Text that stands out."""
 
-    With `maps` it has the colours of maps, and the script that lets readers ask them; one of the sections then holds
-    the data of `mechdesign.report._explorer.data_block`.
+
+def render(template: str, **facts: object) -> str:
+    """Return the page that a template makes of facts; text in them is never read as HTML.
+
+    A page with `data` of its maps has the script that lets readers ask them.
     """
     style, script, policy = _file("report.css"), "", _POLICY
-    if maps:
-        style += f"{ramps(dark=False)}\n@media (prefers-color-scheme: dark) {{\n{ramps(dark=True)}\n}}\n"
+    style += f"{ramps(dark=False)}\n@media (prefers-color-scheme: dark) {{\n{ramps(dark=True)}\n}}\n"
+    if "data" in facts:
         script = _file("report.js")
         digest = base64.b64encode(hashlib.sha256(script.encode()).digest()).decode()
         policy += f"; script-src 'sha256-{digest}'"
-    return "\n".join(
-        [
-            "<!DOCTYPE html>",
-            '<html lang="en">',
-            "<head>",
-            '<meta charset="utf-8">',
-            f'<meta http-equiv="Content-Security-Policy" content="{policy}">',
-            '<meta name="viewport" content="width=device-width, initial-scale=1">',
-            '<meta name="color-scheme" content="light dark">',
-            f"<title>{escape(title)}</title>",
-            f"<style>\n{style}</style>",
-            "</head>",
-            "<body>",
-            *([HATCH] if maps else []),
-            "<main>",
-            *sections,
-            "</main>",
-            *([f"<script>{script}</script>"] if maps else []),
-            "</body>",
-            "</html>",
-            "",
-        ]
-    )
-
-
-def section(heading: str, *parts: str) -> str:
-    """Return a section under a heading, plain text; the parts are HTML already."""
-    return "\n".join(["<section>", f"<h2>{escape(heading)}</h2>", *parts, "</section>"])
+    head = {"style": style, "script": script, "policy": policy}
+    return _environment().get_template(template).render(head=head, **facts)
 
 
 def figure(
-    picture: Figure | Callable[[], Figure],
-    name: str,
-    subject: str,
-    caption: str,
-    hints: Mapping[str, str] | None = None,
-) -> str:
-    """Return a picture with its caption, under its headline, which is text of the page.
+    draw: Callable[[], Figure], name: str, subject: str, caption: str = "", parts: Parts | None = None
+) -> dict[str, object]:
+    """Return the facts of a picture: its finding, which is its headline, its caption, and its drawings.
 
-    What draws a picture, in place of one, is asked twice: also for narrow screens (`mechdesign.report._style.narrow`).
-    `hints` are those of `mechdesign.report._style.inline_svg`.
+    It is drawn twice: also for narrow screens (`mechdesign.report._style.on_page`).
     """
-    wide = picture() if callable(picture) else picture
-    finding = " ".join(wide.get_suptitle().split())
-    label = f"{subject}. {finding}."
-    drawn = [inline_svg(wide, name, label, hints)]
-    if callable(picture):
-        with narrow():
-            slim = picture()
-        drawn = [
-            f'<div class="wide-screen">\n{drawn[0]}\n</div>',
-            f'<div class="narrow-screen">\n{inline_svg(slim, f"{name}-narrow", label, hints)}\n</div>',
-        ]
-    return framed(name, finding, drawn, caption)
+    drawn, finding = [], ""
+    targets: tuple[tuple[Target, str], ...] = (("page", name), ("narrow page", f"{name}-narrow"))
+    for target, own in targets:
+        with on_page(target):
+            made = draw()
+        finding = " ".join(made.get_suptitle().split())
+        drawn.append(inline_svg(made, own, f"{subject}. {finding}.", parts))
+    return {"name": name, "finding": finding, "drawn": drawn, "caption": caption, "panels": False}
 
 
-def table(heads: tuple[str, ...], rows: Iterable[tuple[str, ...]], kind: str = "") -> str:
-    """Return a table of cells that are HTML already; the first of each row is its head.
-
-    On a narrow screen the rows of a table of many columns become lists, each cell beside the head of its column.
-    """
-    kind = f"{kind} many".strip() if len(heads) > _FEW else kind
-    named = [f' data-head="{_TAG.sub("", head)}"' if len(heads) > _FEW else "" for head in heads[1:]]
-    lines = [f'<div class="wide"><table class="{kind}">' if kind else '<div class="wide"><table>']
-    if heads:
-        lines.append("<thead><tr>" + "".join(f'<th scope="col">{head}</th>' for head in heads) + "</tr></thead>")
-    lines.append("<tbody>")
-    for first, *rest in rows:
-        cells = zip_longest(rest, named[: len(rest)], fillvalue="")
-        lines.append(
-            f'<tr><th scope="row">{first}</th>' + "".join(f"<td{of}>{cell}</td>" for cell, of in cells) + "</tr>"
-        )
-    return "\n".join([*lines, "</tbody>", "</table></div>"])
+def panels(draw: Callable[[], Figure], name: str, parts: Parts) -> dict[str, object]:
+    """Return the facts of a picture of which the page arranges the panels, side by side where there is room."""
+    with on_page("panels"):
+        made = draw()
+    finding = " ".join(made.get_suptitle().split())
+    drawn = inline_panels(made, name, parts)
+    return {"name": name, "finding": finding, "drawn": drawn, "caption": "", "panels": True}
 
 
-def text(given: str) -> str:
-    """Return plain text as HTML."""
-    return escape(plain(given))
+@functools.cache
+def _environment() -> Environment:
+    made = Environment(
+        autoescape=True,
+        finalize=_plain,
+        loader=PackageLoader("mechdesign.report"),
+        lstrip_blocks=True,
+        trim_blocks=True,
+        undefined=StrictUndefined,
+    )
+    made.tests["strong"] = lambda value: isinstance(value, Strong)
+    return made
+
+
+def _plain(value: object) -> object:
+    return plain(value) if isinstance(value, str) and not hasattr(value, "__html__") else value
 
 
 @functools.cache

@@ -1,26 +1,23 @@
-"""Colours, type, figures; SVG for pages."""
+"""Colours, type, figures."""
 
 from __future__ import annotations
 
 import functools
 import io
 import os
-import re
 import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
-from html import escape
 from pathlib import Path
-from typing import Any, ParamSpec
-from xml.etree import ElementTree
+from typing import Any, Literal, ParamSpec
 
 import matplotlib
 import matplotlib.style
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
+from matplotlib.gridspec import SubplotParams
 from matplotlib.ticker import MaxNLocator
-from matplotlib.transforms import Bbox
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._check import as_path
@@ -28,7 +25,7 @@ from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._files import write_output
 from mechdesign.base._process import Keyed, ignore_warnings
 
-# Colours of the page. `mechdesign.report._style` replaces them by variables, so that they follow light and dark mode.
+# Colours of the page. `mechdesign.report._svg` replaces them by variables, so that they follow light and dark mode.
 INK, MUTED, RULE, ACCENT = "#1b1f24", "#59636e", "#c9d1d9", "#0b5cad"
 
 _RC: dict[str, object] = {
@@ -65,8 +62,11 @@ _RC: dict[str, object] = {
 NARROW_WIDTH = 3.45
 """Width in inches of pictures for narrow screens: what 400 pixels hold at the size of the page's type."""
 
-# Whether pictures are drawn for a narrow screen; each thread and task has its own.
-_narrow: ContextVar[bool] = ContextVar("narrow", default=False)
+Target = Literal["file", "page", "narrow page", "panels"]
+"""What pictures are drawn for: a file, a page, a page on a narrow screen, or a page that arranges their panels."""
+
+# Each thread and task has its own.
+_target: ContextVar[Target] = ContextVar("target", default="file")
 
 _HEADLINE_SIZE = 11.0
 # Mean width of a character of the headline's type, in inches.
@@ -128,23 +128,55 @@ def _same(one: object, other: object) -> bool:
 
 
 @contextmanager
-def narrow() -> Iterator[None]:
-    """Draw for a narrow screen: figures have at most the width `NARROW_WIDTH`, and panels stand one below the other."""
-    token = _narrow.set(True)
+def on_page(target: Target = "page") -> Iterator[None]:
+    """Draw for a page: colours in the steps that its style sheet knows, and shapes in place of pixels.
+
+    On a narrow screen figures have at most the width `NARROW_WIDTH`, and panels stand one below the other. No panel is
+    wider than that where the page arranges them.
+    """
+    token = _target.set(target)
     try:
         yield
     finally:
-        _narrow.reset(token)
+        _target.reset(token)
+
+
+def is_on_page() -> bool:
+    """Return whether pictures are drawn for a page, and not for a file."""
+    return _target.get() != "file"
+
+
+def on_page_only(role: str) -> str | None:
+    """Return the ``gid`` of an artist by which a page knows its role; files do without."""
+    return role if is_on_page() else None
+
+
+def is_narrow() -> bool:
+    """Return whether pictures are drawn for a narrow screen."""
+    return _target.get() == "narrow page"
+
+
+def is_slim() -> bool:
+    """Return whether each panel has to fit a narrow screen."""
+    return _target.get() in ("narrow page", "panels")
 
 
 def abreast(most: int) -> int:
     """Return how many panels, or entries of a key, stand side by side: `most`, and 1 on a narrow screen."""
-    return 1 if _narrow.get() else most
+    return 1 if is_narrow() else most
+
+
+def fitting(width: float, beside: float) -> float:
+    """Return the width in inches of a panel: at most `width`, and where it is to fit a narrow screen, too.
+
+    There it shares the room with what is `beside` it.
+    """
+    return min(width, NARROW_WIDTH - beside) if is_slim() else width
 
 
 def put_legend(axes: Axes, **style: Any) -> None:
     """Put the key of a picture to its right, and below it on a narrow screen."""
-    place = (0.0, -0.2) if _narrow.get() else (1.0, 1.0)
+    place = (0.0, -0.2) if is_narrow() else (1.0, 1.0)
     axes.legend(**{"loc": "upper left", "bbox_to_anchor": place, "fontsize": 8.5, **style})
 
 
@@ -155,8 +187,11 @@ def drawn(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
     def wrapper(*args: _P.args, **kwargs: _P.kwargs) -> Figure:
         with styled():
             figure = function(*args, **kwargs)
-            if _narrow.get():
+            if is_narrow():
                 _thin_out(figure)
+            if is_on_page():
+                # It is drawn once, and at once.
+                return figure
             figure.draw_without_rendering()
             # The layout is done: saving need not do it again, and with other settings could do it differently.
             figure.set_layout_engine("none")
@@ -174,9 +209,12 @@ def _thin_out(figure: Figure) -> None:
 
 
 def new_figure(width: float, height: float) -> Figure:
-    """Return an empty figure of `width` × `height` inches that arranges its parts by itself; see also `narrow`."""
-    if _narrow.get():
+    """Return an empty figure of `width` × `height` inches that arranges its parts by itself; see also `on_page`."""
+    if is_narrow():
         width = min(width, NARROW_WIDTH)
+    if _target.get() == "panels":
+        # The page arranges them; an arrangement of ours would take half of the time.
+        return Figure(figsize=(width, height), subplotpars=SubplotParams(0, 0, 1, 1, 0.1, 0.15))
     figure = Figure(figsize=(width, height), layout="constrained")
     engine = figure.get_layout_engine()
     assert engine is not None
@@ -187,9 +225,10 @@ def new_figure(width: float, height: float) -> Figure:
 def headline(figure: Figure, text: str) -> None:
     """Say above the whole picture, from the left, what it shows."""
     characters = max(20, int((figure.get_figwidth() - 0.2) / _HEADLINE_CHARACTER))
-    figure.suptitle(
+    said = figure.suptitle(
         textwrap.fill(text, characters), x=0.005, ha="left", size=_HEADLINE_SIZE, weight="bold", linespacing=1.25
     )
+    said.set_gid(on_page_only("headline"))
 
 
 def save_figure(figure: Figure, path: str | os.PathLike[str]) -> None:
@@ -219,93 +258,3 @@ def _require_figure(figure: object) -> None:
     # Figures are drawn by Matplotlib, which is loaded late.
     if isinstance(figure, type) or not hasattr(figure, "savefig"):
         raise InputError("figure", "is of another kind", value=type(figure).__name__, bound="a Matplotlib figure")
-
-
-VARIABLES = {INK: "--ink", MUTED: "--muted", RULE: "--rule", ACCENT: "--accent"}
-"""The variables of the page's style sheet that stand for colours of the figures."""
-
-# What one inch of a picture is on the page: type of 9 points then has 0.8 rem.
-_REM_PER_INCH = 6.4
-_RASTER_DPI = 150
-_COLOUR = re.compile("|".join(VARIABLES))
-_FONT = re.compile(r"'DejaVu Sans'[^;]*")
-_FRACTION = re.compile(r"(\.\d{2})\d+")
-_DROPPED = {"metadata", "style"}
-
-
-def inline_svg(figure: Figure, name: str, description: str, hints: Mapping[str, str] | None = None) -> str:
-    """Return an ``<svg>`` element for a page, with `description` as its alternative text.
-
-    `name` is put before all identifiers, so that several pictures fit in one page. Text stays text, in the page's font.
-    `hints` are what browsers show where the pointer rests on a part of the figure, by the identifier of that part (its
-    ``gid``). The headline of the figure is left out: pages write it themselves.
-    """
-    buffer = io.BytesIO()
-    with styled():
-        figure.savefig(
-            buffer, format="svg", dpi=_RASTER_DPI, facecolor="none", metadata={"Date": None}, bbox_inches=_cut(figure)
-        )
-    root = ElementTree.fromstring(buffer.getvalue())
-    _clean(root, name, hints or {})
-    box = root.attrib["viewBox"]
-    inside = "\n".join(ElementTree.tostring(child, encoding="unicode").strip() for child in root)
-    width = f"{float(box.split()[2]) / 72 * _REM_PER_INCH:.1f}rem"
-    label = escape(description)
-    return f'<svg viewBox="{box}" role="img" aria-label="{label}" style="width: {width}">\n{inside}\n</svg>'
-
-
-def _cut(figure: Figure) -> Bbox:
-    """Return what of a figure is below its headline, in inches, and hide the headline."""
-    width, height = figure.get_size_inches()
-    headline = figure._suptitle  # type: ignore[attr-defined]
-    if headline is None or not headline.get_text():
-        return Bbox.from_bounds(0, 0, width, height)
-    lowest = headline.get_window_extent().y0 / figure.dpi
-    headline.set_visible(False)
-    return Bbox.from_bounds(0, 0, width, lowest)
-
-
-def _clean(element: ElementTree.Element, name: str, hints: Mapping[str, str]) -> None:
-    """Drop what a page has no use for, and rename identifiers, colours and fonts, in place.
-
-    Inside HTML no namespaces are written: the parser of HTML knows the elements of SVG, and ``href`` serves for links.
-    """
-    element.tag = _local(element.tag)
-    attributes = {_local(key): value for key, value in element.attrib.items()}
-    hint: ElementTree.Element | None = None
-    element.attrib.clear()
-    for key, value in attributes.items():
-        if key == "id":
-            # Groups have identifiers too, but nothing refers to them.
-            if element.tag != "g":
-                element.set("id", f"{name}-{value}")
-            elif value in hints:
-                hint = ElementTree.Element("title")
-                hint.text = hints[value]
-        elif key == "href":
-            element.set("href", value if value.startswith("data:") else f"#{name}-{value[1:]}")
-        else:
-            value = value.replace("url(#", f"url(#{name}-")
-            if key in ("d", "x", "y", "transform", "points"):
-                value = _FRACTION.sub(r"\1", " ".join(value.split()))
-            elif key == "style":
-                value = _FONT.sub("var(--font)", _COLOUR.sub(lambda found: f"var({VARIABLES[found[0]]})", value))
-            element.set(key, value)
-    if element.tag != "text" and element.text:
-        element.text = None
-    element.tail = None
-    for child in list(element):
-        if _local(child.tag) in _DROPPED or (_local(child.tag) == "defs" and _is_style(child)):
-            element.remove(child)
-        else:
-            _clean(child, name, hints)
-    if hint is not None:
-        element.insert(0, hint)
-
-
-def _is_style(element: ElementTree.Element) -> bool:
-    return len(element) > 0 and all(_local(child.tag) in _DROPPED for child in element)
-
-
-def _local(tag: str) -> str:
-    return tag.rpartition("}")[2]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Mapping, Sequence
 
 import numpy as np
@@ -27,7 +28,9 @@ from mechdesign.report._style import (
     abreast,
     drawn,
     figure_bytes,
+    fitting,
     headline,
+    is_narrow,
     new_figure,
     put_legend,
 )
@@ -70,7 +73,7 @@ def trace_picture(
     """
     outputs = np.asarray(released, dtype=np.int64)
     states = None if truth is None else np.asarray(truth, dtype=np.int64)
-    flat = maps.kind(domain) in ("grid", "points")
+    flat = maps.is_map(domain)
     if places is not None and not flat:
         raise InputError("places", "need a map", value=domain, bound="a domain in the plane")
     count = len(outputs) if places is None else len(np.asarray(places))
@@ -80,7 +83,7 @@ def trace_picture(
         return _over_states(domain, outputs, states)
     where = domain.points[outputs] if places is None else np.asarray(places, dtype=np.float64)
     west, east, south, north = _seen(domain, where if places is not None else where[:0])
-    width, height = maps.fitted((east - west) / (north - south), 6.4, 5.0)
+    width, height = maps.fitted((east - west) / (north - south), fitting(6.4, 0.9), 5.0)
     figure = new_figure(max(width + 0.9, 4.6), height + 1.2)
     axes = figure.subplots()
     _ground(axes, domain)
@@ -95,7 +98,8 @@ def trace_picture(
     frame(axes, domain, ticks=True)
     figure.legend(*axes.get_legend_handles_labels(), loc="outside lower left", fontsize=8.5, ncols=abreast(3))
     steps = f"{count} step{'s' * (count > 1)}"
-    axes.set_title(_key(count, places is None), loc="left", fontsize=8.5, color=MUTED)
+    key = _key(count, places is None)
+    axes.set_title(textwrap.fill(key, 48) if is_narrow() else key, loc="left", fontsize=8.5, color=MUTED)
     headline(figure, f"{steps}, released and true: for their owner only" if states is not None else f"{steps} released")
     return figure
 
@@ -208,8 +212,8 @@ def _over_states(domain: Domain, outputs: Integers, truth: Integers | None) -> F
 def public_pictures(found: ReleasedTrace) -> dict[str, bytes]:
     """Return the pictures that may be published, by name; what they depend on, `ReleasedTrace.history` says."""
     files = {"over-time.svg": figure_bytes(over_time(found))}
-    if (drawn := trace_map(found)) is not None:
-        files["map.svg"] = figure_bytes(drawn)
+    if has_map(found):
+        files["map.svg"] = figure_bytes(trace_map(found))
     return files
 
 
@@ -260,19 +264,22 @@ def private_files(found: ReleasedTrace, true: Integers) -> dict[str, bytes]:
         "true.csv": csv_text(rows).encode(),
         "true-over-time.svg": figure_bytes(over_time_picture(panels, title + unit)),
     }
-    if (drawn := trace_map(found, true)) is not None:
-        files["true-map.svg"] = figure_bytes(drawn)
+    if has_map(found):
+        files["true-map.svg"] = figure_bytes(trace_map(found, true))
     return files
 
 
-def trace_map(found: ReleasedTrace, truth: Integers | None = None) -> Figure | None:
-    """Show the released trace, with `truth`, shape (steps,), for its owner only; None for places without a map."""
+def has_map(found: ReleasedTrace) -> bool:
+    """Return whether a released trace can be shown: its outputs are states, or its places have a map."""
+    return found.outputs is not None or maps.is_map(found.domain)
+
+
+def trace_map(found: ReleasedTrace, truth: Integers | None = None) -> Figure:
+    """Show the released trace, with `truth`, shape (steps,), for its owner only."""
     outputs = found.outputs
-    if outputs is not None:
-        return trace_picture(found.domain, outputs, truth)
-    if maps.kind(found.domain) in ("grid", "points"):
-        return trace_picture(found.domain, [], truth, found.places)
-    return None
+    return trace_picture(
+        found.domain, [] if outputs is None else outputs, truth, found.places if outputs is None else None
+    )
 
 
 def _in_unit(domain: Domain) -> str:

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 from matplotlib.axes import Axes
+from matplotlib.axis import Axis
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
@@ -17,7 +18,7 @@ from matplotlib.ticker import FixedLocator, FuncFormatter, NullFormatter
 from mechdesign.base._atomic import write_file
 from mechdesign.certify._texts import csv_text
 from mechdesign.model._words import power, short
-from mechdesign.report._pages import document, figure, section, table, text
+from mechdesign.report._pages import Strong, figure, render
 from mechdesign.report._style import ACCENT, INK, MUTED, abreast, drawn, headline, new_figure, put_legend
 from mechdesign.runs._identity import environment
 from mechdesign.runs._phases import OPTIMAL_GAP, SLACK, Verdict
@@ -47,7 +48,7 @@ def profile_picture(rows: Results) -> Figure:
     axes.set_xscale("log")
     axes.set_xlim(1, last)
     axes.set_ylim(0, 103)
-    axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    _number_decades(axes.xaxis)
     axes.set_xlabel("time, as a multiple of the fastest on the same problem")
     axes.set_ylabel("problems solved, in percent")
     put_legend(axes, fontsize=8, handlelength=3)
@@ -76,7 +77,7 @@ def runs_picture(rows: Results) -> Figure:
     panels[0, 0].set_yticks(range(len(names)), names)
     panels[0, 0].set_ylim(len(names) - 0.5, -0.5)
     for axes in panels[-1]:
-        axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+        _number_decades(axes.xaxis)
         axes.set_xlabel("seconds")
     said = sum(row.get("claimed") == Verdict.OPTIMAL for row in rows)
     bad = sum(_said_and_is_not_private(row) for row in rows)
@@ -118,13 +119,24 @@ def growth_picture(rows: Results) -> Figure:
         axes.xaxis.set_major_locator(FixedLocator(ticks))
         axes.xaxis.set_minor_formatter(NullFormatter())
         axes.xaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:.0f}"))
-        axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+        _number_decades(axes.yaxis)
         axes.set_title(family, loc="left")
         axes.set_xlabel("secrets")
     panels[0].set_ylabel("seconds to a proved optimum")
     put_legend(panels[-1], fontsize=8, handlelength=3)
     headline(figure, "Time to a proved optimum, by the number of secrets; a line ends where a limit was met")
     return figure
+
+
+def _number_decades(axis: Axis) -> None:
+    """Write powers of ten along a logarithmic axis, and some numbers between them where there are few."""
+
+    def between(value: float, _: int) -> str:
+        low, high = axis.get_view_interval()
+        return short(value) if high < 30 * low and f"{value:e}"[0] in "235" else ""
+
+    axis.set_major_formatter(FuncFormatter(lambda value, _: short(value)))
+    axis.set_minor_formatter(FuncFormatter(between))
 
 
 def _dot(axes: Axes, row: Mapping[str, Any], place: int, size: float) -> None:
@@ -199,11 +211,32 @@ def write_report(folder: Path, about: Mapping[str, Any], rows: Results, total: i
 
 def html(about: Mapping[str, Any], rows: Results, total: int) -> str:
     """Return the page."""
-    sections = [_header(about, rows, total)]
-    if rows:
-        sections += [_scores(rows, about), _pictures(rows), _not_private(rows), _all(rows)]
-    sections += [_method(about), _machine()]
-    return document(f"Solver benchmark, suite {about['suite']}", sections)
+    said = [row for row in rows if row.get("claimed") == Verdict.OPTIMAL]
+    bad = [row for row in said if _said_and_is_not_private(row)]
+    found = environment()
+    return render(
+        "bench.html",
+        title=f"Solver benchmark, suite {about['suite']}",
+        about=about,
+        said=len(said),
+        bad=len(bad),
+        problems=len({(row["family"], row["n"], row["seed"]) for row in rows}),
+        solvers=len(set(map(contestant, rows))),
+        runs=len(rows),
+        total=total,
+        scores=list(_scores(rows, float(about["time_limit"]))),
+        optimal_gap=power(OPTIMAL_GAP),
+        shift=f"{SHIFT:g}",
+        slack=power(SLACK),
+        pictures=list(_pictures(rows)) if rows else [],
+        not_private=list(map(_not_private, bad)),
+        all=list(map(_run, rows)),
+        machine=[
+            ("Processor", f"{found['processor']}, {found['cores']} cores, {found['memory_gb']} GB"),
+            ("Python", f"{found['python']} on {found['system']}"),
+            ("Packages", ", ".join(f"{name} {version}" for name, version in found["packages"].items())),
+        ],
+    )
 
 
 def _csv(rows: Results, limit: float) -> str:
@@ -216,156 +249,67 @@ def _csv(rows: Results, limit: float) -> str:
     return csv_text(lines)
 
 
-def _header(about: Mapping[str, Any], rows: Results, total: int) -> str:
-    said = [row for row in rows if row.get("claimed") == Verdict.OPTIMAL]
-    bad = [row for row in said if row.get("certified") == Verdict.NOT_PRIVATE]
-    problems = len({(row["family"], row["n"], row["seed"]) for row in rows})
-    verdict = (
-        f"<strong>{len(bad)} of {len(said)} matrices that were called optimal are not private as returned.</strong> "
-        "Each was made private by rounding before its cost was compared."
-    )
-    parts = [
-        "<header>",
-        f"<h1>Solver benchmark, suite {text(str(about['suite']))}</h1>",
-        f'<p class="verdict {"fails" if bad else "holds"}">{verdict}</p>',
-        f"<p>{problems} problems, {len(set(map(contestant, rows)))} solvers with settings, {len(rows)} runs.</p>",
-    ]
-    if len(rows) < total:
-        parts.append(f"<p>{total - len(rows)} of {total} runs are still missing.</p>")
-    return "\n".join([*parts, "</header>"])
-
-
-def _scores(rows: Results, about: Mapping[str, Any]) -> str:
-    heads = (
-        "Solver",
-        "Solved",
-        "Said optimal",
-        "of these not private",
-        "of these otherwise wrong",
-        "Mean s, solved",
-        "Mean s, all",
-    )
-    lines = []
-    for name, score in scores(rows, float(about["time_limit"])).items():
-        lines.append(
-            (
-                f"<strong>{text(name)}</strong>" if score.ours else text(name),
-                f"{score.solved} of {score.runs}",
-                str(score.claimed),
-                f"<strong>{score.not_private}</strong>" if score.not_private else "0",
-                str(score.wrong),
-                _seconds(score.mean),
-                _seconds(score.censored_mean),
-            )
+def _scores(rows: Results, limit: float) -> Iterator[tuple[str, ...]]:
+    for name, score in scores(rows, limit).items() if rows else ():
+        yield (
+            Strong(name) if score.ours else name,
+            f"{score.solved} of {score.runs}",
+            str(score.claimed),
+            Strong(score.not_private) if score.not_private else "0",
+            str(score.wrong),
+            _seconds(score.mean),
+            _seconds(score.censored_mean),
         )
-    note = (
-        f"<p>Solved means: a channel that is private in exact arithmetic and within {power(OPTIMAL_GAP)} of a proved "
-        "lower bound, after rounding by this package. Means are geometric, shifted by "
-        f"{SHIFT:g} s; in the last column what was not solved counts as the limit of {about['time_limit']:g} s.</p>"
+
+
+def _pictures(rows: Results) -> Iterator[dict[str, object]]:
+    yield figure(
+        functools.partial(profile_picture, rows),
+        "profile",
+        "Performance profile",
+        "Performance profile (Dolan and Moré 2002): a curve further up and to the left is better. Thick lines are this "
+        "package's own.",
     )
-    return section("Solvers", table(heads, lines, "numbers"), note)
-
-
-def _pictures(rows: Results) -> str:
-    parts = [
-        figure(
-            functools.partial(profile_picture, rows),
-            "profile",
-            "Performance profile",
-            "Performance profile (Dolan and Moré 2002): a curve further up and to the left is better. "
-            "Thick lines are this package's own.",
-        ),
-        figure(
-            functools.partial(runs_picture, rows),
-            "runs",
-            "Time of every run",
-            "Every run, to a certified channel or to the limit. Larger marks are larger problems.",
-        ),
-    ]
+    yield figure(
+        functools.partial(runs_picture, rows),
+        "runs",
+        "Time of every run",
+        "Every run, to a certified channel or to the limit. Larger marks are larger problems.",
+    )
     if growing(rows):
-        parts.append(
-            figure(
-                functools.partial(growth_picture, rows),
-                "growth",
-                "Time by number of secrets",
-                "Geometric means over seeds, for the families that the suite has in several sizes.",
-            )
+        yield figure(
+            functools.partial(growth_picture, rows),
+            "growth",
+            "Time by number of secrets",
+            "Geometric means over seeds, for the families that the suite has in several sizes.",
         )
-    return section("Times", *parts)
 
 
-def _not_private(rows: Results) -> str:
-    bad = [row for row in rows if row.get("claimed") == Verdict.OPTIMAL and row.get("certified") == Verdict.NOT_PRIVATE]
-    if not bad:
-        return section("Said optimal, is not private", "<p>None.</p>")
-    lines = (
-        (
-            text(contestant(row)),
-            f"{text(row['family'])}, n = {row['n']}",
-            short(float(row["tight_epsilon"]), 7),
-            short(float(row["cost_returned"]), 7),
-            short(float(row["cost"]), 7) if row.get("cost") is not None else "–",
-        )
-        for row in bad
-    )
-    note = (
-        "<p>Tight ε is the least that holds of the matrix as it was returned, its rows divided by their sums, computed "
-        "from its numbers as exact fractions: ∞ where a zero, or a negative number, stands beside a positive one. "
-        f"An excess of {power(SLACK)} of ε is forgiven.</p>"
-    )
-    heads = ("Solver", "Problem", "Tight ε", "Cost as returned", "Cost once private")
-    return section("Said optimal, is not private", note, table(heads, lines, "numbers"))
+def _not_private(row: Mapping[str, Any]) -> tuple[str, ...]:
+    problem = f"{row['family']}, n = {row['n']}"
+    return (contestant(row), problem, *(_number(row.get(key)) for key in ("tight_epsilon", "cost_returned", "cost")))
 
 
-def _all(rows: Results) -> str:
-    heads = ("Problem", "Solver", "Claimed", "As returned", "Rounded", "Cost", "Gap", "Seconds", "Peak MB")
-    lines: Iterable[tuple[str, ...]] = (
-        (
-            f"{text(row['family'])}, n = {row['n']}" + (f", seed {row['seed']}" if row["seed"] else ""),
-            text(contestant(row)),
-            _said(row.get("claimed")),
-            _said(row.get("certified")),
-            _said(row.get("rounded")),
-            short(float(row["cost"]), 7) if row.get("cost") is not None else "–",
-            power(max(float(row["relative_gap"]), 0.0)) if row.get("relative_gap") is not None else "–",
-            ("> " if row.get("censored") else "") + _seconds(seconds(row)),
-            short(float(row["peak_mb"]), 4) if row.get("peak_mb") else "–",
-        )
-        for row in rows
-    )
-    return section("All runs", table(heads, lines, "numbers"))
-
-
-def _method(about: Mapping[str, Any]) -> str:
-    return section(
-        "Method",
-        "<p>Each run is a process of its own, begun before the clock: packages are loaded and kernels compiled on a "
-        f"small problem first. Then it has {about['time_limit']:g} s and {about['memory']:g} GB for building, solving "
-        f"and certifying, with {about['threads']} thread{'s' if about['threads'] != 1 else ''}. What passes a limit is "
-        "ended and counts as censored.</p>",
-        "<p>Solvers of linear programs get the program that <code>mechdesign bench --export-mps</code> writes: a row "
-        "for each bound that no others imply. Through CVXPY its own compilation counts. All are asked for a tolerance "
-        "of 10⁻⁷ where they can be asked; OR-Tools' GLOP and SCIP run as they come. The block method takes all pairs "
-        "as they are. <em>auto</em> is <code>mechdesign.design</code>, from the problem to the certificate.</p>",
-        "<p>What a solver claims, what its numbers are as returned, and what rounding makes of them are three columns. "
-        f"As returned, {power(SLACK)} is forgiven in ε, floors, signs and row sums.</p>",
+def _run(row: Mapping[str, Any]) -> tuple[str, ...]:
+    gap = row.get("relative_gap")
+    return (
+        f"{row['family']}, n = {row['n']}" + (f", seed {row['seed']}" if row["seed"] else ""),
+        contestant(row),
+        *(_said(row.get(key)) for key in ("claimed", "certified", "rounded")),
+        _number(row.get("cost")),
+        power(max(float(gap), 0.0)) if gap is not None else "–",
+        ("> " if row.get("censored") else "") + _seconds(seconds(row)),
+        short(float(row["peak_mb"]), 4) if row.get("peak_mb") else "–",
     )
 
 
-def _machine() -> str:
-    found = environment()
-    packages = ", ".join(f"{name} {version}" for name, version in found["packages"].items())
-    lines = (
-        ("Processor", text(f"{found['processor']}, {found['cores']} cores, {found['memory_gb']} GB")),
-        ("Python", text(f"{found['python']} on {found['system']}")),
-        ("Packages", text(packages)),
-    )
-    return section("Where it was written", table((), lines))
+def _number(value: float | None) -> str:
+    return short(float(value), 7) if value is not None else "–"
 
 
 def _said(verdict: object) -> str:
     name = str(verdict or "–")
-    return f"<strong>{text(name)}</strong>" if name in (Verdict.NOT_PRIVATE, Verdict.INFEASIBLE) else text(name)
+    return Strong(name) if name in (Verdict.NOT_PRIVATE, Verdict.INFEASIBLE) else name
 
 
 def _seconds(value: float) -> str:

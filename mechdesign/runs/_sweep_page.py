@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from html import escape
 from pathlib import Path
 
 import numpy as np
@@ -18,7 +18,7 @@ from mechdesign.base._atomic import write_file
 from mechdesign.base._errors import ReportError
 from mechdesign.model._words import clip, relative, short
 from mechdesign.report._maps import in_unit, round_ticks
-from mechdesign.report._pages import document, figure, section, table, text
+from mechdesign.report._pages import Strong, figure, render
 from mechdesign.report._style import ACCENT, MUTED, abreast, drawn, headline, new_figure
 from mechdesign.runs._identity import environment
 from mechdesign.runs._store import Row, State, Value
@@ -66,9 +66,9 @@ def layout(values: Mapping[str, Sequence[Value]], mode: str) -> Layout:
     return Layout(first, panels, tuple(key for key in others if key != panels), True)
 
 
-def hints(rows: Sequence[Row], keys: Sequence[str]) -> dict[str, str]:
+def hints(rows: Sequence[Row], keys: Sequence[str]) -> dict[str, dict[str, str]]:
     """Return what is shown where the pointer rests on the point of a row, by the identifier of the point."""
-    return {_name(row): _hint(row, keys) for row in rows}
+    return {_name(row): {"title": _hint(row, keys)} for row in rows}
 
 
 @drawn
@@ -241,48 +241,42 @@ def write_report(folder: Path, sweep: Sweep, rows: Sequence[Row], columns: Seque
 
 def html(sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> str:
     """Return the report as one page that asks nothing of the network."""
-    title = f"{sweep.title or 'Privacy mechanisms'}: {len(sweep)} designs"
-    return document(title, [_header(title, sweep, rows), *_sections(sweep, rows, columns)])
-
-
-def _header(title: str, sweep: Sweep, rows: Sequence[Row]) -> str:
     done = sum(row.state is State.DONE for row in rows)
-    others = [f"{count} {state}" for state in State if state is not State.DONE and (count := _count(rows, state))]
     missing = len(sweep) - len(rows)
+    others = [f"{count} {state}" for state in State if state is not State.DONE and (count := _count(rows, state))]
     others += [f"{missing} not run yet"] if missing else []
-    verdict = f"<strong>{done} of {len(sweep)} designs are done.</strong> " + (
-        ", ".join(others) + "." if others else ""
-    )
     swept = "; ".join(f"{key}: {len(each)} value{'s' * (len(each) > 1)}" for key, each in sweep.values.items())
-    how = "each value with each" if sweep.mode == "product" else "values side by side"
-    return "\n".join(
-        [
-            "<header>",
-            f"<h1>{text(title)}</h1>",
-            f'<p class="verdict {"fails" if others else "holds"}">{verdict}</p>',
-            f"<p>{text(swept)} ({how}). Every channel was checked in exact arithmetic: it keeps its requirements, and "
-            "no other one costs less than the lower bound.</p>",
-            *([f"<p>{text(sweep.private)}.</p>"] if sweep.private else []),
-            "</header>",
-        ]
+    shown = [name for name in columns if name in _HEADS and any(row.values.get(name) is not None for row in rows)]
+    return render(
+        "sweep.html",
+        title=f"{sweep.title or 'Privacy mechanisms'}: {len(sweep)} designs",
+        verdict={
+            "good": not others,
+            "short": f"{done} of {len(sweep)} designs are done.",
+            "long": ", ".join(others) + "." * bool(others),
+        },
+        swept=swept,
+        mode=sweep.mode,
+        private=sweep.private,
+        picture=_picture(sweep, rows) if rows else None,
+        keys=", ".join(sweep.values),
+        heads=(*sweep.values, *(_HEADS[name] for name in shown)),
+        rows=[
+            (*_values(sweep, row), *(_shown_cell(row.values.get(name), name) for name in shown))
+            for row in rows[:_MOST_ROWS]
+        ],
+        left_out=_MOST_ROWS if len(rows) > _MOST_ROWS else 0,
+        messages=[
+            (" ".join(_values(sweep, row)), row.state, str(row.values.get("message", "")))
+            for row in rows
+            if row.state is not State.DONE
+        ],
+        made=_made(rows),
+        channel=next((row.values["channel"] for row in rows if row.values.get("channel")), None),
     )
 
 
-def _sections(sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> Iterator[str]:
-    if rows:
-        yield section("Cost against privacy", _picture(sweep, rows))
-        yield section("Designs", *_rows(sweep, rows, columns))
-    messages = [
-        (" ".join(_values(sweep, row)), text(str(row.state)), text(str(row.values.get("message", ""))))
-        for row in rows
-        if row.state is not State.DONE
-    ]
-    if messages:
-        yield section("What did not end well", table((", ".join(map(text, sweep.values)), "status", "why"), messages))
-    yield section("How it was made", *_made(rows))
-
-
-def _picture(sweep: Sweep, rows: Sequence[Row]) -> str:
+def _picture(sweep: Sweep, rows: Sequence[Row]) -> dict[str, object]:
     units = {str(row.details.get("unit", "")) for row in rows if "unit" in row.details}
     chosen = layout({key: [cell(value) for value in values] for key, values in sweep.values.items()}, sweep.mode)
     unit = units.pop() if len(units) == 1 else ""
@@ -290,45 +284,18 @@ def _picture(sweep: Sweep, rows: Sequence[Row]) -> str:
         "Each point is a design; let the pointer rest on it for its numbers. A bar reaches down to the proved lower "
         "bound, where the two can be told apart. Hollow points were stopped by a limit, and crosses have no channel."
     )
-    return figure(
-        lambda: sweep_picture(rows, chosen, unit),
-        "costs",
-        "Cost of each design",
-        caption,
-        hints(rows, list(sweep.values)),
-    )
+    draw = functools.partial(sweep_picture, rows, chosen, unit)
+    return figure(draw, "costs", "Cost of each design", caption, hints(rows, list(sweep.values)))
 
 
-def _rows(sweep: Sweep, rows: Sequence[Row], columns: Sequence[str]) -> Iterator[str]:
-    shown = [name for name in columns if name in _HEADS and any(row.values.get(name) is not None for row in rows)]
-    heads = (*map(text, sweep.values), *(_HEADS[name] for name in shown))
-    yield table(
-        heads,
-        [
-            (*_values(sweep, row), *(_shown_cell(row.values.get(name), name) for name in shown))
-            for row in rows[:_MOST_ROWS]
-        ],
-        "numbers",
-    )
-    if len(rows) > _MOST_ROWS:
-        yield f"<p>The first {_MOST_ROWS} rows. All of them, with more columns, are in results.csv.</p>"
-    yield "<p>The same with all digits is in results.csv. Costs are rounded up, and lower bounds down.</p>"
-
-
-def _made(rows: Sequence[Row]) -> Iterator[str]:
+def _made(rows: Sequence[Row]) -> list[tuple[str, str]]:
     known = environment()
     seconds = sum(float(row.values.get("solve_seconds") or 0.0) for row in rows)
-    facts = [
+    return [
         ("solver seconds, all rows together", short(seconds, 4)),
         ("versions", ", ".join(f"{name} {number}" for name, number in known["packages"].items())),
         ("this machine", f"{known['processor']}, {known['cores']} cores, Python {known['python']}"),
     ]
-    yield table((), [(name, text(value)) for name, value in facts])
-    found = next((row.values["channel"] for row in rows if row.values.get("channel")), None)
-    if found is not None:
-        command = f"# one design again, from its files alone\nmechdesign verify DIR/{found}"
-        yield "<p>With DIR the folder that this report is in:</p>"
-        yield f"<pre><code>{escape(command)}</code></pre>"
 
 
 def _values(sweep: Sweep, row: Row) -> tuple[str, ...]:
@@ -339,10 +306,10 @@ def _shown_cell(value: Value, name: str) -> str:
     if value is None:
         return ""
     if name == "status" and value != State.DONE:
-        return f"<strong>{text(str(value))}</strong>"
+        return Strong(value)
     if isinstance(value, float):
         return relative(value) if name == "relative_gap" else short(value, 6)
-    return text(str(value))
+    return str(value)
 
 
 def _count(rows: Sequence[Row], state: State) -> int:

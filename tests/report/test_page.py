@@ -3,6 +3,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
+from concurrent.futures import ThreadPoolExecutor
 from html.parser import HTMLParser
 
 import networkx as nx
@@ -77,8 +78,8 @@ def test_page_is_well_formed_and_complete(report):
     ]  # fmt: skip
     assert page.elements.count("figure") == page.elements.count("figcaption") == page.elements.count("h3") == 6
     labels = page.values("aria-label")
-    # A map of the prior, six of answers, two of a chosen secret, one of errors, and a scatter plot.
-    assert len(labels) == page.values("role").count("img") == 11
+    # A map of the prior, six of answers, two of a chosen secret, one of errors; costs and requirements, each twice.
+    assert len(labels) == page.values("role").count("img") == 14
     assert all(len(label) > 40 for label in labels)
     for expected in (
         "Holds.",
@@ -121,7 +122,7 @@ def test_pictures_follow_light_and_dark_mode(report):
     pictures = "".join(re.findall(r"<svg.*?</svg>", report, flags=re.DOTALL))
     for colour in ("#1b1f24", "#59636e", "#c9d1d9", "#0b5cad"):
         assert colour not in pictures
-    assert ".numbers { text-anchor: middle; fill: var(--ink)" in report
+    assert "g.numbers .on { fill: var(--paper)" in report
     assert report.count("prefers-color-scheme: dark") == 2
     # The colours of maps are classes, which differ between the modes, and not pixels.
     assert "<image" not in report
@@ -155,6 +156,11 @@ def test_text_can_be_read_in_both_modes(report):
 def test_the_same_values_give_the_same_page(report):
     assert html(*city()) == report
     assert not re.search(r"\b20[2-9]\d-\d\d-\d\d", report)
+
+
+def test_pages_made_at_the_same_time_are_the_same(report):
+    with ThreadPoolExecutor(2) as pool:
+        assert set(pool.map(lambda _: html(*city()), range(2))) == {report}
 
 
 @pytest.mark.slow

@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from matplotlib.colors import to_hex
 from numpy.testing import assert_allclose, assert_array_equal
 from py_mini_racer import MiniRacer
 from report_examples import certificate, channel, city, domains, mixing, prior_of
@@ -24,20 +25,21 @@ from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.model._words import percent
+from mechdesign.report._channel_figures import prior_picture
 from mechdesign.report._design_page import html
 from mechdesign.report._explorer import (
-    Panel,
+    asked,
     beliefs,
     decoded,
     encoded,
     explore,
-    key,
     name_of,
     outline_path,
-    panel,
     view,
 )
-from mechdesign.report._scales import LEVELS, error_scale, levels, probability_scale, ticks
+from mechdesign.report._pages import panels
+from mechdesign.report._scales import LEVELS, colour_classes, probability_scale
+from mechdesign.report._style import on_page
 
 KINDS = domains()
 
@@ -107,7 +109,7 @@ def test_the_script_writes_percentages_as_the_page_does(script):
 def test_the_script_takes_the_same_colours(script, values):
     scale = probability_scale(values, "p")
     stated = {"levels": LEVELS, "log": scale.logarithmic, "low": scale.norm.vmin, "top": scale.norm.vmax}
-    assert [script.call("level", stated, value) for value in values] == levels(scale, values).tolist()
+    assert [script.call("level", stated, value) for value in values] == steps(np.array(values))
 
 
 @pytest.mark.parametrize("name", ["grid", "geographic", "points", "numbers", "labels", "one column"])
@@ -160,55 +162,85 @@ def test_a_large_channel_keeps_the_likeliest_secrets():
 # --- shapes ------------------------------------------------------------------------------------------------------
 
 
+def drawn(name: str, values: np.ndarray | None = None, domain: Domain | None = None) -> str:
+    """Return the prior of a kind of domain as a page shows it."""
+    domain = KINDS[name] if domain is None else domain
+    n = 7 if domain is None else domain.size
+    prior = prior_of(n) if values is None else values
+    parts = {"prior": asked(prior, domain, "prior", "secrets", "prior probability")}
+    return "".join(map(str, panels(lambda: prior_picture(prior, domain), "prior", parts)["drawn"]))
+
+
 def cells_of(text: str, columns: int, rows: int) -> np.ndarray:
     """Read the colours of cells back from the paths of a picture."""
     found = np.full((rows, columns), -1)
-    for step, path in re.findall(r'<path class="[pe](\d+)" d="([^"]*)"', text):
-        for x, y, length in re.findall(r"M(\d+) (\d+)h(\d+)", path):
-            found[rows - 1 - int(y), int(x) : int(x) + int(length)] = int(step)
+    left, top, right, bottom = box_of(text)
+    for step, path in re.findall(
+        r'<path class="p(\d+)" d="([^"]*)"', re.findall(r'<g class="values">.*?</g>', text)[0]
+    ):
+        for x, y in re.findall(r"M([\d.]+) ([\d.]+)h", path):
+            column, row = (float(x) - left) / (right - left) * columns, (float(y) - top) / (bottom - top) * rows
+            found[rows - 1 - round(row), round(column)] = int(step)
     return found.ravel()
 
 
+def box_of(text: str) -> tuple[float, float, float, float]:
+    numbers = [float(value) for value in re.findall(r"[\d.]+", re.findall(r'class="box" d="([^"]*)"', text)[0])]
+    return min(numbers[::2]), min(numbers[1::2]), max(numbers[::2]), max(numbers[1::2])
+
+
+def steps(values: np.ndarray) -> list[int]:
+    """Return the class of the colour that each value has in a picture on a page."""
+    with on_page():
+        scale = probability_scale(values, "p")
+    names = {colour: int(step[1:]) for colour, step in colour_classes().items() if step.startswith("p")}
+    return [names[to_hex(colour)] for colour in scale.cmap(scale.norm(values))]
+
+
 def test_cells_have_the_colours_of_their_values():
-    grid = KINDS["grid"]
     values = prior_of(20)
-    scale = probability_scale(values, "p")
-    text = panel(Panel(view(grid, 20), values, scale, "prior", mark=3))
-    assert_array_equal(cells_of(text, 5, 4), np.where(values == 0, -1, levels(scale, values)))
-    assert 'class="absent"' in text
-    assert text.count('class="mark') == 2
-    assert re.findall(r"<text[^>]*>(\d+)</text>", text) == [str(index) for index in range(20)]
+    text = drawn("grid", values)
+    assert_array_equal(cells_of(text, 5, 4), np.where(values == 0, -1, steps(values)))
+    assert "fill:url(#prior-h" in text  # hatched
+    assert re.findall(r"<text[^>]*>(\d+)</text>", re.findall(r'<g class="numbers".*?</g>', text)[0]) == [
+        str(index) for index in range(20)
+    ]
     assert "2 km" in text
 
 
 def test_large_grids_have_no_numbers_and_geographic_ones_have_degrees():
-    many = Domain.grid(12, 10, 12.0, 10.0)
-    values = np.full(120, 1 / 120)
-    assert "<text" not in panel(Panel(view(many, 120), values, probability_scale(values, "p"), "prior"))
-    city = KINDS["geographic"]
-    text = panel(Panel(view(city, 30), prior_of(30), probability_scale(prior_of(30), "p"), "prior"))
+    assert "numbers" not in drawn("", np.full(120, 1 / 120), Domain.grid(12, 10, 12.0, 10.0))
+    text = drawn("geographic")
     assert "40.75°N" in text
     assert "74.00°W" in text
 
 
 @pytest.mark.parametrize("name", KINDS)
 def test_every_kind_of_domain_is_drawn_and_can_be_focused(name):
-    domain = KINDS[name]
-    n = 7 if domain is None else domain.size
-    values = prior_of(n)
-    text = panel(Panel(view(domain, n), values, probability_scale(values, "p"), "prior", shows="prior"))
+    text = drawn(name)
     assert 'tabindex="0"' in text
     assert 'role="img"' in text
     assert "nan" not in text
     assert "inf" not in text
 
 
-def test_scales_have_ticks_within_them():
-    for scale in (probability_scale([0.5, 0.2], "p"), probability_scale([0.9, 1e-3, 1e-4, 1e-7], "p")):
-        found = ticks(scale)
-        assert 2 <= len(found) <= 6
-        assert all(-1e-9 <= at <= 1 + 1e-9 for at, _ in found)
-    assert key(error_scale([1.0, 2.0], "error (km)")).count("<span") >= 3
+@pytest.mark.parametrize("name", ["grid", "points", "numbers", "labels", "one column"])
+def test_members_are_drawn_where_the_script_looks_for_them(name):
+    shown = view(KINDS[name], KINDS[name].size)
+    text = drawn(name, np.full(shown.size, 1 / shown.size))
+    left, top, right, bottom = box_of(text)
+    group = re.findall(r'<g class="values">.*?</g>', text)[0]
+    found = [(float(x), float(y)) for x, y in re.findall(r'cx="([\d.]+)" cy="([\d.]+)"', group)] or [
+        (float(x) + float(w) / 2, float(y) + float(h) / 2)
+        for x, y, w, h in re.findall(r"M([\d.]+) ([\d.]+)h([\d.]+)v([\d.]+)", group)
+    ]
+    assert len(found) == shown.size
+    for (x, y), (px, py) in zip(
+        sorted(found), sorted(shown.places.tolist(), key=lambda at: (at[0], at[1])), strict=True
+    ):
+        assert (x - left) / (right - left) * 1000 == pytest.approx(px, abs=1.5)
+        if shown.form != "bars":
+            assert (y - top) / (bottom - top) * shown.height == pytest.approx(py, abs=1.5)
 
 
 def test_headlines_are_text_of_the_page(page):
@@ -224,8 +256,8 @@ def test_answers_of_another_domain_have_no_secret_to_choose():
     page = html(problem, made, certificate(problem, made))
     assert page.count('data-side="answers"') == 6
     assert data_of(page)["answers"]["cells"] == [2, 2]
-    # Each secret is a cross on the map of the other cells.
-    assert page.count('<path class="mark"') == 5
+    # Each secret is a cross on the map of the other cells: a light one on a dark one.
+    assert page.count('<g class="mark">') == 2 * 5 + 2
 
 
 # --- outlines ----------------------------------------------------------------------------------------------------

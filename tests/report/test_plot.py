@@ -19,7 +19,7 @@ from mechdesign.report import _channel_figures as dots
 from mechdesign.report import _channel_figures as plot
 from mechdesign.report import _maps as maps
 from mechdesign.report._scales import error_scale, probability_scale
-from mechdesign.report._style import inline_svg
+from mechdesign.report._svg import inline_svg
 
 KINDS = domains()
 

@@ -16,7 +16,7 @@ from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.report._design_page import html
 from mechdesign.report._graph_figures import Shown, can_draw, policy_picture
-from mechdesign.report._style import inline_svg
+from mechdesign.report._svg import inline_svg
 from mechdesign.report._trace_figures import over_time_picture, trace_picture
 
 GRID = Domain.grid(4, 3, 4.0, 3.0)

@@ -23,7 +23,7 @@ from scipy.spatial import ConvexHull, QhullError, cKDTree
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Flags, Floats, Integers, as_floats, read_only, require
 from mechdesign.base._check import as_generator, as_integer, require_unmasked
-from mechdesign.base._display import card, outline_plot
+from mechdesign.base._display import card, picture
 from mechdesign.base._errors import InputError
 from mechdesign.model._domain import Domain
 from mechdesign.model.distances import refuse_distances
@@ -249,7 +249,11 @@ class SensitivityHull:
         facts = [("dimension", str(self.dimension)), ("vertices", str(len(self.vertices))),
                  ("volume", f"{self.volume:.6g}"), ("radius", f"{self.radius:.6g}")]  # fmt: skip
         flat = self.vertices.shape[1] == 2 and len(self.vertices)
-        return card("Sensitivity hull", facts, outline_plot(self.vertices, "The hull about the origin") if flat else "")
+        return card(
+            "Sensitivity hull",
+            facts,
+            picture("outline_plot", self.vertices, "The hull about the origin") if flat else "",
+        )
 
     @property
     def dimension(self) -> int:

@@ -110,24 +110,37 @@ function element(name, attributes) {
   return made;
 }
 
-/** Draw the values of a picture anew, as mechdesign.report._explorer draws them. */
+/** The transformation from the box of a view to the frame of a picture. */
+function fitted(picture, view) {
+  const numbers = picture.querySelector(".box").getAttribute("d").match(/-?[\d.]+/g).map(Number);
+  const [x, y] = [0, 1].map((first) => numbers.filter((_, index) => index % 2 === first));
+  const [left, top] = [Math.min(...x), Math.min(...y)];
+  return `translate(${left} ${top}) scale(${(Math.max(...x) - left) / 1000} ${(Math.max(...y) - top) / view.height})`;
+}
+
+/** Draw the values of a picture anew, as mechdesign.report._maps draws them. */
 function redraw(picture, view, values, scale, mark) {
   const group = picture.querySelector(".values");
   const hue = picture.dataset.hue;
   group.replaceChildren();
+  group.setAttribute("transform", fitted(picture, view));
   const paths = new Map();
   const add = (kind, part) => paths.set(kind, (paths.get(kind) || "") + part);
+  if (view.form === "grid") add("absent", `M0 0h1000v${view.height}H0z`);
   values.forEach((value, index) => {
     const kind = `${hue}${level(scale, value)}`;
     if (view.form === "grid") {
       const [columns, rows] = view.cells;
-      const y = rows - 1 - Math.floor(index / columns);
-      if (value > 0) add(kind, `M${index % columns} ${y}h1v1h-1z`);
+      const [width, height] = [1000 / columns, view.height / rows];
+      const y = (rows - 1 - Math.floor(index / columns)) * height;
+      if (value > 0) add(kind, `M${(index % columns) * width} ${y}h${width}v${height}h${-width}z`);
     } else if (view.form === "bars") {
       const [x] = view.places[index];
       const width = view.widths[index];
-      const height = (view.height * value) / scale.top;
-      if (value > 0) add(index === mark ? "bar mark" : "bar", `M${x - width / 2} ${view.height}v${-height}h${width}v${height}z`);
+      // The axis ends a little above the largest value.
+      const height = (view.height * value) / (1.04 * scale.top);
+      const bar = index === mark ? "mark" : `${hue}${Math.floor(0.62 * scale.levels)}`;
+      if (value > 0) add(bar, `M${x - width / 2} ${view.height}v${-height}h${width}v${height}z`);
       else add("none", `M${x} ${view.height}h0`);
     }
   });
@@ -142,30 +155,28 @@ function redraw(picture, view, values, scale, mark) {
       group.append(element("circle", { class: kind, cx, cy, r: (part * view.widths) / 2 }));
     }
   }
-  let hatch = picture.querySelector(".absent");
-  if (view.form === "grid" && !hatch) {
-    hatch = element("path", { class: "absent", d: `M0 0h1000v${view.height}H0z` });
-    picture.prepend(hatch);
-  }
   picture.querySelectorAll(".numbers text").forEach((text, index) => {
     text.classList.toggle("on", values[index] > 0 && level(scale, values[index]) >= 14);
   });
-  picture.querySelectorAll(".mark").forEach((each) => each.tagName !== "path" && each.remove());
-  if (mark !== null) for (const kind of ["mark outer", "mark"]) picture.append(around(view, mark, kind));
+  picture.querySelectorAll(":scope > .mark").forEach((each) => each.remove());
+  if (mark !== null) for (const kind of ["mark outer", "mark"]) picture.append(around(picture, view, mark, kind));
 }
 
 /** An outline around a member of a map, or above a bar. */
-function around(view, index, kind) {
+function around(picture, view, index, kind) {
+  const common = { class: kind, transform: fitted(picture, view) };
   if (view.form === "grid") {
     const [columns, rows] = view.cells;
     const [width, height] = [1000 / columns, view.height / rows];
     const y = (rows - 1 - Math.floor(index / columns)) * height;
-    return element("rect", { class: kind, x: (index % columns) * width, y, width, height });
+    return element("rect", { ...common, x: (index % columns) * width, y, width, height });
   }
   const [x, y] = view.places[index];
-  if (view.form === "points") return element("circle", { class: kind, cx: x, cy: y, r: 0.62 * view.widths });
+  if (view.form === "points") return element("circle", { ...common, cx: x, cy: y, r: 0.62 * view.widths });
   const width = Math.max(view.widths[index], 4);
-  return element("rect", { class: kind === "cursor" ? "cursor band" : "none", x: x - width / 2, y: 0, width, height: view.height });
+  if (kind === "cursor") common.class = "cursor band";
+  else common.visibility = "hidden";
+  return element("rect", { ...common, x: x - width / 2, y: 0, width, height: view.height });
 }
 
 async function inflate(text) {
@@ -217,7 +228,7 @@ async function start() {
     clear(picture);
     const { view, values, unit, said } = shown(picture);
     if (!values) return;
-    const cursor = around(view, index, "cursor");
+    const cursor = around(picture, view, index, "cursor");
     picture.append(cursor);
     tip.replaceChildren();
     for (const line of [named(view, index), place(view, index), `${said}: ${written(values[index], unit)}`]) {
@@ -245,15 +256,15 @@ async function start() {
     beliefs = beliefsOf(secret);
     select.value = secret;
     figure.querySelector(".finding").textContent = `One secret at a time: ${named(data.secrets, secret)}`;
-    for (const picture of figure.querySelectorAll("svg[data-shows]")) {
+    for (const picture of figure.querySelectorAll("[data-shows]")) {
       const { view, values } = shown(picture);
       redraw(picture, view, values, data.scale, view === data.secrets ? secret : null);
     }
   };
 
-  for (const picture of document.querySelectorAll("svg[data-shows]")) {
+  for (const picture of document.querySelectorAll("[data-shows]")) {
     const at = (event) => {
-      const box = picture.getBoundingClientRect();
+      const box = picture.querySelector(".box").getBoundingClientRect();
       const { view } = shown(picture);
       const x = ((event.clientX - box.left) / box.width) * 1000;
       return memberAt(view, x, ((event.clientY - box.top) / box.height) * view.height);

@@ -1,0 +1,250 @@
+"""Figures as inline SVG of a page: text stays text, colours follow light and dark mode, and parts can be asked.
+
+Artists say by their ``gid`` what they are on a page: see `GROUPS`.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+from collections.abc import Iterator, Mapping
+from html import escape
+from typing import NamedTuple
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from matplotlib.backends.backend_svg import FigureCanvasSVG
+from matplotlib.figure import Figure
+
+from mechdesign.report._scales import colour_classes
+from mechdesign.report._style import ACCENT, INK, MUTED, RULE, styled
+
+GROUPS = ("values", "numbers", "ramp", "mark", "box")
+"""What artists are: members of a map, their numbers, steps of a colour bar, marks, the frame that a pointer asks."""
+
+VARIABLES = {INK: "--ink", MUTED: "--muted", RULE: "--rule", ACCENT: "--accent"}
+"""The variables of the page's style sheet that stand for colours of the figures."""
+
+# What one inch of a picture is on the page: type of 9 points then has 0.8 rem.
+_REM_PER_INCH = 6.4
+_RASTER_DPI = 150
+_COLOUR = re.compile("|".join(VARIABLES))
+_TICK = ["fill: var(--muted)", "stroke: var(--muted)", "stroke-width: 0.8"]
+_NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
+_LONG = re.compile(r"\d+\.\d{2,}")
+# What the style sheet says of all text of pictures, or what changes nothing.
+_USUAL = {"font-size: 8.5px", "fill: var(--ink)", "stroke-linejoin: miter", "stroke-linecap: butt"}
+
+
+Parts = Mapping[str, Mapping[str, str]]
+"""Further attributes of parts of a figure, by their ``gid``; ``title`` is what is shown where the pointer rests."""
+
+
+def inline_svg(figure: Figure, name: str, description: str, parts: Parts | None = None) -> str:
+    """Return an ``<svg>`` element for a page, with `description` as its alternative text.
+
+    `name` is put before all identifiers, so that several pictures fit in one page. The headline of the figure is left
+    out: pages write it themselves.
+    """
+    root, whole = _drawn(figure)
+    # Now an inch is 72 dots.
+    said = figure._suptitle  # type: ignore[attr-defined]
+    height = said.get_window_extent().y0 if said is not None and said.get_text() else whole
+    box = (0.0, whole - height, 72 * figure.get_figwidth(), height)
+    return _framed(root, box, _Page(name, parts or {}), f'role="img" aria-label="{escape(description)}"')
+
+
+def inline_panels(figure: Figure, name: str, parts: Parts | None = None) -> list[str]:
+    """Return an ``<svg>`` element for each panel of a figure, its bar of colours and its key: the page arranges them.
+
+    What they are without eyes, their `parts` say. See `inline_svg`.
+    """
+    panels = [*(axes for axes in figure.axes if axes.get_visible()), *figure.legends]
+    for number, each in enumerate(panels):
+        if each.get_gid() is None:
+            each.set_gid(f"panel-{number}")
+    root, whole = _drawn(figure)
+    drawn = {group.get("id"): group for group in root.iter() if _local(group.tag) == "g"}
+    found = []
+    for each in panels:
+        if each.get_gid() == "bar":
+            found.append('<span class="break"></span>')
+        with styled():
+            seen = each.get_tightbbox()
+        assert seen is not None
+        box = (seen.x0 - 1.0, whole - seen.y1 - 1.0, seen.width + 2.0, seen.height + 2.0)
+        inside = Element("svg")
+        inside.append(drawn[each.get_gid()])
+        found.append(_framed(inside, box, _Page(name, parts or {}), ""))
+    shared = Element("svg")
+    shared.extend(child for child in root if _local(child.tag) == "defs")
+    return [*found, _framed(shared, (0.0, 0.0, 0.0, 0.0), _Page(name, {}), 'class="defs" aria-hidden="true"')]
+
+
+def _drawn(figure: Figure) -> tuple[Element, float]:
+    """Draw a figure as SVG, and return it with its height."""
+    figure.patch.set_visible(False)
+    figure.set_dpi(_RASTER_DPI)
+    buffer = io.BytesIO()
+    with styled():
+        FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})  # type: ignore[no-untyped-call]
+    return ElementTree.fromstring(buffer.getvalue()), 72 * figure.get_figheight()
+
+
+def _framed(root: Element, box: tuple[float, float, float, float], page: _Page, attributes: str) -> str:
+    found = [each for child in root for each in _cleaned(child, page)]
+    inside = "".join(ElementTree.tostring(each, encoding="unicode").replace(" />", "/>") + "\n" for each in found)
+    seen = " ".join(f"{value:.1f}" for value in box)
+    return f'<svg viewBox="{seen}" {attributes} style="width: {box[2] / 72 * _REM_PER_INCH:.1f}rem">\n{inside}</svg>'
+
+
+class _Page(NamedTuple):
+    name: str
+    parts: Parts
+
+
+def _cleaned(element: Element, page: _Page) -> Iterator[Element]:
+    """Yield what a page shows of an element: identifiers and styles renamed, no group without a meaning.
+
+    Inside HTML no namespaces are written: the parser of HTML knows the elements of SVG, and ``href`` serves for links.
+    """
+    tag, identity = _local(element.tag), element.get("id", "")
+    kind, _, more = identity.partition(" ")
+    if tag in ("metadata", "style") or kind == "headline":
+        return
+    if tag == "g" and kind in ("values", "ramp"):
+        yield _members(element, kind)
+        return
+    if tag == "g" and kind == "outline":
+        yield _outline(element, *more.split())
+        return
+    if tag == "g" and kind == "box":
+        (path,) = element
+        yield Element("path", {"class": kind, "d": _rounded(path.get("d", ""))})
+        return
+    made = Element(tag, dict(_attributes(element, page.name)))
+    made.text = element.text if tag == "text" else None
+    said = page.parts.get(identity, {}) if tag == "g" else {}
+    made.attrib |= {key: value for key, value in said.items() if key != "title"}
+    if tag == "g" and kind in GROUPS:
+        made.set("class", identity)
+    if "title" in said:
+        ElementTree.SubElement(made, "title").text = said["title"]
+    made.extend(_gathered([each for child in element for each in _cleaned(child, page)]))
+    if kind == "numbers":
+        yield _number(made, strong=bool(more))
+    elif tag == "g" and not made.attrib and not said:
+        yield from made
+    elif len(made) or made.text or (tag not in ("g", "defs") and made.get("style") != "fill: none"):
+        yield made
+
+
+def _attributes(element: Element, name: str) -> Iterator[tuple[str, str]]:
+    """Yield the attributes that a page needs; colours are variables, or classes where they are steps of a scale."""
+    tag = _local(element.tag)
+    for key, value in element.attrib.items():
+        key = _local(key)
+        if key == "style":
+            yield from _styled(tag, value, name)
+        elif key == "id":
+            # Groups have identifiers too, but nothing refers to them.
+            if tag != "g":
+                yield "id", f"{name}-{value}"
+        elif key == "href":
+            yield key, value if value.startswith("data:") else f"#{name}-{value[1:]}"
+        elif not value.startswith("rotate(-0 "):
+            value = value.replace("url(#", f"url(#{name}-")
+            yield key, _rounded(value) if key in ("d", "x", "y", "transform", "points", "width", "height") else value
+
+
+def _styled(tag: str, style: str, name: str) -> Iterator[tuple[str, str]]:
+    classes, kept = colour_classes(), []
+    for each in style.split("; "):
+        key, _, value = each.partition(": ")
+        if key == "fill" and value in classes:
+            yield "class", classes[value]
+        elif not key.startswith("font-family") and (said := _COLOUR.sub(_variable, each)) not in _USUAL:
+            kept.append(said.replace("url(#", f"url(#{name}-"))
+    if kept != _TICK:
+        yield from [("style", ";".join(kept).replace(": ", ":"))] if kept else []
+    elif tag != "use":
+        yield "class", "tick"
+
+
+def _variable(found: re.Match[str]) -> str:
+    return f"var({VARIABLES[found[0]]})"
+
+
+def _rounded(numbers: str) -> str:
+    return _LONG.sub(lambda found: f"{float(found[0]):.1f}", " ".join(numbers.split()))
+
+
+def _number(made: Element, strong: bool) -> Element:
+    """Return the number of a cell as a group of one: its style is that of all numbers."""
+    (text,) = made
+    made.attrib = {"class": "numbers", "style": text.attrib.pop("style")}
+    text.attrib = ({"class": "on"} if strong else {}) | {key: text.attrib[key] for key in ("x", "y")}
+    return made
+
+
+def _gathered(children: list[Element]) -> list[Element]:
+    """Return elements of which those of the same class of members or numbers are in one group: the first of them."""
+    kept: list[Element] = []
+    first: dict[str, Element] = {}
+    for child in children:
+        kind = child.get("class", "") if child.tag == "g" else ""
+        if kind in ("values", "numbers"):
+            if kind in first:
+                first[kind].extend(child)
+                continue
+            first[kind] = child
+        kept.append(child)
+    return kept
+
+
+def _members(group: Element, kind: str) -> Element:
+    """Return cells, bars or points as one group: rectangles of one colour as one path, and points as circles."""
+    made = Element("g", {"class": kind})
+    known = {path.get("id"): path.get("d", "") for path in group.iter() if path.get("id")}
+    drawn: dict[str, list[str]] = {}
+    for element in group.iter():
+        style = element.get("style", "")
+        link = next((value[1:] for key, value in element.attrib.items() if _local(key) == "href"), "")
+        shape = known.get(link, "") if link else element.get("d", "") if element.get("id") not in known else ""
+        if not shape:
+            continue
+        x, y = (
+            [float(value) + float(element.get(key, 0)) for value in _NUMBER.findall(shape)[start::2]]
+            for key, start in (("x", 0), ("y", 1))
+        )
+        low, high, width, height = min(x), min(y), max(x) - min(x), max(y) - min(y)
+        fill = next((part[6:] for part in style.split("; ") if part.startswith("fill: ")), "")
+        if fill == "none" and "C" not in shape:
+            # A cell without a colour: the hatch below it is seen.
+            continue
+        colour = colour_classes().get(fill, {"none": "hollow", ACCENT: "mark"}.get(fill, ""))
+        if "C" in shape:
+            place = {"cx": low + width / 2, "cy": high + height / 2, "r": width / 2}
+            attributes = {key: f"{value:.1f}" for key, value in place.items()}
+            ElementTree.SubElement(made, "circle", {"class": colour, **attributes})
+        else:
+            corner = f"M{low:.1f} {high:.1f}h{width:.1f}v{height:.1f}h{-width:.1f}z"
+            drawn.setdefault(colour, []).append(corner.replace(".0", ""))
+    for colour, shapes in drawn.items():
+        ElementTree.SubElement(made, "path", {"class": colour, "d": "".join(shapes)})
+    return made
+
+
+def _outline(group: Element, identity: str, height: str) -> Element:
+    """Return an outline of the page, drawn within its box: a picture within the picture ends at its borders."""
+    numbers = [float(value) for path in group for value in _NUMBER.findall(path.get("d", ""))]
+    x, y = numbers[::2], numbers[1::2]
+    place = {"x": min(x), "y": min(y), "width": max(x) - min(x), "height": max(y) - min(y)}
+    made = Element("svg", {key: f"{value:.1f}" for key, value in place.items()})
+    made.attrib |= {"viewBox": f"0 0 1000 {height}", "preserveAspectRatio": "none"}
+    ElementTree.SubElement(made, "use", {"class": "outline", "href": f"#{identity}"})
+    return made
+
+
+def _local(tag: str) -> str:
+    return tag.rpartition("}")[2]
