@@ -14,8 +14,8 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._check import require_kind, require_unmasked
+from mechdesign.base._arrays import Floats, Integers, as_indices
+from mechdesign.base._check import as_integer, require_kind, require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
 from mechdesign.tables._budget import Budget
@@ -26,7 +26,7 @@ from mechdesign.tables._policies._graphs import require_room
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._query import Asked, Option, Plan, Query
 from mechdesign.tables._release import Release
-from mechdesign.tables._strategies._choice import check_strategy, choose
+from mechdesign.tables._strategies._choice import check_choice, check_strategy, choose
 from mechdesign.tables._strategies._strategy import Strategy
 from mechdesign.tables._values import checked_positions, range_positions, value_names
 
@@ -83,16 +83,20 @@ class Workload(LinearQueries, Query[Release]):
             kind: which strategy, see `mechdesign.tables.strategy`.
             tolerance: the relative gap at which the search for the best Gaussian strategy ends.
 
+        Raises:
+            InputError: an unknown strategy, or a tolerance that is not between 0 and 1.
+
         >>> prefixes(8).using("hierarchical").kind
         'hierarchical'
         """
+        check_choice(kind, tolerance)
         found = copy.copy(self)
         vars(found).update(kind=kind, tolerance=tolerance, _found={})
         return found
 
     def strategy(self, policy: Policy, noise: str = "gaussian") -> Strategy:
         """Return the strategy with the least expected error, which is found once: see `mechdesign.tables.strategy`."""
-        check_strategy(policy, noise, self.kind, self.tolerance)
+        check_strategy(policy, noise)
         check_width(self, policy.domain.size)
         if (policy, noise) not in self._found:
             self._found[policy, noise] = choose(self, policy, noise, self.kind, self.tolerance)
@@ -129,6 +133,9 @@ class RangeQueries(Workload):
     """Counts of the values from number `low` to number `high`, both included: int64 arrays of shape (count,).
 
     `names` are what values are called in `labels`, shape (size,): their numbers unless given.
+
+    Raises:
+        InputError: ends that are no numbers of values, or a range that ends before it begins.
     """
 
     gram_is_quick: ClassVar[bool] = True
@@ -138,6 +145,17 @@ class RangeQueries(Workload):
     high: Integers
     phrase: str
     names: NDArray[Any] | None = None
+
+    def __post_init__(self) -> None:
+        size = as_integer(self.size, "size", 1)
+        for name in ("low", "high"):
+            object.__setattr__(self, name, as_indices(getattr(self, name), name, size))
+        for name, given, wanted in (("high", self.high, len(self.low)), ("names", self.names, size)):
+            if given is not None and np.shape(given) != (wanted,):
+                raise InputError(name, "has the wrong shape", value=np.shape(given), bound=f"({wanted},)")
+        if (late := np.flatnonzero(self.low > self.high)).size:
+            low, high = (int(ends[late[0]]) for ends in (self.low, self.high))
+            raise InputError(f"low[{late[0]}]", "is above high", value=low, bound=f"at most {high}")
 
     @property
     def count(self) -> int:
@@ -193,11 +211,22 @@ class RangeQueries(Workload):
 
 @dataclass(frozen=True, eq=False)
 class MatrixQueries(Workload):
-    """Queries given by their coefficients, a sparse matrix of shape (count, size), and perhaps a name for each."""
+    """Queries given by their coefficients, a sparse matrix of shape (count, size), and perhaps a name for each.
+
+    Raises:
+        InputError: no sparse matrix, coefficients that are not finite, or names of another number.
+    """
 
     rows: sparse.csr_array
     phrase: str = "given queries"
     names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        require_kind(self.rows, sparse.csr_array, "rows", "a scipy.sparse.csr_array of shape (queries, |T|)")
+        if self.rows.ndim != 2 or self.rows.dtype.kind not in "biuf" or not np.isfinite(self.rows.data).all():
+            raise InputError("rows", "are no finite coefficients", value=self.rows.shape, bound="shape (queries, |T|)")
+        if self.names and len(self.names) != self.count:
+            raise InputError("names", "have the wrong length", value=len(self.names), bound=f"{self.count}")
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -258,19 +287,19 @@ class MatrixQueries(Workload):
 
 def identity(size: int) -> RangeQueries:
     """Return the workload of the count of every value."""
-    values = np.arange(size)
+    values = np.arange(as_integer(size, "size", 1))
     return RangeQueries(size, values, values, f"the counts of all {size} values")
 
 
 def prefixes(size: int) -> RangeQueries:
     """Return the workload of the counts of all values up to each one: the cumulative histogram."""
-    values = np.arange(size)
+    values = np.arange(as_integer(size, "size", 1))
     return RangeQueries(size, np.zeros(size, dtype=np.int64), values, f"the {size} cumulative counts")
 
 
 def all_ranges(size: int) -> RangeQueries:
     """Return the workload of all size·(size + 1)/2 ranges of values; raise `InputError` where they are too many."""
-    if (count := size * (size + 1) // 2) > _LARGEST_ENTRIES:
+    if (count := as_integer(size, "size", 1) * (size + 1) // 2) > _LARGEST_ENTRIES:
         raise InputError(
             "workload",
             "has too many ranges",
@@ -479,7 +508,7 @@ def strategy(
         InputError: an unknown name, a workload of another width or without queries, count constraints, or a domain of
             more than 2,048 values.
     """
-    check_strategy(policy, noise, kind, tolerance)
+    check_strategy(policy, noise)
     queries = as_workload(workload, policy.domain, positions=positions)
     return queries.using(kind, tolerance).strategy(policy, noise)
 

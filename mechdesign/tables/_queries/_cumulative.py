@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import operator
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -69,6 +69,7 @@ class CumulativeRelease(Release):
     """
 
     kind: ClassVar[str] = "cumulative histogram"
+    needed: ClassVar[tuple[str, ...]] = ("node_scale", "tree_scale")
 
     linear: Floats = field(repr=False)
     records: int
@@ -86,22 +87,15 @@ class CumulativeRelease(Release):
         return {**super()._columns(), "linear": self.linear}
 
     def _parameters(self) -> dict[str, Any]:
-        scales = {"node_scale": self.noise.node_scale, "tree_scale": self.noise.tree_scale}
+        scales = {name: getattr(self.noise, name) for name in self.needed}
         texts = {name: None if scale is None else exact_text(scale) for name, scale in scales.items()}
         return {"records": self.records, "theta": self.theta, "block": self.block, "fanout": self.fanout, **texts}
 
     @classmethod
-    def restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> CumulativeRelease:
-        """Return the release that has these common attributes and what `_parameters` gave."""
-        require_kind(common, Mapping, "common", "attributes by name")
-        require_kind(parameters, Mapping, "parameters", "parameters by name")
-        own = dict(parameters)
-        for name in ("node_scale", "tree_scale"):
-            if name not in own:
-                raise InputError(f"parameters[{name!r}]", "is missing", value=sorted(map(str, own)))
-        texts = {name: own.pop(name) for name in ("node_scale", "tree_scale")}
+    def _read(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        texts = {name: parameters.pop(name) for name in cls.needed}
         scales = {name: None if text is None else exact(text, name) for name, text in texts.items()}
-        return cls(**common, **own, noise=RangeNoise(**scales))
+        return {**parameters, "noise": RangeNoise(**scales)}
 
 
 @dataclass(frozen=True)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -13,7 +13,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_floats, read_only
-from mechdesign.base._check import as_integer, require_kind, require_unmasked
+from mechdesign.base._check import as_integer, require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.leakage._partition import UNKNOWN
@@ -48,6 +48,7 @@ class ClusteringRelease(Release):
     """
 
     kind: ClassVar[str] = "k-means"
+    needed: ClassVar[tuple[str, ...]] = ("centroids", "attributes")
 
     centroids: Floats = field(repr=False)
     attributes: tuple[str, ...]
@@ -73,17 +74,9 @@ class ClusteringRelease(Release):
         }
 
     @classmethod
-    def restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> ClusteringRelease:
-        """Return the release that has these common attributes and what `_parameters` gave."""
-        require_kind(common, Mapping, "common", "attributes by name")
-        require_kind(parameters, Mapping, "parameters", "parameters by name")
-        own = dict(parameters)
-        for name in ("centroids", "attributes"):
-            if name not in own:
-                raise InputError(f"parameters[{name!r}]", "is missing", value=sorted(map(str, own)))
-        own["centroids"] = np.array(own["centroids"], dtype=np.float64)
-        own["attributes"] = tuple(own["attributes"])
-        return cls(**common, **own)
+    def _read(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        centroids = np.array(parameters["centroids"], dtype=np.float64)
+        return {**parameters, "centroids": centroids, "attributes": tuple(parameters["attributes"])}
 
 
 @dataclass(frozen=True, eq=False)

@@ -230,12 +230,18 @@ _LARGEST_SIZE = 2048
 _BITS = 61
 
 
-def check_strategy(policy: Policy, noise: object, kind: object, tolerance: object) -> None:
+def check_choice(kind: object, tolerance: object) -> None:
+    """Raise `InputError` for a kind that no strategy has, or a tolerance that is not between 0 and 1."""
+    if kind not in ("auto", *KINDS):
+        raise InputError("kind", "is unknown", value=kind, bound=f'"auto", {", ".join(map(repr, KINDS))}')
+    if not 0 < as_number(tolerance, "tolerance") < 1:
+        raise InputError("tolerance", "is not accepted", value=tolerance, bound="above 0 and below 1")
+
+
+def check_strategy(policy: Policy, noise: object) -> None:
     """Raise `InputError` for what there is no strategy for; see `mechdesign.tables.strategy`."""
     if noise not in ("gaussian", "laplace"):
         raise InputError("noise", "is unknown", value=noise, bound='"gaussian" or "laplace"')
-    if kind not in ("auto", *KINDS):
-        raise InputError("kind", "is unknown", value=kind, bound=f'"auto", {", ".join(map(repr, KINDS))}')
     if as_policy(policy).constraints:
         raise InputError(
             "policy",
@@ -252,12 +258,10 @@ def check_strategy(policy: Policy, noise: object, kind: object, tolerance: objec
             bound=f"at most {_LARGEST_SIZE} for a strategy",
             remedy="release an ordered hierarchical histogram, or group values",
         )
-    if not 0 < as_number(tolerance, "tolerance") < 1:
-        raise InputError("tolerance", "is not accepted", value=tolerance, bound="above 0 and below 1")
 
 
 def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolerance: float) -> Strategy:
-    """Return the strategy of a kind, or of any, with the least expected error; `check_strategy` has passed."""
+    """Return the strategy of a kind, or of any, with the least expected error; the checks have passed."""
     space = edge_space(policy.domain.size, policy.secret_graph.edges())
     law: Literal["gaussian", "laplace"] = "laplace" if noise == "laplace" else "gaussian"
     norm = 1 if noise == "laplace" else 2
