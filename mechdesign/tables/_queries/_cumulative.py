@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import operator
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -140,56 +141,54 @@ class Cumulative(Query[CumulativeRelease]):
         return None
 
     def _plan(self, policy: Policy, budget: Budget, compare: bool) -> Plan:
-        epsilon, size = budget.in_epsilon("a cumulative histogram"), policy.domain.size
+        ways, size = self._ways(policy, budget), policy.domain.size
         spans = self.spans(policy.domain)
         what = "cumulative histogram" if spans is None else "ranges of a cumulative histogram"
-        queries = size if spans is None else len(spans)
         remarks: tuple[str, ...] = ("The number of records is public and is given exactly.", _INFERENCE)
-        if policy.constraints:
-            ordered = self._under_known_counts(policy, budget, spans)
-            return Plan.of(what, queries, policy, budget, (ordered,), remarks)
-        theta, mechanism = cumulative_theta(policy), self.mechanism
-        if mechanism == "ordered-hierarchical" and theta in (1, size):
-            # At the ends it is one of the others.
-            mechanism = "ordered" if theta == 1 else "hierarchical"
-        found = [
-            Option(name, detail, _root_mean(_variances(tree, size, spans)))
-            for name, detail, tree in _mechanisms(size, theta, epsilon, self.fanout)
-            if mechanism in ("auto", name)
-        ]
-        if not found:
-            raise _unknown(mechanism)
-        best = min(found, key=lambda option: option.error)
+        best = min(error for error, _ in ways)
         others: tuple[Option, ...] = ()
-        if best.error > 0 and compare:
+        if best > 0 and compare:
             same = prefixes(size) if spans is None else as_workload(None, policy.domain, positions=spans)
             others = compared(same, policy, budget)
         limit = others[0].limit if others else None
-        options = tuple(replace(option, limit=limit, taken=option is best) for option in found) + others
-        if any(option.error < best.error for option in others):
+        taken = self._best(ways)
+        found = tuple(Option(way.option, way.detail, error, limit, way is taken) for error, way in ways)
+        if any(option.error < best for option in others):
             remarks += (_STRATEGIES,)
-        return Plan.of(what, queries, policy, budget, options, remarks)
-
-    def _under_known_counts(self, policy: Policy, budget: Budget, spans: Spans | None) -> Option:
-        size, noise = policy.domain.size, _by_sensitivity(policy, budget).noise
-        if self.mechanism not in ("auto", "ordered"):
-            bound = '"auto" or "ordered" under publicly known counts'
-            raise InputError("mechanism", "does not take known counts", value=self.mechanism, bound=bound)
-        variances = _variances(noise.structure(size, 1, 2) if noise else None, size, spans)
-        detail = f"noise of scale {exact_text(noise.node_scale or Fraction(0))} on each count"
-        return Option("ordered", detail, _root_mean(variances), taken=True)
+        queries = size if spans is None else len(spans)
+        return Plan.of(what, queries, policy, budget, found + others, remarks)
 
     def _release(self, terms: Terms, data: object, positions: ArrayLike | None) -> CumulativeRelease:
-        policy, budget = terms.policy, terms.budget
-        mechanism = self._plan(policy, budget, compare=False).taken.name
+        way = self._best(self._ways(terms.policy, terms.budget))
+        histogram = _counts(terms.policy, data, positions)
+        return _release(way, histogram, terms, lambda found: self.read(found, terms.policy.domain))
+
+    def _ways(self, policy: Policy, budget: Budget) -> list[tuple[float, _Way]]:
+        """Return the mechanisms that are asked for and differ under a policy, each after its expected error."""
+        budget.in_epsilon("a cumulative histogram")
+        size, mechanism = policy.domain.size, self.mechanism
+        found: Iterator[_Way]
+        spans = self.spans(policy.domain)
         if policy.constraints:
-            way = _by_sensitivity(policy, budget)
+            found = iter([_by_sensitivity(policy, budget)])
+            if mechanism not in ("auto", "ordered"):
+                bound = '"auto" or "ordered" under publicly known counts'
+                raise InputError("mechanism", "does not take known counts", value=mechanism, bound=bound)
         else:
-            theta = policy.domain.size if mechanism == "hierarchical" else cumulative_theta(policy)
-            plain = mechanism == "ordered"
-            way = _ordered(policy, theta, budget) if plain else _hierarchical(policy, theta, budget, self.fanout)
-        histogram = _counts(policy, data, positions)
-        return _release(way, histogram, terms, lambda found: self.read(found, policy.domain))
+            theta = cumulative_theta(policy)
+            if mechanism == "ordered-hierarchical" and theta in (1, size):
+                # At the ends it is one of the others.
+                mechanism = "ordered" if theta == 1 else "hierarchical"
+            trees = (_hierarchical(size, reach, budget, self.fanout) for reach in sorted({theta, size} - {1}))
+            found = itertools.chain([_ordered(size, theta, budget)], trees)
+        ways = [(_error(way, size, spans), way) for way in found if mechanism in ("auto", way.option)]
+        if not ways:
+            raise _unknown(mechanism)
+        return ways
+
+    @staticmethod
+    def _best(ways: list[tuple[float, _Way]]) -> _Way:
+        return min(ways, key=lambda each: each[0])[1]
 
 
 @dataclass(frozen=True)
@@ -312,7 +311,7 @@ def ordered(
     histogram, threshold = _checked(counts, theta)
     policy, budget = _policy(len(histogram), threshold), Budget.of(epsilon)
     return _release(
-        _ordered(policy, threshold, budget), histogram, Terms(policy, budget, rng, ledger, confidence, together)
+        _ordered(len(histogram), threshold, budget), histogram, Terms(policy, budget, rng, ledger, confidence, together)
     )
 
 
@@ -353,7 +352,7 @@ def ordered_hierarchical(
     """
     histogram, threshold = _checked(counts, theta)
     policy, budget = _policy(len(histogram), threshold), Budget.of(epsilon)
-    way = _hierarchical(policy, threshold, budget, fanout)
+    way = _hierarchical(len(histogram), threshold, budget, fanout)
     return _release(way, histogram, Terms(policy, budget, rng, ledger, confidence, together))
 
 
@@ -462,13 +461,19 @@ def plan_cumulative(
 
 @dataclass(frozen=True)
 class _Way:
-    """How a cumulative histogram is to be released."""
+    """How a cumulative histogram may be released: as a plan names it, as a release names it, and with which noise."""
 
+    option: str
+    detail: str
     name: str
     theta: int
     block: int
     fanout: int
     noise: RangeNoise
+
+    def structure(self, size: int) -> RangeTree | None:
+        """Return the structure with the variances of the noise, or None without any."""
+        return self.noise.structure(size, self.block, self.fanout) if self.noise else None
 
 
 def _unknown(mechanism: object) -> InputError:
@@ -476,10 +481,11 @@ def _unknown(mechanism: object) -> InputError:
     return InputError("mechanism", "is not known", value=mechanism, bound=bound)
 
 
-def _ordered(policy: Policy, theta: int, budget: Budget) -> _Way:
-    sensitivity = min(theta, policy.domain.size - 1)
-    scale = None if sensitivity == 0 else budget.laplace(sensitivity).scale
-    return _Way("ordered mechanism", theta, 1, 2, RangeNoise(scale, None))
+def _ordered(size: int, theta: int, budget: Budget) -> _Way:
+    sensitivity = min(theta, size - 1)
+    detail = f"noise of sensitivity {sensitivity} on each count" if sensitivity else "the only count is public"
+    scale = sensitivity / budget.in_epsilon("a cumulative histogram") if sensitivity else None
+    return _Way("ordered", detail, "ordered mechanism", theta, 1, 2, RangeNoise(scale, None))
 
 
 def _by_sensitivity(policy: Policy, budget: Budget) -> _Way:
@@ -493,18 +499,34 @@ def _by_sensitivity(policy: Policy, budget: Budget) -> _Way:
             remedy='ask for a workload of queries = "prefixes" or "ranges" instead, in Python by release_linear',
         )
     power = of_cumulative_counts(policy, 1).power
-    noise = RangeNoise(budget.laplace(power).scale if power else None, None)
-    return _Way("ordered mechanism", policy.domain.size, 1, 2, noise)
+    scale = budget.laplace(power).scale if power else None
+    detail = f"noise of scale {exact_text(scale or Fraction(0))} on each count"
+    return _Way("ordered", detail, "ordered mechanism", policy.domain.size, 1, 2, RangeNoise(scale, None))
 
 
-def _hierarchical(policy: Policy, theta: int, budget: Budget, fanout: int | None) -> _Way:
-    plan = plan_ranges(policy.domain.size, theta, budget.epsilon, fanout=fanout)
+def _hierarchical(size: int, theta: int, budget: Budget, fanout: int | None) -> _Way:
+    plan = plan_ranges(size, theta, budget.epsilon, fanout=fanout)
     noise = plan.noise
-    name = "hierarchical mechanism" if theta == plan.size else "ordered hierarchical mechanism"
+    option = "hierarchical" if theta == size else "ordered-hierarchical"
+    name = f"{option.replace('-', ' ')} mechanism"
     if noise.tree_scale is not None:
         name += f", trees of fan-out {plan.fanout} and height {plan.levels} within blocks of {theta} values"
         name += f", ε_S = {float(plan.epsilon_nodes):.6g} and ε_H = {float(plan.epsilon_tree):.6g}"
-    return _Way(name, theta, theta, plan.fanout, noise)
+    detail = f"fan-out {plan.fanout}, trees over {theta} values"
+    return _Way(option, detail, name, theta, theta, plan.fanout, noise)
+
+
+def _error(way: _Way, size: int, spans: Spans | None) -> float:
+    """Return the expected root mean squared error of ranges, or of all cumulative counts."""
+    tree = way.structure(size)
+    if tree is None:
+        return 0.0
+    if spans is None:
+        variances = tree.prefix_variances()
+    else:
+        whole = (0, size - 1)
+        variances = np.array([0.0 if (low, high) == whole else tree.variance(low, high) for low, high in spans])
+    return math.sqrt(float(variances.mean()))
 
 
 def _release(
@@ -523,7 +545,7 @@ def _release(
         remarks.append("Standard errors and intervals are those of the unbiased estimates before isotonic regression.")
         if way.noise.tree_scale is not None:
             remarks.append("That the intervals have the stated confidence was computed for many cases, and not proven.")
-    structure = way.noise.structure(size, way.block, way.fanout) if way.noise else None
+    structure = way.structure(size)
     variances = np.zeros(size) if structure is None else structure.prefix_variances()
     widths = way.noise.half_widths(variances, 1, terms.level)
     description = terms.describe("cumulative histogram", mechanism, remarks, noisy=bool(way.noise))
@@ -617,38 +639,6 @@ def cumulative_theta(policy: Policy) -> int:
             remedy=remedy,
         )
     return size if steps >= size - 1 else steps
-
-
-def _mechanisms(
-    size: int, theta: int, epsilon: Fraction, fanout: int | None
-) -> list[tuple[str, str, RangeTree | None]]:
-    """Return the names, parameters and structures of the mechanisms that differ at this θ."""
-    sensitivity_ = min(theta, size - 1)
-    if sensitivity_ == 0:
-        return [("ordered", "the only count is public", None)]
-    noise = RangeNoise(sensitivity_ / epsilon, None)
-    made: list[tuple[str, str, RangeTree | None]] = [
-        ("ordered", f"noise of sensitivity {sensitivity_} on each count", noise.structure(size, 1, 2))
-    ]
-    for name, reach in (("ordered-hierarchical", theta), ("hierarchical", size)):
-        if reach == 1 or (name == "ordered-hierarchical" and theta == size):
-            continue
-        plan = plan_ranges(size, reach, epsilon, fanout=fanout)
-        detail = f"fan-out {plan.fanout}, trees over {reach} values"
-        made.append((name, detail, plan.structure))
-    return made
-
-
-def _variances(tree: RangeTree | None, size: int, spans: Spans | None) -> Floats:
-    if tree is None:
-        return np.zeros(1)
-    if spans is None:
-        return tree.prefix_variances()
-    return np.array([0.0 if (low, high) == (0, size - 1) else tree.variance(low, high) for low, high in spans])
-
-
-def _root_mean(variances: Floats) -> float:
-    return math.sqrt(float(variances.mean()))
 
 
 def _policy(size: int, theta: int) -> Policy:
