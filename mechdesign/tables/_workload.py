@@ -60,8 +60,8 @@ class Workload(LinearQueries, Query[Release]):
 
     >>> from mechdesign.tables import Budget, Domain, Policy, prefixes
     >>> policy = Policy.line(Domain({"age": range(8)}))
-    >>> prefixes(8).sensitivity(policy).value, prefixes(8).plan(policy, Budget.of(rho="0.5")).taken.name
-    (1, 'optimal strategy')
+    >>> prefixes(8).sensitivity(policy).value, prefixes(8).plan(policy, Budget.of(rho="0.5")).queries
+    (1, 8)
     >>> prefixes(8).release([1, 4, 4], policy, Budget.of(rho="0.5"), rng=1).answers.shape
     (8,)
     """
