@@ -354,7 +354,7 @@ def _looked_at(sweep: Sweep, point: Mapping[str, Any], tables: Raw, like: Specif
 def _placed(error: InputError, sweep: Sweep, point: Mapping[str, Any]) -> SpecificationError:
     """Return an error about a design as one about the value that was swept, where it is one, or naming the values."""
     remedy = error.remedy
-    dotted = error.path.replace("[", ".").replace("]", "")
+    dotted = ".".join(map(str, error.keys))
     blamed = next((key for key in point if dotted == key or dotted.startswith(f"{key}.")), None)
     if blamed is not None:
         index = list(sweep.values[blamed]).index(point[blamed])

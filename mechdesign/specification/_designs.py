@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -90,7 +89,7 @@ def _design_policy(problem: Problem, policy: PolicySettings, settings: SolveSett
             "are others than the secrets, and answers are to stay in the component of the secret",
             remedy='leave them out, or say [policy] within = "map"',
         )
-    with _counted_as_specified(asked.places):
+    try:
         stated = policy_problem(
             asked.domain,
             graph=asked.graph,
@@ -104,6 +103,9 @@ def _design_policy(problem: Problem, policy: PolicySettings, settings: SolveSett
             observables=problem.observables if other else None,
             title=problem.title,
         )
+    except InfeasibleError as error:
+        places = {f"requirements[{index}]": f"privacy[{place}]" for index, place in enumerate(asked.places)}
+        raise error.under((), places) from error
     made = synthesise(stated, settings)
     return made.noted(edges_added=int(stated.facts["edges_added"]) + asked.repaired)
 
@@ -148,37 +150,19 @@ def _asked(problem: Problem, policy: PolicySettings) -> _Asked:
 
 
 @contextmanager
-def _counted_as_specified(places: Sequence[int]) -> Iterator[None]:
-    """Let an error about a requirement count it as the specification does; `places` are those of the requirements."""
-
-    def renamed(text: str) -> str:
-        return re.sub(r"^requirements\[(\d+)\]", lambda found: f"privacy[{places[int(found[1])]}]", text)
-
-    try:
-        yield
-    except InfeasibleError as error:
-        raise InfeasibleError(renamed(str(error))) from error
-
-
-@contextmanager
 def _named_as_specified(keys: Mapping[str, str]) -> Iterator[None]:
     """Give the solver's own options, and the graph, the path that they have in a specification."""
+    # What a solver calls its own options.
+    extra = {"options.extra": keys.get("options", "options")}
     try:
-        with named(keys):
+        with named({**keys, **extra, "graph": "privacy", "requirements": "privacy"}):
             yield
-    except InputError as error:
-        remedy, path = error.remedy, error.path
-        if path == "graph":
-            path = "privacy"
-            remedy = remedy.replace("isolated=", "[policy] isolated = ") + "; `mechdesign policy` shows them"
-        elif path == "requirements":
-            path, remedy = "privacy", remedy.replace("isolated=", "[policy] isolated = ")
-        elif "options.extra" in path:
-            # What a solver calls its own options.
-            path = path.replace("options.extra", "options")
-        else:
-            raise
-        raise SpecificationError(path, error.problem, value=error.value, bound=error.bound, remedy=remedy) from error
+    except SpecificationError as error:
+        if error.keys == ("privacy",):
+            of_graph = isinstance(error.__cause__, InputError) and error.__cause__.keys == ("graph",)
+            shows = "; `mechdesign policy` shows them" if of_graph else ""
+            error.remedy = error.remedy.replace("isolated=", "[policy] isolated = ") + shows
+        raise
 
 
 def scheduled(privacy: Sequence[Raw]) -> int | None:

@@ -15,12 +15,13 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from decimal import Decimal
 from fractions import Fraction
+from types import MappingProxyType
 from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
 
 import msgspec
 
 from mechdesign.base._check import LARGEST_NUMBER, LEAST_NUMBER
-from mechdesign.base._errors import InputError, Shown, SpecificationError
+from mechdesign.base._errors import InputError, Keys, Shown, SpecificationError, keys_of
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.data._layout import reading_as, withheld
 from mechdesign.model._grammar import Table
@@ -118,7 +119,7 @@ def choice(value: str, choices: Iterable[str], path: str) -> str:
 
 
 @contextmanager
-def at(path: str, renamed: Mapping[str, str] | None = None) -> Iterator[None]:
+def at(path: str | Keys, renamed: Mapping[str, str] = MappingProxyType({})) -> Iterator[None]:
     """Turn any `InputError` into a `SpecificationError` about a key at or below `path`.
 
     Arguments of functions and keys of tables are called alike; `renamed` lists the exceptions: argument to key.
@@ -128,11 +129,9 @@ def at(path: str, renamed: Mapping[str, str] | None = None) -> Iterator[None]:
     except SpecificationError:
         raise
     except InputError as error:
-        argument = re.split(r"[.\[]", error.path, maxsplit=1)[0]
-        place = (renamed or {}).get(argument, argument) + error.path[len(argument) :]
-        raise SpecificationError(
-            join(path, place), error.problem, value=_shown(error.value), bound=error.bound, remedy=error.remedy
-        ) from error
+        found = error.under(keys_of(path), renamed)
+        found.restate(_shown(found.value))
+        raise found from error
 
 
 @contextmanager

@@ -469,7 +469,7 @@ class Specification:
             with at(""), withholding():
                 return Problem(data.prior, data.cost, requirements, data.objective, secrets, observables, self.title)
         except InfeasibleError as error:
-            raise InfeasibleError(str(error).replace("requirements[", "privacy[", 1)) from error
+            raise error.under((), {"requirements": "privacy"}) from error
 
 
 def _changed(settings: SolveSettings, changed: Mapping[str, Any]) -> SolveSettings:
