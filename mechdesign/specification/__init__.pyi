@@ -1,7 +1,7 @@
 from ._document import Document as Document
 from ._document import SolverTable as SolverTable
 from ._grammar import schema as schema
-from ._policy import PolicySettings as PolicySettings
+from ._policy import PolicyTable as PolicyTable
 from ._policy import ReleaseSettings as ReleaseSettings
 from ._proposal import Proposal as Proposal
 from ._proposal import propose as propose

@@ -9,7 +9,7 @@ from mechdesign.base._errors import SpecificationError
 from mechdesign.base._locks import WAIT_S, file_of, stands
 from mechdesign.certify._exact import exact_text
 from mechdesign.leakage.accounting import Ledger
-from mechdesign.specification._read import at
+from mechdesign.specification._read import Source
 
 
 def open_ledger(
@@ -21,7 +21,7 @@ def open_ledger(
         SpecificationError: there is none, and it cannot be made: no budget is given, or it would lie outside `folder`.
         LedgerError: its file is damaged, or was made with another budget.
     """
-    with at("ledger"):
+    with Source(("ledger",)).keys():
         path = file_of(folder / name)
         if stands(path):
             return Ledger(epsilon, rho=rho, path=path, wait=wait)
