@@ -144,14 +144,6 @@ def convert(data: object, kind: type[AnyTable], path: str | Keys = ()) -> AnyTab
     return table
 
 
-class _InnerError(ValueError):
-    """Why a value that is one of several kinds of value is not of the kind that it is taken for."""
-
-    def __init__(self, error: msgspec.ValidationError, value: object, kind: type) -> None:
-        super().__init__("is of no kind")
-        self.reason = (error, value, kind)
-
-
 def _decoded(kind: type, value: object) -> object:
     """Return a value of a type that msgspec does not know."""
     if kind is Fraction:
@@ -161,7 +153,8 @@ def _decoded(kind: type, value: object) -> object:
         try:
             return msgspec.convert(value, chosen, dec_hook=_decoded)
         except msgspec.ValidationError as error:
-            raise _InnerError(error, value, chosen) from None
+            # What is wrong is explained where the place of the value is known.
+            raise ValueError("is of no kind", chosen) from error
     # What msgspec expects of a hook that is asked for a type it does not know.
     raise NotImplementedError(kind)
 
@@ -273,8 +266,8 @@ def _explained(error: msgspec.ValidationError, data: object, kind: Any, path: Ke
         tags = _tags(here) if key == here[0].__struct_config__.tag_field else ""
         return SpecificationError((*place, key), "is missing", bound=tags, remedy="" if tags else f"add {key} = …")
     cause = error.__cause__
-    if isinstance(cause, _InnerError):
-        return _explained(*cause.reason, place)
+    if cause is not None and isinstance(cause.__cause__, msgspec.ValidationError):
+        return _explained(cause.__cause__, value, cause.args[1], place)
     if isinstance(cause, InputError):
         shown = None if cause.value is None else _shown(value)
         return SpecificationError(place, cause.problem, value=shown, bound=cause.bound, remedy=cause.remedy)
