@@ -27,7 +27,7 @@ from scipy.optimize import isotonic_regression
 
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._strategies._choice import strategy
+from mechdesign.tables._workload import strategy
 
 GAUSSIAN = (
     ("ranges", 64, (1, 4, 16, 63)),

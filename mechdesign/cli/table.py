@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from mechdesign.leakage.accounting import Ledger
     from mechdesign.specification._table_specification import ReleaseSpecification
     from mechdesign.tables._files import Publication
-    from mechdesign.tables._queries._plans import Plan
+    from mechdesign.tables._query import Plan
 
 
 _FILE = click.Path(path_type=Path)

@@ -25,16 +25,15 @@ from __future__ import annotations
 import os
 import tomllib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 
-from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_path
 from mechdesign.base._errors import SpecificationError
 from mechdesign.base._locks import WAIT_S
@@ -49,30 +48,17 @@ from mechdesign.specification._ledgers import open_ledger
 from mechdesign.specification._read import TOML, at, choice, convert, in_file, named, one_of
 from mechdesign.specification._records import Records, RecordsTable, build_records, value_numbers
 from mechdesign.specification._table_policies import BlocksTable, RecordPolicyTable, blocks, build_policy
-from mechdesign.tables._budget import LedgerLike
+from mechdesign.tables._budget import Budget, LedgerLike
+from mechdesign.tables._charges import CONFIDENCE
 from mechdesign.tables._domain import Attribute, Domain
-from mechdesign.tables._files import Publication, named_quantiles, named_ranges
+from mechdesign.tables._files import Publication
 from mechdesign.tables._parallel import part_of
 from mechdesign.tables._policy import Policy, describe_policy
-from mechdesign.tables._queries import _cumulative as cumulative
-from mechdesign.tables._queries._kmeans import kmeans
-from mechdesign.tables._queries._linear import release_histogram, release_linear, release_sum, step_of, weights_of
-from mechdesign.tables._queries._plans import (
-    Plan,
-    cumulative_theta,
-    plan_cumulative,
-    plan_histogram,
-    plan_kmeans,
-    plan_sum,
-    plan_workload,
-)
+from mechdesign.tables._queries._cumulative import Cumulative, Quantiles, Ranges
+from mechdesign.tables._queries._kmeans import KMeans
+from mechdesign.tables._queries._linear import Histogram, Sum
+from mechdesign.tables._query import Plan, Query
 from mechdesign.tables._workload import Workload, as_workload, marginals
-
-if TYPE_CHECKING:
-    from mechdesign.tables._queries._cumulative import CumulativeRelease
-    from mechdesign.tables._release import Release
-    from mechdesign.tables._strategies._strategy import Strategy
-
 
 Mechanism = Literal["auto", "ordered", "ordered-hierarchical", "hierarchical"]
 
@@ -90,7 +76,18 @@ class ReleaseTable(Table, frozen=True):
     @property
     def level(self) -> Fraction:
         """Return the confidence, 0.95 unless given."""
-        return Fraction(19, 20) if self.confidence is None else self.confidence
+        return CONFIDENCE if self.confidence is None else self.confidence
+
+    @property
+    def budget(self) -> Budget:
+        """Return what may be spent."""
+        return Budget.of(getattr(self, "epsilon", None), getattr(self, "rho", None))
+
+    def size(self, domain: Domain, query: Any) -> tuple[int, int]:
+        """Return how many answers a release has, and how many bytes the labels of each take, rather more than fewer."""
+        longest = [max(map(_length, _ends(attribute))) for attribute in domain.attributes]
+        lengths = (len(name.encode()) + length + _CELL for name, length in zip(domain.names, longest, strict=True))
+        return domain.size, sum(lengths)
 
 
 class _EitherTable(ReleaseTable, frozen=True, kw_only=True):
@@ -115,6 +112,15 @@ class HistogramTable(_EitherTable, frozen=True, kw_only=True):
     kind: Literal["histogram"]
     partition: Annotated[Raw, holds(BlocksTable)] | None = None
 
+    def query(self, domain: Domain, path: str, folder: Path) -> Histogram:
+        """Return the counts of values, or of blocks."""
+        return Histogram(None if self.partition is None else blocks(self.partition, f"{path}.partition", domain))
+
+    def size(self, domain: Domain, query: Any) -> tuple[int, int]:
+        """Return the number of values, and the length of the longest name of a value or block."""
+        rows, label = super().size(domain, query)
+        return rows, label if self.partition is None else max(map(_length, query.partition)) + _CELL
+
 
 class SumTable(_EitherTable, frozen=True, kw_only=True):
     """The sum of a numeric attribute over the records.
@@ -130,6 +136,17 @@ class SumTable(_EitherTable, frozen=True, kw_only=True):
 
     kind: Literal["sum"]
     attribute: str | None = None
+
+    def query(self, domain: Domain, path: str, folder: Path) -> Sum:
+        """Return the sum of the attribute."""
+        if self.attribute is None and len(domain.names) > 1:
+            names = ", ".join(domain.names)
+            raise SpecificationError(f"{path}.attribute", "is missing", bound=f"one of {names}")
+        return Sum(self.attribute)
+
+    def size(self, domain: Domain, query: Any) -> tuple[int, int]:
+        """Return that there is one answer, and the length of its label."""
+        return 1, super().size(domain, query)[1]
 
 
 class CdfTable(ReleaseTable, frozen=True, kw_only=True):
@@ -149,6 +166,10 @@ class CdfTable(ReleaseTable, frozen=True, kw_only=True):
     epsilon: Fraction
     mechanism: Mechanism = "auto"
     fanout: int | None = None
+
+    def query(self, domain: Domain, path: str, folder: Path) -> Cumulative:
+        """Return the cumulative counts."""
+        return Cumulative(mechanism=self.mechanism, fanout=self.fanout)
 
 
 class QuantilesTable(ReleaseTable, frozen=True, kw_only=True):
@@ -171,6 +192,10 @@ class QuantilesTable(ReleaseTable, frozen=True, kw_only=True):
     mechanism: Mechanism = "auto"
     fanout: int | None = None
 
+    def query(self, domain: Domain, path: str, folder: Path) -> Quantiles:
+        """Return the quantiles."""
+        return Quantiles(self.probabilities, mechanism=self.mechanism, fanout=self.fanout)
+
 
 class RangesTable(ReleaseTable, frozen=True, kw_only=True):
     """How many records have a value in each of several ranges, read from a released cumulative histogram.
@@ -192,6 +217,11 @@ class RangesTable(ReleaseTable, frozen=True, kw_only=True):
     mechanism: Mechanism = "auto"
     fanout: int | None = None
 
+    def query(self, domain: Domain, path: str, folder: Path) -> Ranges:
+        """Return the ranges."""
+        numbers = range_numbers(self.ranges, f"{path}.ranges", domain)
+        return Ranges(positions=numbers, mechanism=self.mechanism, fanout=self.fanout)
+
 
 class KMeansTable(ReleaseTable, frozen=True, kw_only=True):
     """Clusters of the records by their numeric attributes.
@@ -212,6 +242,14 @@ class KMeansTable(ReleaseTable, frozen=True, kw_only=True):
     k: int
     iterations: int = 10
     initial: list[list[float]] | None = None
+
+    def query(self, domain: Domain, path: str, folder: Path) -> KMeans:
+        """Return the clustering."""
+        return KMeans(self.k, self.iterations, self.initial)
+
+    def size(self, domain: Domain, query: Any) -> tuple[int, int]:
+        """Return the number of sizes and sums, and the length of a label."""
+        return self.k * (1 + len(domain.names)), super().size(domain, query)[1]
 
 
 class WorkloadTable(_EitherTable, frozen=True, kw_only=True):
@@ -240,6 +278,26 @@ class WorkloadTable(_EitherTable, frozen=True, kw_only=True):
     matrix: Annotated[Raw, holds(MatrixFile)] | None = None
     strategy: Literal["auto", "optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical"] = "auto"
     tolerance: float = 5e-5
+
+    def query(self, domain: Domain, path: str, folder: Path) -> Workload:
+        """Return the workload."""
+        form = one_of(self, path, ("queries", "ranges", "marginals", "matrix"))
+        asked: object = self.queries
+        positions = None
+        if self.ranges is not None:
+            positions = range_numbers(self.ranges, f"{path}.ranges", domain)
+        elif self.marginals is not None:
+            with at(path, {"ways": form}):
+                asked = marginals(domain, self.marginals)
+        elif self.matrix is not None:
+            file = convert(self.matrix, MatrixFile, f"{path}.matrix")
+            with in_file(f"{path}.matrix", file):
+                asked = read_matrix(folder / file.path, file.delimiter, (None, domain.size))
+        return as_workload(asked, domain, positions=positions).using(self.strategy, self.tolerance)
+
+    def size(self, domain: Domain, query: Any) -> tuple[int, int]:
+        """Return the number of queries, and twice the length of a label: a range is named by its two ends."""
+        return query.count, 2 * super().size(domain, query)[1]
 
 
 TABLES: Mapping[str, type[ReleaseTable]] = MappingProxyType(
@@ -316,22 +374,6 @@ def range_numbers(ranges: list[tuple[Any, Any]], path: str, domain: Domain) -> l
             )
         found.append((first, last))
     return found
-
-
-def queries(table: WorkloadTable, path: str, domain: Domain, folder: Path) -> str | Workload | Any:
-    """Return the workload of the table at `path`, as `mechdesign.tables.strategy` takes it."""
-    form = one_of(table, path, ("queries", "ranges", "marginals", "matrix"))
-    if table.ranges is not None:
-        return as_workload(None, domain, positions=range_numbers(table.ranges, f"{path}.ranges", domain))
-    if table.marginals is not None:
-        with at(path, {"ways": form}):
-            return marginals(domain, table.marginals)
-    if table.matrix is not None:
-        file = convert(table.matrix, MatrixFile, f"{path}.matrix")
-        with in_file(f"{path}.matrix", file):
-            return read_matrix(folder / file.path, file.delimiter, (None, domain.size))
-    assert table.queries is not None
-    return table.queries
 
 
 VERSION = 1
@@ -451,7 +493,7 @@ class ReleaseSpecification:
         Raises:
             SpecificationError: a key is wrong, or does not go with the policy.
         """
-        return self._planned[0]
+        return self._planned
 
     def release(
         self,
@@ -480,33 +522,29 @@ class ReleaseSpecification:
             BudgetExceededError: the budget of the ledger would be passed; nothing was released.
             ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
         """
-        numbers = self.records.indices(table, delimiter)
+        query, numbers = self.query, self.records.indices(table, delimiter)
         whole = self.ledger() if ledger is None and rng is None else ledger
         charged: LedgerLike | None = whole
         with named(_KEYS):
             if whole is not None and (given := self.ledger_table) is not None and given.division is not None:
                 charged = part_of(whole, self.policy, given.division, part=given.part or "")
-            return self._released(numbers, charged, rng, together)
+            found = query.release(
+                None,
+                self.policy,
+                self.table.budget,
+                rng=rng,
+                positions=numbers,
+                ledger=charged,
+                confidence=self.table.level,
+                together=together,
+            )
+            return Publication(found, self.title, **query.read(found, self.domain))
 
     def output_size(self, report: bool = True) -> int:
         """Return about how many bytes the files of a release take, rather more than fewer; no data are needed."""
-        table, domain = self.table, self.domain
-        longest = [max(map(_length, _ends(attribute))) for attribute in domain.attributes]
-        label = sum(len(name.encode()) + length + _CELL for name, length in zip(domain.names, longest, strict=True))
-        match table.kind:
-            case "sum":
-                rows = 1
-            case "kmeans":
-                rows = table.k * (1 + len(domain.names))
-            case "workload":
-                rows = self._planned[0].queries
-                # A range is named by its first and by its last value.
-                label *= 2
-            case _:
-                rows = domain.size
-        if table.kind == "histogram" and table.partition is not None:
-            label = max(map(_length, self._partition)) + _CELL
-        return rows * (label + _ROW) + (_REPORT_SIZE if report else 0) + _OTHER_FILES
+        rows: int
+        rows, label = self.table.size(self.domain, self.query)
+        return int(rows * (label + _ROW)) + (_REPORT_SIZE if report else 0) + _OTHER_FILES
 
     def ledger(self, wait: float = WAIT_S) -> Ledger | None:
         """Return the ledger of ``[ledger]``, or None where there is none; a lock is waited for `wait` seconds.
@@ -521,96 +559,21 @@ class ReleaseSpecification:
         return open_ledger(self.folder, table.path, table.epsilon, table.rho, wait)
 
     @cached_property
-    def _planned(self) -> tuple[Plan, Strategy | None]:
-        table, policy = self.table, self.policy
+    def _planned(self) -> Plan:
+        query = self.query
         with named(_KEYS):
-            match table.kind:
-                case "histogram":
-                    return plan_histogram(policy, partition=self._partition, epsilon=table.epsilon, rho=table.rho), None
-                case "sum":
-                    return plan_sum(policy, self._attribute, epsilon=table.epsilon, rho=table.rho), None
-                case "kmeans":
-                    return plan_kmeans(policy, table.epsilon, table.iterations, clusters=table.k), None
-                case "workload":
-                    asked = queries(table, "release", self.domain, self.folder)
-                    budget = {"epsilon": table.epsilon, "rho": table.rho}
-                    return plan_workload(asked, policy, **budget, kind=table.strategy, tolerance=table.tolerance)
-            return self._plan_cumulative(compare=True), None
+            return query.plan(self.policy, self.table.budget)
 
-    def _plan_cumulative(self, compare: bool) -> Plan:
-        table = self.table
-        how = {"mechanism": table.mechanism, "fanout": table.fanout, "positions": self._ranges}
-        return plan_cumulative(self.policy, table.epsilon, **how, compare=compare)
+    @cached_property
+    def query(self) -> Query[Any]:
+        """Return what is asked.
 
-    @property
-    def _partition(self) -> Any:
-        given = self.table.partition
-        return None if given is None else blocks(given, "release.partition", self.domain)
-
-    @property
-    def _attribute(self) -> str:
-        if self.table.attribute is None and len(self.domain.attributes) > 1:
-            names = ", ".join(self.domain.names)
-            raise SpecificationError("release.attribute", "is missing", bound=f"one of {names}")
-        return self.table.attribute or self.domain.names[0]
-
-    @property
-    def _ranges(self) -> list[tuple[int, int]] | None:
-        if self.table.kind != "ranges":
-            return None
-        return range_numbers(self.table.ranges, "release.ranges", self.domain)
-
-    def _released(self, numbers: Integers, ledger: LedgerLike | None, rng: Rng, together: bool) -> Publication:
-        table, policy = self.table, self.policy
-        common: dict[str, Any] = {
-            "positions": numbers,
-            "rng": rng,
-            "ledger": ledger,
-            "confidence": table.level,
-            "together": together,
-        }
-        match table.kind:
-            case "histogram":
-                budget = {"epsilon": table.epsilon, "rho": table.rho}
-                found: Release = release_histogram(None, policy, **budget, partition=self._partition, **common)
-            case "sum":
-                found = release_sum(None, policy, self._attribute, epsilon=table.epsilon, rho=table.rho, **common)
-            case "kmeans":
-                found = kmeans(
-                    None,
-                    table.k,
-                    policy,
-                    epsilon=table.epsilon,
-                    iterations=table.iterations,
-                    initial=table.initial,
-                    **common,
-                )
-            case "workload":
-                plan, strategy = self._planned
-                if strategy is None:
-                    # Known counts: noise on each query of its own.
-                    asked = as_workload(queries(table, "release", self.domain, self.folder), self.domain)
-                    budget = {"epsilon": table.epsilon, "rho": table.rho, "step": step_of(weights_of(asked))}
-                    found = release_linear(None, policy, asked, **budget, **common)
-                    found = replace(found, description=replace(found.description, what=plan.what))
-                else:
-                    found = strategy.release(epsilon=table.epsilon, rho=table.rho, **common)
-            case _:
-                return self._read_from(self._cumulative(common))
-        return Publication(found, self.title)
-
-    def _read_from(self, found: CumulativeRelease) -> Publication:
-        ranges = named_ranges(found, self.domain, self._ranges) if self._ranges else ()
-        shares = self.table.probabilities if self.table.kind == "quantiles" else ()
-        return Publication(found, self.title, ranges, named_quantiles(found, self.domain, shares))
-
-    def _cumulative(self, common: dict[str, Any]) -> CumulativeRelease:
-        """Release a cumulative histogram by the mechanism of the plan."""
-        table, policy = self.table, self.policy
-        plan = self._plan_cumulative(compare=False)
-        theta = None if policy.constraints else cumulative_theta(policy)
-        how = {"mechanism": plan.taken.name, "fanout": table.fanout, "read": self._read_from}
-        return cumulative.cumulative_by_plan(None, policy, table.epsilon, theta, **how, **common)
+        Raises:
+            SpecificationError: a key is wrong.
+        """
+        with named(_KEYS):
+            query: Query[Any] = self.table.query(self.domain, "release", self.folder)
+        return query
 
 
 def _ends(attribute: Attribute) -> Sequence[object]:

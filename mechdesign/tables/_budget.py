@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import Any, Literal, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -13,11 +13,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.mechanisms._discrete import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
-from mechdesign.tables._sensitivity._sensitivity import sensitivity
-
-if TYPE_CHECKING:
-    from mechdesign.tables._policy import Policy
-
+from mechdesign.tables._sensitivity._sensitivity import Sensitivity
 
 _LARGEST = Fraction(10) ** 100
 
@@ -88,12 +84,33 @@ class Budget:
         except InputError as error:
             raise self._too_small() from error
 
-    def noise(self, policy: Policy, query: Any, step: Fraction, **options: Any) -> DiscreteNoise | None:
-        """Return the noise on a query's answers in units of `step`, or None where the policy leaves them exact."""
-        power = sensitivity(policy, query, 1 if self.rho is None else 2, **options).power
+    def noise(self, sensitivity: Sensitivity, step: Fraction) -> DiscreteNoise | None:
+        """Return the noise on answers in units of `step`, or None where the policy leaves them exact.
+
+        Args:
+            sensitivity: that of the answers, in `norm`.
+            step: the step of the lattice that the answers lie on.
+        """
+        power = sensitivity.power
         if power == 0:
             return None
         return self.laplace(power / step) if self.rho is None else self.gaussian(power / step**2)
+
+    @property
+    def norm(self) -> int:
+        """Return the norm of the sensitivity that the noise needs: 1 for ε, 2 for ρ."""
+        return 1 if self.rho is None else 2
+
+    @property
+    def law(self) -> Literal["laplace", "gaussian"]:
+        """Return the name of the noise, as strategies take it."""
+        return "laplace" if self.rho is None else "gaussian"
+
+    def in_epsilon(self, what: str) -> Fraction:
+        """Return ε; raise `InputError` for a budget in ρ, which does not measure the noise of this query."""
+        if self.epsilon is None:
+            raise InputError("budget", f"measures ρ, and the noise of {what} is two-sided geometric", bound="ε")
+        return self.epsilon
 
     def _too_small(self) -> InputError:
         path, amount = ("epsilon", self.epsilon) if self.rho is None else ("rho", self.rho)
@@ -103,6 +120,10 @@ class Budget:
             value=exact_text(amount or Fraction(0)),
             bound="so that the noise has a scale above 0 and of at most 2^50 steps",
         )
+
+    def __str__(self) -> str:
+        name, amount = ("ε", self.epsilon) if self.rho is None else ("ρ", self.rho)
+        return f"{name} = {exact_text(amount or Fraction(0))}"
 
     def nothing(self) -> Budget:
         """Return a budget of 0 in the same measure: what exact answers spend."""

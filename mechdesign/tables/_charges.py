@@ -1,4 +1,4 @@
-"""What a release enters in a ledger: its budget, the components of its policy, and what its exact answers tell apart.
+"""The terms of a release, and what it enters in a ledger: its budget, its policy, and what exact answers tell apart.
 
 Nodes are the values of the domain and, last, absence. An absent record adds nothing to any answer: its column is 0.
 """
@@ -6,78 +6,145 @@ Nodes are the values of the domain and, last, absence. An absent record adds not
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from fractions import Fraction
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base import _interrupts as interrupts
 from mechdesign.base._arrays import Integers
-from mechdesign.base._check import as_truth
+from mechdesign.base._check import as_generator, as_truth, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
+from mechdesign.mechanisms._discrete import as_confidence
 from mechdesign.tables._budget import Budget, LedgerLike
 from mechdesign.tables._domain import Attribute, Domain
 from mechdesign.tables._policies._cliques import AttributeGraph, CompleteGraph
 from mechdesign.tables._policies._graphs import SecretGraph, UnionGraph
-from mechdesign.tables._policy import Policy, name_policy
-from mechdesign.tables._workload import MatrixQueries, RangeQueries, Workload
+from mechdesign.tables._policy import Policy, as_policy, describe_policy, name_policy
+from mechdesign.tables._release import Description, Release
+
+R = TypeVar("R", bound=Release)
+Rng = np.random.Generator | int | None
+
+CONFIDENCE = Fraction(19, 20)
+"""Of the intervals of a release, unless another is given."""
+
+EXACT = "The policy leaves these answers exact: no two neighbouring databases differ in them."
+UNBIASED = "The answers are unbiased and are not rounded to what is possible: counts may be negative."
 
 # A partition in more runs than this would make a file of more than some megabytes.
 _MOST_RUNS = 2**20
-# Queries whose columns are compared at a time: their bits fit into an int64.
-_BITS = 62
 
 
-def charge(
-    ledger: LedgerLike | None,
-    budget: Budget,
-    what: str,
-    policy: Policy,
-    classes: Callable[[], Partition] | None = None,
-    together: bool = False,
-) -> str | None:
-    """Enter a release in a ledger, where there is one, and return the number of the entry, or None.
+@dataclass(frozen=True, eq=False)
+class Terms:
+    """On which terms a release is made: what is protected, what may be spent, and where the noise comes from.
 
-    Args:
-        ledger: the ledger, or None.
-        budget: what the noise spends; nothing where there is none.
-        what: what is released, in words.
+    Attributes:
         policy: what is protected.
-        classes: returns the classes of values that exact answers tell apart; None where all answers are noisy.
+        budget: what the noise may spend.
+        rng: for rehearsals only, a NumPy generator or a seed; None for the operating system's randomness.
+        ledger: what is charged before any noise is drawn, or None.
+        confidence: of the interval of each answer.
         together: insist on the release beside others, see `mechdesign.Ledger.spend`.
-
-    All that can fail is computed before the entry is made.
-
-    Raises:
-        InputError: the ledger is none, or `together` no truth value.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: an earlier release, or this one, is exact where the policy of the other protects.
+        level: the confidence as a fraction.
+        generator: the generator of a rehearsal, or None.
     """
-    as_truth(together, "together")
-    if ledger is None:
-        return None
-    if isinstance(ledger, type) or not callable(getattr(ledger, "spend", None)):
-        raise InputError("ledger", "is not a ledger", value=ledger, bound="a mechdesign.Ledger")
-    free = not (budget.epsilon or budget.rho)
-    # Nothing is nothing of either budget: an entry in ρ would keep a ledger from a sum in ε.
-    given: dict[str, Any] = {"epsilon": Fraction(0) if free else budget.epsilon, "rho": None if free else budget.rho}
-    if hasattr(type(ledger), "by_policy"):
-        given |= {
-            "policy": name_policy(policy),
-            "domain": digest_of_domain(policy.domain),
-            "components": components(policy),
-            "classes": None if classes is None else _kept(classes()),
-            "together": together,
+
+    policy: Policy
+    budget: Budget
+    rng: Rng = None
+    ledger: LedgerLike | None = None
+    confidence: object = CONFIDENCE
+    together: bool = False
+    level: Fraction = field(init=False)
+    generator: np.random.Generator | None = field(init=False)
+
+    def __post_init__(self) -> None:
+        as_policy(self.policy)
+        require_kind(self.budget, Budget, "budget", "a Budget")
+        object.__setattr__(self, "level", as_confidence(self.confidence))
+        object.__setattr__(self, "generator", None if self.rng is None else as_generator(self.rng))
+
+    def describe(
+        self, what: str, mechanism: str, remarks: Sequence[str], *, step: Fraction = Fraction(1), noisy: bool = True
+    ) -> Description:
+        """Return what a release on these terms says of itself; one without noise spends nothing."""
+        spent = self.budget if noisy else self.budget.nothing()
+        return Description(
+            what=what,
+            policy=describe_policy(self.policy),
+            neighbours=self.policy.neighbours,
+            definition=self.policy.definition,
+            mechanism=mechanism,
+            epsilon=spent.epsilon,
+            rho=spent.rho,
+            step=step,
+            confidence=self.level,
+            rehearsal=self.rng is not None,
+            remarks=tuple(remarks),
+        )
+
+    def release(
+        self,
+        what: str,
+        draw: Callable[[], R],
+        rehearse: Callable[[], object] | None,
+        classes: Callable[[], Partition] | None = None,
+    ) -> R:
+        """Enter a release in the ledger, where there is one, and return it with the number of the entry.
+
+        All that can fail is computed before the entry is made: answers without noise, or else what `rehearse` does.
+
+        Args:
+            what: what is released, in words.
+            draw: returns the release.
+            rehearse: does all that `draw` does, on public data and without noise; None where the answers have none.
+            classes: returns the classes of values that exact answers tell apart; None where all answers are noisy.
+
+        Raises:
+            InputError: the ledger is none, or `together` no truth value.
+            BudgetExceededError: the ledger refuses.
+            ExactReleaseError: an earlier release, or this one, is exact where the policy of the other protects.
+        """
+        if rehearse is None:
+            found = draw()
+            return found.entered(self._charge(what, self.budget.nothing(), classes))
+        rehearse()
+        number = self._charge(what, self.budget, classes)
+        return draw().entered(number)
+
+    def _charge(self, what: str, budget: Budget, classes: Callable[[], Partition] | None) -> str | None:
+        """Return the number of the entry, or None where none is made."""
+        as_truth(self.together, "together")
+        if self.ledger is None:
+            return None
+        if isinstance(self.ledger, type) or not callable(getattr(self.ledger, "spend", None)):
+            raise InputError("ledger", "is not a ledger", value=self.ledger, bound="a mechdesign.Ledger")
+        free = not (budget.epsilon or budget.rho)
+        # Nothing is nothing of either budget: an entry in ρ would keep a ledger from a sum in ε.
+        given: dict[str, Any] = {
+            "epsilon": Fraction(0) if free else budget.epsilon,
+            "rho": None if free else budget.rho,
         }
-    elif free:
-        return None
-    # What is paid for must not be lost: where a scope is open, Ctrl-C is only noted from here on.
-    interrupts.defer()
-    return getattr(ledger.spend(what, policy.neighbours, **given), "number", None)
+        if hasattr(type(self.ledger), "by_policy"):
+            given |= {
+                "policy": name_policy(self.policy),
+                "domain": digest_of_domain(self.policy.domain),
+                "components": components(self.policy),
+                "classes": None if classes is None else _kept(classes()),
+                "together": self.together,
+            }
+        elif free:
+            return None
+        # What is paid for must not be lost: where a scope is open, Ctrl-C is only noted from here on.
+        interrupts.defer()
+        return getattr(self.ledger.spend(what, self.policy.neighbours, **given), "number", None)
 
 
 def components(policy: Policy) -> Partition | None:
@@ -150,41 +217,6 @@ def classes_of_rows(rows: NDArray[Any]) -> Partition:
     columns += 0
     whole = columns.view(np.dtype((np.void, columns.dtype.itemsize * columns.shape[1]))).ravel()
     return Partition.of(np.unique(whole, return_inverse=True)[1])
-
-
-def classes_of_workload(workload: Workload) -> Partition:
-    """Return the classes of the exact answers to a workload."""
-    if workload.size >= LARGEST_LISTED:
-        return UNKNOWN
-    labels = np.zeros(workload.size + 1, dtype=np.int64)
-    for codes in _columns(workload):
-        labels = np.unique(np.column_stack((labels, codes)), axis=0, return_inverse=True)[1].ravel()
-        if labels.max() == workload.size:
-            break
-    return Partition.of(labels)
-
-
-def _columns(workload: Workload) -> Iterator[Integers]:
-    """Yield numbers of the columns of some queries at a time, shape (|T| + 1,): equal where the columns are."""
-    if isinstance(workload, RangeQueries):
-        values = np.arange(workload.size + 1)
-        for start in range(0, workload.count, _BITS):
-            low, high = (ends[start : start + _BITS, None] for ends in (workload.low, workload.high))
-            inside = (low <= values) & (values <= high)
-            yield (inside * (1 << np.arange(len(low), dtype=np.int64))[:, None]).sum(axis=0)
-        return
-    if isinstance(workload, MatrixQueries):
-        columns = workload.rows.tocsc()
-        columns.sum_duplicates()
-        columns.eliminate_zeros()
-        seen: dict[bytes, int] = {b"": 0}
-        found = np.zeros(workload.size + 1, dtype=np.int64)
-        for value, (start, end) in enumerate(zip(columns.indptr[:-1], columns.indptr[1:], strict=True)):
-            key = columns.indices[start:end].tobytes() + columns.data[start:end].tobytes()
-            found[value] = seen.setdefault(key, len(seen))
-        yield found
-        return
-    yield classes_of_rows(workload.matrix()).labels
 
 
 def digest_of_domain(domain: Domain) -> str:

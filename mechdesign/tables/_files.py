@@ -9,9 +9,8 @@ import json
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass
-from fractions import Fraction
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import msgspec
 import numpy as np
@@ -25,17 +24,11 @@ from mechdesign.certify._exact import exact, exact_text
 from mechdesign.certify._texts import csv_text, from_cell
 from mechdesign.synthesis._folders import NO_FILES, Files, check_folder, further_files, refusal_of_second
 from mechdesign.tables._definitions import definition_of_version_1
-from mechdesign.tables._queries._cumulative import CumulativeRelease, Estimate, quantile_numbers, range_query
-from mechdesign.tables._queries._kmeans import ClusteringRelease
+from mechdesign.tables._queries._cumulative import NamedQuantile, NamedRange
+from mechdesign.tables._queries._registry import QUERIES
 from mechdesign.tables._release import ANSWERS, HEADER, VERSION, Column, Description, Header, Release
 
-if TYPE_CHECKING:
-    from mechdesign.tables._domain import Domain
-
-
 R = TypeVar("R", bound=Release)
-
-_KINDS: dict[str, type[Release]] = {kind.kind: kind for kind in (Release, CumulativeRelease, ClusteringRelease)}
 
 
 def load(folder: str | os.PathLike[str]) -> Release:
@@ -63,10 +56,11 @@ def load(folder: str | os.PathLike[str]) -> Release:
         raise _damaged(folder, f"version {header.version} names {'a' if header.definition else 'no'} definition")
     if hashlib.sha256(rows).hexdigest() != header.answers_sha256:
         raise _damaged(folder, f"{ANSWERS} is not the file that {HEADER} describes")
-    if header.kind not in _KINDS:
+    kinds = {query.released.kind: query.released for query in QUERIES.values()}
+    if header.kind not in kinds:
         raise _damaged(folder, f"the kind {header.kind!r} is unknown")
     try:
-        found = _built(_KINDS[header.kind], header, rows)
+        found = _built(kinds[header.kind], header, rows)
     except (ValueError, TypeError, KeyError) as error:
         raise _damaged(folder, str(error)) from error
     if found.description.unsound:
@@ -129,25 +123,6 @@ def _damaged(folder: Path, problem: str) -> InputError:
     return InputError(
         str(folder), f"holds no release that can be read ({problem})", bound="a folder that a release was saved in"
     )
-
-
-@dataclass(frozen=True)
-class NamedRange:
-    """How many records have a value from `first` to `last`, both included, which are written as in the table."""
-
-    first: str
-    last: str
-    estimate: Estimate
-
-
-@dataclass(frozen=True)
-class NamedQuantile:
-    """The value at which the distribution function reaches `probability`, and the ends of its interval."""
-
-    probability: Fraction
-    value: str
-    low: str
-    high: str
 
 
 @dataclass(frozen=True, eq=False)
@@ -271,29 +246,6 @@ def _is_rehearsal(folder: Path) -> bool:
         # An unfinished run, whose answers somebody may have seen.
         return False
     return isinstance(document, dict) and document.get("rehearsal") is True
-
-
-def named_ranges(
-    release: CumulativeRelease, domain: Domain, ranges: Sequence[tuple[int, int]]
-) -> tuple[NamedRange, ...]:
-    """Return ranges of numbers of values, read from a release, with the names of the values."""
-    values = domain.attributes[0].values
-    return tuple(
-        NamedRange(str(values[low]), str(values[high]), range_query(release, positions=(low, high)))
-        for low, high in ranges
-    )
-
-
-def named_quantiles(
-    release: CumulativeRelease, domain: Domain, probabilities: Sequence[Fraction]
-) -> tuple[NamedQuantile, ...]:
-    """Return quantiles, read from a release, with the names of the values."""
-    values = domain.attributes[0].values
-    found = ((share, quantile_numbers(release, share)) for share in probabilities)
-    return tuple(
-        NamedQuantile(share, *(str(values[number]) for number in (value, low, high)))
-        for share, (low, value, high) in found
-    )
 
 
 def _range_row(named: NamedRange) -> tuple[object, ...]:

@@ -106,6 +106,7 @@ class Release:
     """
 
     kind: ClassVar[str] = "answers"
+    needed: ClassVar[tuple[str, ...]] = ()
 
     description: Description
     labels: Mapping[str, Column] = field(repr=False)
@@ -205,10 +206,19 @@ class Release:
         """Return the release that has these common attributes and what `_parameters` gave."""
         require_kind(common, Mapping, "common", "attributes by name")
         require_kind(parameters, Mapping, "parameters", "parameters by name")
+        own = dict(parameters)
+        for name in cls.needed:
+            if name not in own:
+                raise InputError(f"parameters[{name!r}]", "is missing", value=sorted(map(str, own)))
         try:
-            return cls(**common, **parameters)
+            return cls(**common, **cls._read(own))
         except TypeError as error:
             raise InputError("common", f"are not the attributes of {cls.__name__} ({error})") from error
+
+    @classmethod
+    def _read(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        """Return the attributes that `_parameters` wrote."""
+        return parameters
 
     def _rows(self) -> Iterator[bytes]:
         columns = self._columns()

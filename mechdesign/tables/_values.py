@@ -74,15 +74,6 @@ def read_label(label: Any) -> int | float:
     return int(number) if number.denominator == 1 else float(number)
 
 
-def read_ranges(domain: Domain, ranges: object, positions: object) -> list[tuple[int, int]] | None:
-    """Return ranges as pairs of numbers of values, given by values or by positions; None where neither is given."""
-    if ranges is not None and positions is not None:
-        raise InputError("positions", "are given beside ranges", bound="either of them")
-    if positions is not None:
-        return checked_positions(domain, positions, "positions")
-    return None if ranges is None else range_positions(domain, ranges, "ranges")
-
-
 def range_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int, int]]:
     """Return ranges of values, pairs of the first and the last one, as pairs of their numbers.
 
@@ -93,7 +84,7 @@ def range_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int
         InputError: what is no pair, an end outside the domain, or a first value after the last.
     """
     found = []
-    for index, pair in enumerate(_pairs(ranges, path)):
+    for index, pair in enumerate(checked_pairs(ranges, path)):
         ends = [_position(domain, end, f"{path}[{index}]") for end in pair]
         if ends[0] > ends[1]:
             raise InputError(
@@ -106,7 +97,7 @@ def range_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int
 def checked_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int, int]]:
     """Return ranges of positions, pairs of the first and the last one; raise `InputError` for others."""
     found = []
-    for index, pair in enumerate(_pairs(ranges, path)):
+    for index, pair in enumerate(checked_pairs(ranges, path)):
         if any(isinstance(end, bool | np.bool_) or not isinstance(end, int | np.integer) for end in pair):
             raise InputError(f"{path}[{index}]", "is not a range", value=tuple(pair), bound="a pair of integers")
         if not 0 <= pair[0] <= pair[1] < domain.size:
@@ -116,7 +107,8 @@ def checked_positions(domain: Domain, ranges: object, path: str) -> list[tuple[i
     return found
 
 
-def _pairs(ranges: object, path: str) -> list[Sequence[Any]]:
+def checked_pairs(ranges: object, path: str) -> list[Sequence[Any]]:
+    """Return ranges as pairs of what they go from and to; raise `InputError` for what is no list of pairs."""
     listed = list(ranges) if isinstance(ranges, Iterable) and not isinstance(ranges, str | bytes) else []
     if not listed:
         raise InputError(path, "holds no range", value=ranges, bound="at least one pair, the first and the last value")

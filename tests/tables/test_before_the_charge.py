@@ -142,8 +142,8 @@ WORKLOAD = parse(
 )
 STRATEGY = B.strategy("prefixes", POLICY)
 STEPS = [
-    ("_queries._linear.scaled", lambda ledger: B.release_sum([1], POLICY, epsilon=1, ledger=ledger)),
-    ("_queries._linear.Release", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
+    ("_query.scaled", lambda ledger: B.release_sum([1], POLICY, epsilon=1, ledger=ledger)),
+    ("_query.Release", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
     ("_charges.components", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
     ("_charges.digest_of_domain", lambda ledger: B.release_histogram([1], POLICY, 1, ledger=ledger)),
     ("_queries._cumulative._inferred", lambda ledger: B.ordered([1, 2, 1], 1, 1, ledger=ledger)),
@@ -159,7 +159,7 @@ STEPS = [
     ("_strategies._strategy.Release", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
     ("_workload.RangeQueries.answers", lambda ledger: STRATEGY.release([1], rho=1, ledger=ledger)),
     ("_workload.RangeQueries.labels", lambda ledger: WORKLOAD.release({"a": [1]}, ledger=ledger)),
-    ("_files.range_query", lambda ledger: SPECIFIED.release({"a": [1]}, ledger=ledger)),
+    ("_queries._cumulative.range_query", lambda ledger: SPECIFIED.release({"a": [1]}, ledger=ledger)),
 ]
 
 
@@ -192,7 +192,7 @@ def test_tables_of_the_noise_are_made_before_the_charge(place, release, monkeypa
 def test_exact_answers_are_there_before_their_entry(monkeypatch):
     policy = Policy.partition(Domain({"a": range(4)}), range(4))
     asked = {
-        "_queries._linear.scaled": lambda ledger: B.release_histogram([1], policy, 1, ledger=ledger),
+        "_query.scaled": lambda ledger: B.release_histogram([1], policy, 1, ledger=ledger),
         "_queries._cumulative.interval_about": lambda ledger: B.release_cumulative([1], policy, 1, ledger=ledger),
         "_queries._kmeans._totals": lambda ledger: B.kmeans([1], 2, policy, epsilon=1, iterations=2, ledger=ledger),
         "_strategies._strategy.Release": lambda ledger: prepared.release([1], rho=1, ledger=ledger),

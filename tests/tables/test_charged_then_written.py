@@ -181,17 +181,17 @@ def test_answers_that_cannot_be_written_are_rescued(monkeypatch, tmp_path):
 def test_what_can_fail_is_computed_before_the_charge(monkeypatch):
     """Each step of a release but the noise is made to fail: then nothing is charged."""
     steps = [
-        ("_queries._linear", "Description", lambda ledger: md.tables.release_histogram([1], POLICY, 1, ledger=ledger)),
-        ("_queries._cumulative", "Description", lambda ledger: md.tables.ordered([1, 2], 1, 1, ledger=ledger)),
+        ("_charges", "Description", lambda ledger: md.tables.release_histogram([1], POLICY, 1, ledger=ledger)),
+        ("_charges", "Description", lambda ledger: md.tables.ordered([1, 2], 1, 1, ledger=ledger)),
         ("_queries._trees.RangeNoise", "half_widths", lambda ledger: md.tables.ordered([1, 2], 1, 1, ledger=ledger)),
         ("_queries._trees", "RangeTree", lambda ledger: md.tables.hierarchical([1, 2, 4, 1], 1, ledger=ledger)),
         (
-            "_queries._kmeans",
+            "_charges",
             "Description",
             lambda ledger: md.tables.kmeans([1], 1, POLICY, epsilon=1, iterations=1, ledger=ledger),
         ),
         ("_strategies._strategy", "half_widths", lambda ledger: prepared.release([1], rho=1, ledger=ledger)),
-        ("_strategies._strategy", "Description", lambda ledger: prepared.release([1], rho=1, ledger=ledger)),
+        ("_charges", "Description", lambda ledger: prepared.release([1], rho=1, ledger=ledger)),
         ("_workload.RangeQueries", "labels", lambda ledger: prepared.release([1], rho=1, ledger=ledger)),
     ]
     prepared = md.tables.strategy("identity", POLICY)

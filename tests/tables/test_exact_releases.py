@@ -19,7 +19,6 @@ from mechdesign.specification._table_specification import parse
 from mechdesign.tables._charges import (
     classes_of_attribute,
     classes_of_rows,
-    classes_of_workload,
     components,
     digest_of_domain,
 )
@@ -338,11 +337,11 @@ def test_components_and_classes_are_those_of_plain_lists(domain):
         columns = [tuple(column) for column in rows.T.tolist()] + [(0,) * 3]
         assert same(classes_of_rows(rows).labels, columns)
         assert same(classes_of_rows(rows * -0.5).labels, columns)
-        assert same(classes_of_workload(as_workload(rows * 0.5, domain)).labels, columns)
+        assert same(as_workload(rows * 0.5, domain).classes().labels, columns)
         ranges = [tuple(sorted(pair)) for pair in dice.integers(0, size, (70, 2)).tolist()][: int(dice.integers(1, 70))]
         inside = [tuple(low <= x <= high for low, high in ranges) for x in range(size + 1)]
         inside[-1] = (False,) * len(ranges)
-        assert same(classes_of_workload(as_workload(None, domain, positions=ranges)).labels, inside)
+        assert same(as_workload(None, domain, positions=ranges).classes().labels, inside)
 
 
 def same(labels, keys):

@@ -12,9 +12,11 @@ import pytest
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.mechanisms._discrete import DiscreteLaplace
+from mechdesign.tables._budget import Budget
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries import _kmeans as kmeans_release
+from mechdesign.tables._queries._kmeans import KMeans
 from mechdesign.tables._sensitivity import _clusterings as clusterings
 
 LINE = Domain({"x": range(10)})
@@ -39,7 +41,7 @@ def policies() -> dict[str, Policy]:
 
 def clusters_of(domain: Domain, centroids: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     """Return the cluster and the place of every value, in steps about the middle."""
-    box = clusterings._box(domain)
+    box = clusterings.box_of(domain)
     codes = np.unravel_index(np.arange(domain.size), domain.shape)
     places = np.column_stack([box.axes[i][codes[i]] for i in box.axes])
     return kmeans_release._nearest(places.astype(float), centroids), places
@@ -50,8 +52,8 @@ def test_one_iteration_is_private_for_all_neighbours_and_any_centroids(name: str
     policy = policies()[name]
     epsilon = Fraction(2, 3)
     domain = policy.domain
-    unit = clusterings._box(domain).unit
-    sizes, sums = kmeans_release._noise(policy, epsilon, unit)
+    unit = clusterings.box_of(domain).unit
+    sizes, sums = KMeans(1, 1).noise(policy, Budget.of(epsilon), unit)
     edges = [edge for block in policy.secret_graph.edge_blocks() for edge in block.tolist()]
     rng = np.random.default_rng(1)
     worst = Fraction(0)
@@ -59,7 +61,7 @@ def test_one_iteration_is_private_for_all_neighbours_and_any_centroids(name: str
         for _ in range(10):
             radius = 2 * max(domain.shape)
             labels, places = clusters_of(
-                domain, rng.uniform(-radius, radius, (clusters, len(clusterings._box(domain).axes)))
+                domain, rng.uniform(-radius, radius, (clusters, len(clusterings.box_of(domain).axes)))
             )
             for x, y in edges:
                 size, total = np.zeros(clusters, dtype=int), np.zeros((clusters, places.shape[1]), dtype=int)
@@ -82,7 +84,7 @@ def test_the_lemma_of_the_paper_would_not_be_private() -> None:
     policy = Policy.line(LINE)
     assert policy.sensitivity("kmeans-sum", clusters=labels, origins=[[0], [0]]) == 9
     assert policy.sensitivity("kmeans-sum") == Fraction(9, 2) + Fraction(7, 2)
-    _, sums = kmeans_release._noise(policy, Fraction(1), Fraction(1, 2))
+    _, sums = KMeans(1, 1).noise(policy, Budget.of(1), Fraction(1, 2))
     # Half of the budget, and steps of a half.
     assert sums == DiscreteLaplace(Fraction(8 * 2 * 2))
 

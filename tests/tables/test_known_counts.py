@@ -16,11 +16,12 @@ from mechdesign.report import _saving as saving
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._definitions import ALONE, EARLIER, KNOWN_COUNTS, definition_of_version_1
 from mechdesign.tables._domain import Domain
+from mechdesign.tables._linear_queries import step_of
 from mechdesign.tables._policy import Policy, describe_policy
-from mechdesign.tables._queries._cumulative import release_cumulative
-from mechdesign.tables._queries._linear import release_histogram, release_linear, step_of
-from mechdesign.tables._queries._plans import plan_cumulative, plan_kmeans, plan_workload
-from mechdesign.tables._workload import as_workload, prefixes
+from mechdesign.tables._queries._cumulative import plan_cumulative, release_cumulative
+from mechdesign.tables._queries._kmeans import plan_kmeans
+from mechdesign.tables._queries._linear import release_histogram, release_linear
+from mechdesign.tables._workload import as_workload, plan_workload, prefixes
 
 TEN = Domain({"x": range(10)})
 HALF = np.arange(10) < 5

@@ -11,16 +11,17 @@ from mechdesign.errors import InputError
 from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._queries._cumulative import hierarchical, ordered, ordered_hierarchical, range_query
-from mechdesign.tables._queries._linear import release_histogram
-from mechdesign.tables._queries._plans import (
+from mechdesign.tables._queries._cumulative import (
     cumulative_theta,
+    hierarchical,
+    ordered,
+    ordered_hierarchical,
     plan_cumulative,
-    plan_histogram,
-    plan_kmeans,
-    plan_sum,
-    plan_workload,
+    range_query,
 )
+from mechdesign.tables._queries._kmeans import plan_kmeans
+from mechdesign.tables._queries._linear import plan_histogram, plan_sum, release_histogram
+from mechdesign.tables._workload import plan_workload
 
 AGE = Domain({"age": range(40)})
 

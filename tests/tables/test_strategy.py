@@ -14,9 +14,8 @@ from mechdesign.tables._domain import Domain
 from mechdesign.tables._files import load
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._linear import release_histogram
-from mechdesign.tables._strategies._choice import strategy
 from mechdesign.tables._strategies._strategy import half_widths
-from mechdesign.tables._workload import as_workload
+from mechdesign.tables._workload import as_workload, strategy
 
 _LINE = Domain({"x": range(6)})
 _TABLE = Domain({"age": range(3), "sex": ["f", "m"]})

@@ -13,7 +13,8 @@ from mechdesign.errors import InputError
 from mechdesign.specification._table_specification import parse
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._queries._plans import plan_cumulative, plan_workload
+from mechdesign.tables._queries._cumulative import plan_cumulative
+from mechdesign.tables._workload import plan_workload
 
 B = md.tables
 AGES = Domain({"age": range(17, 91)})

@@ -238,6 +238,16 @@ class PartitionGraph(CliqueGraph):
 
 def block_numbers(domain: Domain, labels: ArrayLike, path: str = "labels") -> Integers:
     """Return the number of the block of each value, int64 of shape (|T|,), from labels that can be compared."""
+    numbers = label_numbers(labels, path)
+    if len(numbers) != domain.size:
+        raise InputError(
+            path, "have the wrong length", value=len(numbers), bound=f"one for each of {domain.size} values"
+        )
+    return numbers
+
+
+def label_numbers(labels: ArrayLike, path: str) -> Integers:
+    """Return numbers that are equal where labels are, int64 of shape (n,); raise `InputError` for what is no list."""
     require_unmasked(labels, path)
     if isinstance(labels, np.ndarray) and labels.dtype.kind in "biuU" and labels.ndim == 1 and labels.size:
         numbers = np.unique(labels, return_inverse=True)[1].astype(np.int64)
@@ -245,10 +255,6 @@ def block_numbers(domain: Domain, labels: ArrayLike, path: str = "labels") -> In
         first: dict[object, int] = {}
         found = as_labels(labels, path)  # type: ignore[arg-type]
         numbers = np.array([first.setdefault(label, len(first)) for label in found], dtype=np.int64)
-    if len(numbers) != domain.size:
-        raise InputError(
-            path, "have the wrong length", value=len(numbers), bound=f"one for each of {domain.size} values"
-        )
     read_only(numbers)
     return numbers
 

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import functools
 import math
 import operator
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
@@ -16,24 +15,42 @@ from scipy.optimize import isotonic_regression
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_array
-from mechdesign.base._check import as_generator, as_integer, require_kind
+from mechdesign.base._check import as_integer, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
 from mechdesign.certify._exact import exact, exact_text
-from mechdesign.mechanisms._discrete import LARGEST_VALUE, DiscreteLaplace, as_confidence
+from mechdesign.mechanisms._discrete import LARGEST_VALUE, DiscreteLaplace
 from mechdesign.tables._budget import Budget, LedgerLike
-from mechdesign.tables._charges import charge, classes_of_values, number_of_records
+from mechdesign.tables._charges import CONFIDENCE, Rng, Terms, classes_of_values, number_of_records
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._policy import Policy, as_policy, describe_policy
-from mechdesign.tables._queries._trees import RangeNoise, RangeTree, interval_about, plan_ranges
-from mechdesign.tables._release import Description, Release
-from mechdesign.tables._sensitivity._sensitivity import sensitivity
-from mechdesign.tables._values import find_label, read_label, value_labels
+from mechdesign.tables._policies._graphs import require_room
+from mechdesign.tables._policy import Policy, as_policy
+from mechdesign.tables._queries._trees import RangeNoise, RangeTree, as_fanout, interval_about, plan_ranges
+from mechdesign.tables._query import Option, Plan, Query
+from mechdesign.tables._release import Release
+from mechdesign.tables._sensitivity._sensitivity import Sensitivity, of_cumulative_counts
+from mechdesign.tables._values import (
+    checked_pairs,
+    checked_positions,
+    find_label,
+    range_positions,
+    read_label,
+    value_labels,
+)
+from mechdesign.tables._workload import as_workload, compared, prefixes
 
-Rng = np.random.Generator | int | None
+Spans = Sequence[tuple[int, int]]
 _Noisy = Callable[[DiscreteLaplace, Integers], Integers]
 
-_CONFIDENCE = Fraction(19, 20)
+_MECHANISMS = ("ordered", "ordered-hierarchical", "hierarchical")
+_INFERENCE = (
+    "Isotonic regression follows the ordered and hierarchical mechanisms. It is not linear, never raises the total "
+    "squared error of the cumulative counts, and can pass the limit; the errors shown are those before it."
+)
+_STRATEGIES = (
+    'A strategy errs less here. Releases of kind = "workload" use strategies, for the same ranges; a cumulative count '
+    "is the range from the first value on. This kind uses the ordered and hierarchical mechanisms alone."
+)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -52,6 +69,7 @@ class CumulativeRelease(Release):
     """
 
     kind: ClassVar[str] = "cumulative histogram"
+    needed: ClassVar[tuple[str, ...]] = ("node_scale", "tree_scale")
 
     linear: Floats = field(repr=False)
     records: int
@@ -69,22 +87,190 @@ class CumulativeRelease(Release):
         return {**super()._columns(), "linear": self.linear}
 
     def _parameters(self) -> dict[str, Any]:
-        scales = {"node_scale": self.noise.node_scale, "tree_scale": self.noise.tree_scale}
+        scales = {name: getattr(self.noise, name) for name in self.needed}
         texts = {name: None if scale is None else exact_text(scale) for name, scale in scales.items()}
         return {"records": self.records, "theta": self.theta, "block": self.block, "fanout": self.fanout, **texts}
 
     @classmethod
-    def restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> CumulativeRelease:
-        """Return the release that has these common attributes and what `_parameters` gave."""
-        require_kind(common, Mapping, "common", "attributes by name")
-        require_kind(parameters, Mapping, "parameters", "parameters by name")
-        own = dict(parameters)
-        for name in ("node_scale", "tree_scale"):
-            if name not in own:
-                raise InputError(f"parameters[{name!r}]", "is missing", value=sorted(map(str, own)))
-        texts = {name: own.pop(name) for name in ("node_scale", "tree_scale")}
+    def _read(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        texts = {name: parameters.pop(name) for name in cls.needed}
         scales = {name: None if text is None else exact(text, name) for name, text in texts.items()}
-        return cls(**common, **own, noise=RangeNoise(**scales))
+        return {**parameters, "noise": RangeNoise(**scales)}
+
+
+@dataclass(frozen=True)
+class Cumulative(Query[CumulativeRelease]):
+    """How many records have at most each value of one ordered attribute.
+
+    The ordered, the ordered hierarchical and the hierarchical mechanism (Blowfish, He et al. 2014, section 7) answer
+    under the full, a threshold or the line policy, and the ordered one under any policy with publicly known counts.
+
+    Attributes:
+        mechanism: "auto" for the one of the three with the least expected error, or the name of one.
+        fanout: of the trees; without it the one of least expected error.
+
+    Raises:
+        InputError: another mechanism, or a fan-out below 2.
+
+    >>> from mechdesign.tables import Budget, Domain, Policy
+    >>> line = Policy.line(Domain({"age": range(100)}))
+    >>> Cumulative().sensitivity(line).value, Cumulative().plan(line, Budget.of("0.1"), compare=False).taken.name
+    (1, 'ordered')
+    >>> Cumulative(mechanism="ordered").release([31, 34, 34, 60], line, Budget.of("0.1"), rng=1).records
+    4
+    """
+
+    mechanism: str = field(default="auto", kw_only=True)
+    fanout: int | None = field(default=None, kw_only=True)
+
+    released: ClassVar[type[Release]] = CumulativeRelease
+
+    def __post_init__(self) -> None:
+        if self.mechanism not in ("auto", *_MECHANISMS):
+            raise _unknown(self.mechanism)
+        if self.fanout is not None:
+            object.__setattr__(self, "fanout", as_fanout(self.fanout))
+
+    def _sensitivity(self, policy: Policy, norm: int) -> Sensitivity:
+        # All else is read from the cumulative counts.
+        return of_cumulative_counts(policy, norm)
+
+    def spans(self, domain: Domain) -> Spans | None:
+        """Return the ranges that are asked for, as numbers of values; None for all cumulative counts."""
+        return None
+
+    def _plan(self, policy: Policy, budget: Budget, compare: bool) -> Plan:
+        epsilon, size = budget.in_epsilon("a cumulative histogram"), policy.domain.size
+        spans = self.spans(policy.domain)
+        what = "cumulative histogram" if spans is None else "ranges of a cumulative histogram"
+        queries = size if spans is None else len(spans)
+        remarks: tuple[str, ...] = ("The number of records is public and is given exactly.", _INFERENCE)
+        if policy.constraints:
+            ordered = self._under_known_counts(policy, budget, spans)
+            return Plan.of(what, queries, policy, budget, (ordered,), remarks)
+        theta, mechanism = cumulative_theta(policy), self.mechanism
+        if mechanism == "ordered-hierarchical" and theta in (1, size):
+            # At the ends it is one of the others.
+            mechanism = "ordered" if theta == 1 else "hierarchical"
+        found = [
+            Option(name, detail, _root_mean(_variances(tree, size, spans)))
+            for name, detail, tree in _mechanisms(size, theta, epsilon, self.fanout)
+            if mechanism in ("auto", name)
+        ]
+        if not found:
+            raise _unknown(mechanism)
+        best = min(found, key=lambda option: option.error)
+        others: tuple[Option, ...] = ()
+        if best.error > 0 and compare:
+            same = prefixes(size) if spans is None else as_workload(None, policy.domain, positions=spans)
+            others = compared(same, policy, budget)
+        limit = others[0].limit if others else None
+        options = tuple(replace(option, limit=limit, taken=option is best) for option in found) + others
+        if any(option.error < best.error for option in others):
+            remarks += (_STRATEGIES,)
+        return Plan.of(what, queries, policy, budget, options, remarks)
+
+    def _under_known_counts(self, policy: Policy, budget: Budget, spans: Spans | None) -> Option:
+        size, noise = policy.domain.size, _by_sensitivity(policy, budget).noise
+        if self.mechanism not in ("auto", "ordered"):
+            bound = '"auto" or "ordered" under publicly known counts'
+            raise InputError("mechanism", "does not take known counts", value=self.mechanism, bound=bound)
+        variances = _variances(noise.structure(size, 1, 2) if noise else None, size, spans)
+        detail = f"noise of scale {exact_text(noise.node_scale or Fraction(0))} on each count"
+        return Option("ordered", detail, _root_mean(variances), taken=True)
+
+    def _release(self, terms: Terms, data: object, positions: ArrayLike | None) -> CumulativeRelease:
+        policy, budget = terms.policy, terms.budget
+        mechanism = self._plan(policy, budget, compare=False).taken.name
+        if policy.constraints:
+            way = _by_sensitivity(policy, budget)
+        else:
+            theta = policy.domain.size if mechanism == "hierarchical" else cumulative_theta(policy)
+            plain = mechanism == "ordered"
+            way = _ordered(policy, theta, budget) if plain else _hierarchical(policy, theta, budget, self.fanout)
+        histogram = _counts(policy, data, positions)
+        return _release(way, histogram, terms, lambda found: self.read(found, policy.domain))
+
+
+@dataclass(frozen=True)
+class Ranges(Cumulative):
+    """How many records have a value in each of several ranges, read from a released cumulative histogram.
+
+    Attributes:
+        ranges: pairs of values, the first and the last of each range.
+        positions: instead of `ranges` pairs of numbers of values.
+
+    Raises:
+        InputError: no ranges, or what is no pair; both of `ranges` and `positions`; and as for `Cumulative`.
+
+    >>> from mechdesign.tables import Budget, Domain, Policy
+    >>> line = Policy.line(Domain({"age": range(100)}))
+    >>> Ranges([(0, 17), (18, 64)]).plan(line, Budget.of("0.1"), compare=False).queries
+    2
+    """
+
+    ranges: object = None
+    positions: object = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.ranges is None and self.positions is None:
+            raise InputError("ranges", "are not given", bound="pairs of values, or positions")
+        if self.ranges is not None and self.positions is not None:
+            raise InputError("positions", "are given beside ranges", bound="either of them")
+        for name in ("ranges", "positions"):
+            if (given := getattr(self, name)) is not None:
+                object.__setattr__(self, name, tuple(map(tuple, checked_pairs(given, name))))
+
+    def spans(self, domain: Domain) -> Spans:
+        """Return the ranges as numbers of values; raise `InputError` for ends that are no values of the domain."""
+        if self.positions is not None:
+            return checked_positions(domain, self.positions, "positions")
+        return range_positions(domain, self.ranges, "ranges")
+
+    def read(self, release: Release, domain: Domain) -> dict[str, Any]:
+        """Return the ranges, with the names of their ends."""
+        values, source = domain.attributes[0].values, _check(release)
+        found = ((low, high, range_query(source, positions=(low, high))) for low, high in self.spans(domain))
+        return {"ranges": tuple(NamedRange(str(values[low]), str(values[high]), count) for low, high, count in found)}
+
+
+@dataclass(frozen=True)
+class Quantiles(Cumulative):
+    """Quantiles of one ordered attribute, read from a released cumulative histogram.
+
+    Attributes:
+        probabilities: which quantiles, each above 0 and at most 1.
+
+    Raises:
+        InputError: no probability, or another one; and as for `Cumulative`.
+
+    >>> from mechdesign.tables import Budget, Domain, Policy
+    >>> line, median = Policy.line(Domain({"age": range(100)})), Quantiles(["0.5"])
+    >>> found = median.release([31, 34, 34, 60] * 500, line, Budget.of(1), rng=1)
+    >>> median.read(found, line.domain)["quantiles"][0].value
+    '34'
+    """
+
+    probabilities: Iterable[object]
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        given = self.probabilities
+        listed = list(given) if isinstance(given, Iterable) and not isinstance(given, str | bytes) else []
+        if not listed:
+            bound = "at least one, above 0 and at most 1"
+            raise InputError("probabilities", "hold no probability", value=given, bound=bound)
+        found = tuple(as_probability(each, f"probabilities[{index}]") for index, each in enumerate(listed))
+        object.__setattr__(self, "probabilities", found)
+
+    def read(self, release: Release, domain: Domain) -> dict[str, Any]:
+        """Return the quantiles, as the names of values."""
+        values, source, found = domain.attributes[0].values, _check(release), []
+        for share in self.probabilities:
+            low, value, high = (str(values[number]) for number in quantile_numbers(source, share))
+            found.append(NamedQuantile(exact(share), value, low, high))
+        return {"quantiles": tuple(found)}
 
 
 @in_own_arithmetic
@@ -95,7 +281,7 @@ def ordered(
     *,
     rng: Rng = None,
     ledger: LedgerLike | None = None,
-    confidence: object = _CONFIDENCE,
+    confidence: object = CONFIDENCE,
     together: bool = False,
 ) -> CumulativeRelease:
     """Release a cumulative histogram by the ordered mechanism (Blowfish, He et al. 2014, section 7.1).
@@ -123,9 +309,79 @@ def ordered(
     >>> release.answers.tolist()
     [5.0, 5.0, 5.0, 12.0, 13.0]
     """
-    histogram, threshold, budget = _checked(counts, theta, epsilon)
-    way = _ordered(_policy(len(histogram), threshold), threshold, budget)
-    return _release(way, histogram, budget, rng, ledger, confidence, together)
+    histogram, threshold = _checked(counts, theta)
+    policy, budget = _policy(len(histogram), threshold), Budget.of(epsilon)
+    return _release(
+        _ordered(policy, threshold, budget), histogram, Terms(policy, budget, rng, ledger, confidence, together)
+    )
+
+
+@in_own_arithmetic
+def ordered_hierarchical(
+    counts: ArrayLike,
+    theta: int,
+    epsilon: object,
+    *,
+    fanout: int | None = None,
+    rng: Rng = None,
+    ledger: LedgerLike | None = None,
+    confidence: object = CONFIDENCE,
+    together: bool = False,
+) -> CumulativeRelease:
+    """Release a cumulative histogram by the ordered hierarchical mechanism (Blowfish, He et al. 2014, section 7.2).
+
+    The cumulative counts at every θ-th value get noise of scale 1/ε_S, the nodes of the trees in between noise of scale
+    2h/ε_H, h being the height of the trees; ε_S + ε_H = ε. Least squares makes them consistent and uses all of them for
+    every answer, isotonic regression follows. With θ = 1 it is the ordered mechanism, with θ = |T| the hierarchical one
+    of differential privacy.
+
+    Args:
+        counts: how many records have each of the |T| ordered values, non-negative integers, shape (|T|,).
+        theta: θ: values at most θ places apart are protected from each other; from 1 to |T|.
+        epsilon: ε in nats.
+        fanout: of the trees; without it the one of least expected error.
+        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+        confidence: of the interval of each cumulative count.
+        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
+            protects what it tells apart; the ledger records that.
+
+    Raises:
+        InputError: counts that are no counts, no records, θ, ε or the fan-out out of range.
+        BudgetExceededError: the ledger refuses.
+        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+    """
+    histogram, threshold = _checked(counts, theta)
+    policy, budget = _policy(len(histogram), threshold), Budget.of(epsilon)
+    way = _hierarchical(policy, threshold, budget, fanout)
+    return _release(way, histogram, Terms(policy, budget, rng, ledger, confidence, together))
+
+
+@in_own_arithmetic
+def hierarchical(
+    counts: ArrayLike,
+    epsilon: object,
+    fanout: int | None = None,
+    *,
+    rng: Rng = None,
+    ledger: LedgerLike | None = None,
+    confidence: object = CONFIDENCE,
+    together: bool = False,
+) -> CumulativeRelease:
+    """Release a cumulative histogram under differential privacy: the ordered hierarchical mechanism with θ = |T|.
+
+    The method of Hay, Rastogi, Miklau and Suciu (2010). Arguments and errors are those of `ordered_hierarchical`.
+    """
+    return ordered_hierarchical(
+        counts,
+        len(_as_counts(counts)),
+        epsilon,
+        fanout=fanout,
+        rng=rng,
+        ledger=ledger,
+        confidence=confidence,
+        together=together,
+    )
 
 
 @in_own_arithmetic
@@ -137,7 +393,7 @@ def release_cumulative(
     rng: Rng = None,
     positions: ArrayLike | None = None,
     ledger: LedgerLike | None = None,
-    confidence: object = _CONFIDENCE,
+    confidence: object = CONFIDENCE,
     together: bool = False,
 ) -> CumulativeRelease:
     """Release a cumulative histogram under any policy that keeps the number of records, known counts included.
@@ -167,79 +423,67 @@ def release_cumulative(
     >>> policy.sensitivity("cumulative"), release.noise.node_scale
     (4, Fraction(4, 1))
     """
-    return cumulative_by_plan(
-        data,
-        policy,
-        epsilon,
-        None,
-        positions=positions,
-        rng=rng,
-        ledger=ledger,
-        confidence=confidence,
-        together=together,
-    )
+    budget = Budget.of(epsilon)
+    way = _by_sensitivity(as_policy(policy), budget)
+    return _release(way, _counts(policy, data, positions), Terms(policy, budget, rng, ledger, confidence, together))
 
 
-def cumulative_by_plan(
-    data: object,
+@in_own_arithmetic
+def plan_cumulative(
     policy: Policy,
     epsilon: object,
-    theta: int | None,
-    mechanism: str = "ordered",
-    fanout: int | None = None,
     *,
-    positions: ArrayLike | None = None,
-    read: Callable[[CumulativeRelease], object] = lambda _: None,
-    rng: Rng = None,
-    ledger: LedgerLike | None = None,
-    confidence: object = _CONFIDENCE,
-    together: bool = False,
-) -> CumulativeRelease:
-    """Release a cumulative histogram by a mechanism that was chosen, in the words of the policy.
+    mechanism: str = "auto",
+    fanout: int | None = None,
+    ranges: object = None,
+    positions: object = None,
+    compare: bool = True,
+) -> Plan:
+    """Plan a cumulative histogram, or ranges read from one, by the mechanisms of sections 7.1 and 7.2 of the paper.
 
     Args:
-        data: the table, as for `Domain.indices`.
-        policy: what is protected, on one ordered attribute.
+        policy: the full, a threshold or the line policy on one ordered attribute; any policy under publicly known
+            counts, where the mechanism is "ordered".
         epsilon: ε in nats.
-        theta: how far apart the values are that the policy joins, from 1 to |T|; None where the sensitivity under the
-            policy is to be found, as under known counts.
-        mechanism: "ordered", "ordered-hierarchical" or "hierarchical".
+        mechanism: "auto" for the one of the three with the least expected error on these queries, or the name of one;
+            strategies, which may err less, are shown beside them, and are those of `plan_workload`.
         fanout: of the trees; without it the one of least expected error.
-        positions: instead of `data`, which is None then, the numbers of the values of the records.
-        read: is called on what would be released of a public table without noise, before the ledger is charged: what it
-            raises costs nothing.
-        rng: for rehearsals only.
-        ledger: a ledger to be charged before any noise is drawn.
-        confidence: of the interval of each cumulative count.
-        together: see `release_cumulative`.
-
-    Raises:
-        InputError: as for `release_cumulative`.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        ranges: the ranges to be read, pairs of values, both included; all cumulative counts unless given.
+        positions: instead of `ranges` pairs of numbers of values.
+        compare: find strategies for the same queries, too, and the proven limit, where that takes seconds only.
     """
-    budget, domain = Budget.of(epsilon), as_policy(policy).domain
-    if theta is None:
-        scale = cumulative_scale(policy, budget)
-        histogram = domain.counts(data, positions=positions)
-        policy.check_counts(histogram)
-        way = _Way("ordered mechanism", policy, domain.size, 1, 2, RangeNoise(scale, None))
-    else:
-        histogram = domain.counts(data, positions=positions)
-        reach = domain.size if mechanism == "hierarchical" else theta
-        make = _ordered if mechanism == "ordered" else functools.partial(_hierarchical, fanout=fanout)
-        histogram, threshold, budget = _checked(histogram, reach, epsilon)
-        way = make(policy, threshold, budget)
-    way = replace(way, labels=value_labels(domain), read=read)
-    return _release(way, histogram, budget, rng, ledger, confidence, together)
+    require_kind(policy, Policy, "policy", "a Policy")
+    budget = Budget.of(epsilon)
+    asked = Cumulative(mechanism=mechanism, fanout=fanout)
+    if ranges is not None or positions is not None:
+        asked = Ranges(ranges, positions=positions, mechanism=mechanism, fanout=fanout)
+    return asked.plan(policy, budget, compare=compare)
 
 
-def cumulative_scale(policy: Policy, budget: Budget) -> Fraction | None:
-    """Return the scale of the noise on each cumulative count, None where they are exact.
+@dataclass(frozen=True)
+class _Way:
+    """How a cumulative histogram is to be released."""
 
-    Raises:
-        InputError: several attributes, one without order, or records that are added or removed.
-    """
+    name: str
+    theta: int
+    block: int
+    fanout: int
+    noise: RangeNoise
+
+
+def _unknown(mechanism: object) -> InputError:
+    bound = '"auto", "ordered", "ordered-hierarchical" or "hierarchical"'
+    return InputError("mechanism", "is not known", value=mechanism, bound=bound)
+
+
+def _ordered(policy: Policy, theta: int, budget: Budget) -> _Way:
+    sensitivity = min(theta, policy.domain.size - 1)
+    scale = None if sensitivity == 0 else budget.laplace(sensitivity).scale
+    return _Way("ordered mechanism", theta, 1, 2, RangeNoise(scale, None))
+
+
+def _by_sensitivity(policy: Policy, budget: Budget) -> _Way:
+    """Return the ordered mechanism under any policy; raise `InputError` where it does not go with the policy."""
     policy.domain.ordered_attribute("a cumulative histogram")
     if policy.unbounded:
         raise InputError(
@@ -248,95 +492,9 @@ def cumulative_scale(policy: Policy, budget: Budget) -> Fraction | None:
             bound="a public number of records for a cumulative histogram",
             remedy='ask for a workload of queries = "prefixes" or "ranges" instead, in Python by release_linear',
         )
-    power = sensitivity(policy, "cumulative").power
-    return budget.laplace(power).scale if power else None
-
-
-@in_own_arithmetic
-def ordered_hierarchical(
-    counts: ArrayLike,
-    theta: int,
-    epsilon: object,
-    *,
-    fanout: int | None = None,
-    rng: Rng = None,
-    ledger: LedgerLike | None = None,
-    confidence: object = _CONFIDENCE,
-    together: bool = False,
-) -> CumulativeRelease:
-    """Release a cumulative histogram by the ordered hierarchical mechanism (Blowfish, He et al. 2014, section 7.2).
-
-    The cumulative counts at every θ-th value get noise of scale 1/ε_S, the nodes of the trees in between noise of scale
-    2h/ε_H, h being the height of the trees; ε_S + ε_H = ε. Least squares makes them consistent and uses all of them for
-    every answer, isotonic regression follows. With θ = 1 it is the ordered mechanism, with θ = |T| the hierarchical one
-    of differential privacy.
-
-    Args:
-        counts: how many records have each of the |T| ordered values, non-negative integers, shape (|T|,).
-        theta: θ: values at most θ places apart are protected from each other; from 1 to |T|.
-        epsilon: ε in nats.
-        fanout: of the trees; without it the one of least expected error.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of each cumulative count.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
-
-    Raises:
-        InputError: counts that are no counts, no records, θ, ε or the fan-out out of range.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
-    """
-    histogram, threshold, budget = _checked(counts, theta, epsilon)
-    way = _hierarchical(_policy(len(histogram), threshold), threshold, budget, fanout)
-    return _release(way, histogram, budget, rng, ledger, confidence, together)
-
-
-@in_own_arithmetic
-def hierarchical(
-    counts: ArrayLike,
-    epsilon: object,
-    fanout: int | None = None,
-    *,
-    rng: Rng = None,
-    ledger: LedgerLike | None = None,
-    confidence: object = _CONFIDENCE,
-    together: bool = False,
-) -> CumulativeRelease:
-    """Release a cumulative histogram under differential privacy: the ordered hierarchical mechanism with θ = |T|.
-
-    The method of Hay, Rastogi, Miklau and Suciu (2010). Arguments and errors are those of `ordered_hierarchical`.
-    """
-    return ordered_hierarchical(
-        counts,
-        len(_as_counts(counts)),
-        epsilon,
-        fanout=fanout,
-        rng=rng,
-        ledger=ledger,
-        confidence=confidence,
-        together=together,
-    )
-
-
-@dataclass(frozen=True)
-class _Way:
-    """How a cumulative histogram is to be released; `read` is called on one without noise before any is drawn."""
-
-    name: str
-    policy: Policy
-    theta: int
-    block: int
-    fanout: int
-    noise: RangeNoise
-    labels: Mapping[str, NDArray[Any]] | None = None
-    read: Callable[[CumulativeRelease], object] = lambda _: None
-
-
-def _ordered(policy: Policy, theta: int, budget: Budget) -> _Way:
-    sensitivity = min(theta, policy.domain.size - 1)
-    scale = None if sensitivity == 0 else budget.laplace(sensitivity).scale
-    return _Way("ordered mechanism", policy, theta, 1, 2, RangeNoise(scale, None))
+    power = of_cumulative_counts(policy, 1).power
+    noise = RangeNoise(budget.laplace(power).scale if power else None, None)
+    return _Way("ordered mechanism", policy.domain.size, 1, 2, noise)
 
 
 def _hierarchical(policy: Policy, theta: int, budget: Budget, fanout: int | None) -> _Way:
@@ -346,22 +504,17 @@ def _hierarchical(policy: Policy, theta: int, budget: Budget, fanout: int | None
     if noise.tree_scale is not None:
         name += f", trees of fan-out {plan.fanout} and height {plan.levels} within blocks of {theta} values"
         name += f", ε_S = {float(plan.epsilon_nodes):.6g} and ε_H = {float(plan.epsilon_tree):.6g}"
-    return _Way(name, policy, theta, theta, plan.fanout, noise)
+    return _Way(name, theta, theta, plan.fanout, noise)
 
 
 def _release(
     way: _Way,
     histogram: Integers,
-    budget: Budget,
-    rng: Rng,
-    ledger: LedgerLike | None,
-    confidence: object,
-    together: bool,
+    terms: Terms,
+    read: Callable[[CumulativeRelease], object] = lambda _: None,
 ) -> CumulativeRelease:
+    """Release a cumulative histogram; `read` is called on one without noise before the ledger is charged."""
     size, records = len(histogram), int(histogram.sum())
-    level = as_confidence(confidence)
-    generator = None if rng is None else as_generator(rng)
-    policy = way.policy
     mechanism = f"{way.name}: {way.noise}"
     remarks = ["The number of records is public and is given exactly."]
     if way.noise:
@@ -372,23 +525,10 @@ def _release(
             remarks.append("That the intervals have the stated confidence was computed for many cases, and not proven.")
     structure = way.noise.structure(size, way.block, way.fanout) if way.noise else None
     variances = np.zeros(size) if structure is None else structure.prefix_variances()
-    widths = way.noise.half_widths(variances, 1, level)
-    spent = budget if way.noise else budget.nothing()
-    description = Description(
-        what="cumulative histogram",
-        policy=describe_policy(policy),
-        neighbours=policy.neighbours,
-        definition=policy.definition,
-        mechanism=mechanism,
-        epsilon=spent.epsilon,
-        rho=None,
-        step=Fraction(1),
-        confidence=level,
-        rehearsal=rng is not None,
-        remarks=tuple(remarks),
-    )
+    widths = way.noise.half_widths(variances, 1, terms.level)
+    description = terms.describe("cumulative histogram", mechanism, remarks, noisy=bool(way.noise))
     standard_errors = np.sqrt(variances)
-    labels = {"value": np.arange(size)} if way.labels is None else way.labels
+    labels = value_labels(terms.policy.domain)
 
     def made(linear: Floats) -> CumulativeRelease:
         answers = _inferred(linear, records)
@@ -411,15 +551,20 @@ def _release(
     what = f"cumulative histogram ({way.name})"
     if structure is None:
         found = made(np.cumsum(histogram).astype(np.float64))
-        way.read(found)
-        return found.entered(charge(ledger, spent, what, policy, lambda: classes_of_values(size), together))
-    # All that can fail is tried by now, on a table of as many records and without noise.
-    way.noise.prepare()
-    public = np.zeros_like(histogram)
-    public[0] = records
-    way.read(made(_measured(public, way, structure, lambda law, values: values)))
-    number = charge(ledger, spent, what, policy, lambda: number_of_records(size), together)
-    return made(_measured(histogram, way, structure, lambda law, values: law.add(values, generator))).entered(number)
+        read(found)
+        return terms.release(what, lambda: found, None, lambda: classes_of_values(size))
+    tree = structure
+
+    def rehearse() -> None:
+        way.noise.prepare()
+        public = np.zeros_like(histogram)
+        public[0] = records
+        read(made(_measured(public, way, tree, lambda law, values: values)))
+
+    def draw() -> CumulativeRelease:
+        return made(_measured(histogram, way, tree, lambda law, values: law.add(values, terms.generator)))
+
+    return terms.release(what, draw, rehearse, lambda: number_of_records(size))
 
 
 def _measured(histogram: Integers, way: _Way, structure: RangeTree, noisy: _Noisy) -> Floats:
@@ -444,17 +589,86 @@ def _inferred(linear: Floats, records: int) -> Floats:
     return fitted
 
 
+def cumulative_theta(policy: Policy) -> int:
+    """Return θ, from 1 to |T|, of a policy under which a cumulative histogram is released; |T| for the full domain.
+
+    Raises:
+        InputError: several attributes, or one that is not ordered; known counts, for which `release_cumulative` needs
+            no θ; records added or removed; or a policy that joins other values than those at most θ apart.
+    """
+    policy.domain.ordered_attribute("a cumulative histogram")
+    require_room(policy.domain.size, "a cumulative histogram")
+    remedy = 'ask for a workload of queries = "prefixes" or "ranges" instead'
+    if policy.unbounded:
+        problem = "lets records be added or removed"
+        raise InputError("policy", problem, bound="a public number of records", remedy=remedy)
+    if policy.constraints:
+        bound = "none for a mechanism that knows θ alone"
+        raise InputError("policy", "has publicly known counts", bound=bound, remedy="use release_cumulative")
+    size, steps = policy.domain.size, policy.steps
+    if size == 1:
+        return 1
+    if steps is None or steps < 1:
+        raise InputError(
+            "policy",
+            "does not join exactly the values at most so many numbers apart",
+            value=policy.secret_graph.kind,
+            bound="full, line or threshold, on values in equal steps",
+            remedy=remedy,
+        )
+    return size if steps >= size - 1 else steps
+
+
+def _mechanisms(
+    size: int, theta: int, epsilon: Fraction, fanout: int | None
+) -> list[tuple[str, str, RangeTree | None]]:
+    """Return the names, parameters and structures of the mechanisms that differ at this θ."""
+    sensitivity_ = min(theta, size - 1)
+    if sensitivity_ == 0:
+        return [("ordered", "the only count is public", None)]
+    noise = RangeNoise(sensitivity_ / epsilon, None)
+    made: list[tuple[str, str, RangeTree | None]] = [
+        ("ordered", f"noise of sensitivity {sensitivity_} on each count", noise.structure(size, 1, 2))
+    ]
+    for name, reach in (("ordered-hierarchical", theta), ("hierarchical", size)):
+        if reach == 1 or (name == "ordered-hierarchical" and theta == size):
+            continue
+        plan = plan_ranges(size, reach, epsilon, fanout=fanout)
+        detail = f"fan-out {plan.fanout}, trees over {reach} values"
+        made.append((name, detail, plan.structure))
+    return made
+
+
+def _variances(tree: RangeTree | None, size: int, spans: Spans | None) -> Floats:
+    if tree is None:
+        return np.zeros(1)
+    if spans is None:
+        return tree.prefix_variances()
+    return np.array([0.0 if (low, high) == (0, size - 1) else tree.variance(low, high) for low, high in spans])
+
+
+def _root_mean(variances: Floats) -> float:
+    return math.sqrt(float(variances.mean()))
+
+
 def _policy(size: int, theta: int) -> Policy:
     domain = Domain({"value": range(size)})
     return Policy.full(domain) if theta >= size - 1 else Policy.threshold(domain, theta)
 
 
-def _checked(counts: ArrayLike, theta: int, epsilon: object) -> tuple[Integers, int, Budget]:
+def _checked(counts: ArrayLike, theta: int) -> tuple[Integers, int]:
     histogram = _as_counts(counts)
     threshold = as_integer(theta, "theta", 1)
     if threshold > len(histogram):
         raise InputError("theta", "is above the number of values", value=theta, bound=f"from 1 to {len(histogram)}")
-    return histogram, threshold, Budget.of(epsilon)
+    return histogram, threshold
+
+
+def _counts(policy: Policy, data: object, positions: ArrayLike | None) -> Integers:
+    """Return the histogram of a table that is released under a policy."""
+    histogram = _as_counts(policy.domain.counts(data, positions=positions))
+    policy.check_counts(histogram)
+    return histogram
 
 
 def _as_counts(counts: ArrayLike) -> Integers:
@@ -644,9 +858,7 @@ def quantile(release: CumulativeRelease, probability: object) -> Quantile:
 def quantile_numbers(release: CumulativeRelease, probability: object) -> tuple[int, int, int]:
     """Return the numbers of three values: the lower end of a quantile's interval, itself, the upper end."""
     _check(release)
-    share = exact(probability, "probability")
-    if not 0 < share <= 1:
-        raise InputError("probability", "is out of range", value=probability, bound="above 0 and at most 1")
+    share = as_probability(probability, "probability")
     # The least whole number of records that is a share of at least this.
     needed = math.ceil(share * release.records)
     value = int(np.argmax(release.answers >= min(float(share * release.records), float(release.records))))
@@ -656,7 +868,7 @@ def quantile_numbers(release: CumulativeRelease, probability: object) -> tuple[i
     return min(low, value), value, max(high, value)
 
 
-def _check(release: object) -> None:
+def _check(release: object) -> CumulativeRelease:
     if not isinstance(release, CumulativeRelease):
         raise InputError(
             "release",
@@ -664,6 +876,7 @@ def _check(release: object) -> None:
             value=type(release).__name__,
             bound="what ordered, hierarchical or ordered_hierarchical returned",
         )
+    return release
 
 
 def _values(release: CumulativeRelease) -> NDArray[Any]:
@@ -686,3 +899,30 @@ def _checked_positions(positions: object, size: int) -> tuple[int, int]:
         bound = f"two of them, 0 <= first <= last <= {size - 1}"
         raise InputError("positions", "are no range of values", value=positions, bound=bound)
     return first, last
+
+
+@dataclass(frozen=True)
+class NamedRange:
+    """How many records have a value from `first` to `last`, both included, which are written as in the table."""
+
+    first: str
+    last: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class NamedQuantile:
+    """The value at which the distribution function reaches `probability`, and the ends of its interval."""
+
+    probability: Fraction
+    value: str
+    low: str
+    high: str
+
+
+def as_probability(value: object, path: str) -> Fraction:
+    """Return the probability of a quantile, exact; raise `InputError` unless it is above 0 and at most 1."""
+    share = exact(value, path)
+    if not 0 < share <= 1:
+        raise InputError(path, "is out of range", value=value, bound="above 0 and at most 1")
+    return share

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
 from fractions import Fraction
 from typing import Any, ClassVar
 
@@ -12,19 +13,26 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_floats, read_only
-from mechdesign.base._check import as_generator, as_integer, require_kind, require_unmasked
+from mechdesign.base._check import as_integer, require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.leakage._partition import UNKNOWN
-from mechdesign.mechanisms._discrete import DiscreteLaplace, as_confidence
+from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.tables._answers import check_table, true_answers
 from mechdesign.tables._budget import Budget, LedgerLike, scaled
-from mechdesign.tables._charges import charge
+from mechdesign.tables._charges import CONFIDENCE, Rng, Terms
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._policy import Policy, as_policy, describe_policy
-from mechdesign.tables._release import Description, Release
-from mechdesign.tables._sensitivity._clusterings import _box
-from mechdesign.tables._sensitivity._sensitivity import refuse_kmeans, sensitivity
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._query import Option, Plan, Query
+from mechdesign.tables._release import Release
+from mechdesign.tables._sensitivity._clusterings import Box, box_of
+from mechdesign.tables._sensitivity._numbers import plain
+from mechdesign.tables._sensitivity._sensitivity import (
+    Sensitivity,
+    of_cluster_sizes,
+    of_cluster_sums,
+    refuse_kmeans,
+)
 
 _MOST_CLUSTERS = 1_000_000
 
@@ -40,6 +48,7 @@ class ClusteringRelease(Release):
     """
 
     kind: ClassVar[str] = "k-means"
+    needed: ClassVar[tuple[str, ...]] = ("centroids", "attributes")
 
     centroids: Floats = field(repr=False)
     attributes: tuple[str, ...]
@@ -65,17 +74,188 @@ class ClusteringRelease(Release):
         }
 
     @classmethod
-    def restored(cls, common: dict[str, Any], parameters: dict[str, Any]) -> ClusteringRelease:
-        """Return the release that has these common attributes and what `_parameters` gave."""
-        require_kind(common, Mapping, "common", "attributes by name")
-        require_kind(parameters, Mapping, "parameters", "parameters by name")
-        own = dict(parameters)
-        for name in ("centroids", "attributes"):
-            if name not in own:
-                raise InputError(f"parameters[{name!r}]", "is missing", value=sorted(map(str, own)))
-        own["centroids"] = np.array(own["centroids"], dtype=np.float64)
-        own["attributes"] = tuple(own["attributes"])
-        return cls(**common, **own)
+    def _read(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        centroids = np.array(parameters["centroids"], dtype=np.float64)
+        return {**parameters, "centroids": centroids, "attributes": tuple(parameters["attributes"])}
+
+
+@dataclass(frozen=True, eq=False)
+class KMeans(Query[ClusteringRelease]):
+    """Clusters of records by their numeric attributes: SuLQ k-means under a policy (Blowfish, He et al. 2014).
+
+    Every iteration assigns each value to its nearest centroid, releases the number of records in each cluster and their
+    sums about the middle of the domain's box with noise, and divides. It spends ε/iterations, half of it on the sizes
+    and half on the sums, or all on the ones that need noise. Sensitivities are those of ``"kmeans-size"`` and
+    ``"kmeans-sum"``, which hold whatever the clusters are, also where a record moves from one to another.
+
+    The number of noisy answers, and all that is done, depends on the data through noisy answers only: a cluster whose
+    noisy size is below 1 keeps its centroid, and centroids are kept within the box.
+
+    Attributes:
+        k: the number of clusters.
+        iterations: how many; fixed beforehand.
+        initial: the centroids to begin with, shape (k, numeric attributes), chosen **without looking at the data**;
+            without them they are drawn uniformly from the box.
+
+    Raises:
+        InputError: k or iterations below 1, k above 1,000,000, or centroids of another shape.
+
+    >>> from mechdesign.tables import Budget, Domain, Policy
+    >>> policy = Policy.full(Domain({"x": range(50)}))
+    >>> KMeans(2, iterations=5).plan(policy, Budget.of(1)).queries
+    4
+    >>> KMeans(2, iterations=5).release([1, 2, 40, 41], policy, Budget.of(1), rng=1).centroids.shape
+    (2, 1)
+    """
+
+    k: int
+    iterations: int = 10
+    initial: ArrayLike | None = field(default=None, repr=False)
+
+    released: ClassVar[type[Release]] = ClusteringRelease
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", as_integer(self.k, "k", 1))
+        object.__setattr__(self, "iterations", as_integer(self.iterations, "iterations", 1))
+        if self.k > _MOST_CLUSTERS:
+            bound = f"at most {_MOST_CLUSTERS:,}"
+            raise InputError("k", "is too large", value=self.k, bound=bound, remedy="ask for fewer")
+        if self.initial is not None:
+            object.__setattr__(self, "initial", as_floats(self.initial, "initial", "(k, d)"))
+
+    def _sensitivity(self, policy: Policy, norm: int) -> Sensitivity:
+        # Of the sizes and sums of one iteration together: a bound.
+        power = of_cluster_sizes(policy, norm).power + of_cluster_sums(policy, norm).power
+        return Sensitivity(plain(power, norm, False), norm, power, False, None)
+
+    def _plan(self, policy: Policy, budget: Budget, compare: bool) -> Plan:
+        sizes, sums, share = self._shares(policy, budget)
+        numeric = [attribute for attribute in policy.domain.attributes if attribute.numeric]
+        detail = f"in each of {self.iterations} iterations"
+        rows = tuple(
+            Option(
+                name,
+                f"sensitivity {float(power):.6g}, {detail}",
+                math.sqrt(2) * float(power / share) if power else 0.0,
+                taken=True,
+            )
+            for name, power in (("size of a cluster", sizes), ("sum over a cluster", sums))
+        )
+        plan = Plan.of("k-means clustering", self.k * (1 + len(numeric)), policy, budget, rows)
+        return replace(plan, options=rows) if any(row.error for row in rows) else plan
+
+    def _shares(self, policy: Policy, budget: Budget) -> tuple[Fraction, Fraction, Fraction]:
+        """Return the sensitivities of sizes and sums, and the ε of each of those that need noise, in one iteration."""
+        epsilon = budget.in_epsilon("k-means")
+        sizes, sums = of_cluster_sizes(policy, 1).power, of_cluster_sums(policy, 1).power
+        return sizes, sums, epsilon / self.iterations / ((sizes > 0) + (sums > 0) or 1)
+
+    def noise(self, policy: Policy, budget: Budget, unit: Fraction) -> list[DiscreteLaplace | None]:
+        """Return the noise on the sizes and on the sums, in units, of one iteration."""
+        sizes, sums, epsilon = self._shares(policy, budget)
+        share = Budget(epsilon=epsilon)
+        return [share.laplace(power) if power else None for power in (sizes, sums / unit)]
+
+    def _release(self, terms: Terms, data: object, positions: ArrayLike | None) -> ClusteringRelease:
+        policy = terms.policy
+        domain = policy.domain
+        refuse_kmeans(policy)
+        box = box_of(domain)
+        reals = _as_reals(data, domain)
+        if reals is None or positions is not None:
+            numbers = domain.indices(data, positions=positions)
+        else:
+            numbers = domain.nearest(reals)
+        # Records with one value are counted together: few values are then assigned, each once.
+        values, weights = np.unique(numbers, return_counts=True)
+        codes = np.unravel_index(values, domain.shape)
+        places = np.column_stack([box.axes[i][codes[i]] for i in box.axes])
+        radius = np.array([int(np.abs(axis).max()) for axis in box.axes.values()])
+        check_table(policy, weights, int(radius.max(initial=0)), "points")
+        middles = np.array([_middle(domain.attributes[i]) for i in box.axes])
+        if self.initial is None:
+            start = np.random.default_rng(terms.generator).uniform(-1.0, 1.0, (self.k, len(radius))) * radius
+        else:
+            start = scaled(_checked_centroids(self.initial, self.k, middles, scaled(radius, box.unit)), 1 / box.unit)
+        noise = self.noise(policy, terms.budget, box.unit)
+        made = self._maker(terms, box, middles, noise)
+
+        def iterated(weights: Integers, rounds: int, laws: Sequence[DiscreteLaplace | None]) -> ClusteringRelease:
+            now = start
+            for _ in range(rounds):
+                sizes, sums = _totals(places, weights, _nearest(places.astype(np.float64), now), self.k)
+                if laws[0] is not None:
+                    sizes = laws[0].add(sizes, terms.generator)
+                if laws[1] is not None:
+                    sums = laws[1].add(sums, terms.generator)
+                means = sums / np.maximum(sizes, 1)[:, None]
+                now = np.where(sizes[:, None] >= 1, np.clip(means, -radius, radius), now)
+            return made(sizes, sums, now)
+
+        def rehearse() -> None:
+            # An iteration over no records.
+            iterated(np.zeros_like(weights), 1, (None, None))
+            for law in noise:
+                if law is not None:
+                    law.prepare()
+
+        # Sums may be exact beside noisy sizes, where nobody but those in the middle of the box can be absent.
+        partly = noise[0] is None or (noise[1] is None and bool(radius.any()))
+        return terms.release(
+            f"k-means with {self.k} clusters, {self.iterations} iterations",
+            lambda: iterated(weights, self.iterations, noise),
+            rehearse if any(noise) else None,
+            (lambda: UNKNOWN) if partly else None,
+        )
+
+    def _maker(
+        self, terms: Terms, box: Box, middles: Floats, noise: Sequence[DiscreteLaplace | None]
+    ) -> Callable[[Integers, Integers, Floats], ClusteringRelease]:
+        """Return what makes a release of sizes, sums and centroids, the latter two in units about the middle."""
+        names = [terms.policy.domain.names[i] for i in box.axes]
+        errors = [0.0 if law is None else law.standard_deviation for law in noise]
+        widths = [0 if law is None else law.half_width(terms.level) for law in noise]
+        per_sum = [scaled(each[1], box.unit).item() for each in (widths, errors)]
+        width = np.tile([widths[0], *[per_sum[0]] * len(names)], self.k)
+        quantities = ["size", *(f"sum of {name} - {middle}" for name, middle in zip(names, middles, strict=True))]
+        named = [
+            f"{law} on each {what} of each iteration"
+            for law, what in zip(noise, ("size", f"sum, in steps of {exact_text(box.unit)},"), strict=True)
+            if law is not None
+        ]
+        remark = (
+            "The answers are the sizes and sums of the last iteration; the budget is that of all iterations."
+            if named
+            else "The policy leaves sizes and sums exact: no two neighbouring databases differ in them."
+        )
+        description = terms.describe(
+            f"k-means clustering with {self.k} clusters",
+            f"SuLQ k-means, {self.iterations} iterations: " + (" and ".join(named) or "no noise"),
+            (remark,),
+            step=box.unit,
+            noisy=bool(named),
+        )
+        labels = {
+            "cluster": np.repeat(np.arange(self.k), len(quantities)),
+            "quantity": np.tile(np.array(quantities), self.k),
+        }
+        standard_errors = np.tile([errors[0], *[per_sum[1]] * len(names)], self.k)
+
+        def made(sizes: Integers, sums: Integers, centroids: Floats) -> ClusteringRelease:
+            answers = np.column_stack((sizes, scaled(sums, box.unit))).ravel().astype(np.float64)
+            return ClusteringRelease(
+                description=description,
+                labels=labels,
+                answers=answers,
+                standard_errors=standard_errors,
+                low=answers - width,
+                high=answers + width,
+                centroids=scaled(centroids, box.unit) + middles,
+                attributes=tuple(names),
+                iterations=self.iterations,
+            )
+
+        return made
 
 
 @in_own_arithmetic
@@ -86,11 +266,11 @@ def kmeans(
     *,
     epsilon: object,
     iterations: int,
-    rng: np.random.Generator | int | None = None,
+    rng: Rng = None,
     positions: ArrayLike | None = None,
     initial: ArrayLike | None = None,
     ledger: LedgerLike | None = None,
-    confidence: object = Fraction(19, 20),
+    confidence: object = CONFIDENCE,
     together: bool = False,
 ) -> ClusteringRelease:
     """Cluster records by their numeric attributes: SuLQ k-means under a policy (Blowfish, He et al. 2014, section 6).
@@ -126,108 +306,23 @@ def kmeans(
         BudgetExceededError: the ledger refuses.
         ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
     """
-    clusters, rounds = as_integer(k, "k", 1), as_integer(iterations, "iterations", 1)
-    if clusters > _MOST_CLUSTERS:
-        raise InputError("k", "is too large", value=k, bound=f"at most {_MOST_CLUSTERS:,}", remedy="ask for fewer")
-    budget, level = Budget.of(epsilon), as_confidence(confidence)
-    assert budget.epsilon is not None
-    domain = as_policy(policy).domain
-    refuse_kmeans(policy)
-    box = _box(domain)
-    numeric = [domain.attributes[i] for i in box.axes]
-    reals = _as_reals(points, domain)
-    if reals is None or positions is not None:
-        numbers = domain.indices(points, positions=positions)
-    else:
-        numbers = domain.nearest(reals)
-    # Records with one value are counted together: few values are then assigned, each once.
-    values, weights = np.unique(numbers, return_counts=True)
-    codes = np.unravel_index(values, domain.shape)
-    places = np.column_stack([box.axes[i][codes[i]] for i in box.axes])
-    radius = np.array([int(np.abs(axis).max()) for axis in box.axes.values()])
-    check_table(policy, weights, int(radius.max(initial=0)), "points")
-    generator = None if rng is None else as_generator(rng)
-    middles = np.array([_middle(attribute) for attribute in numeric])
-    if initial is None:
-        centroids = np.random.default_rng(generator).uniform(-1.0, 1.0, (clusters, len(radius))) * radius
-    else:
-        centroids = scaled(_checked_centroids(initial, clusters, middles, scaled(radius, box.unit)), 1 / box.unit)
-    noise = _noise(policy, budget.epsilon / rounds, box.unit)
-    what = f"k-means with {clusters} clusters, {rounds} iterations"
-    errors = [0.0 if law is None else law.standard_deviation for law in noise]
-    widths = [0 if law is None else law.half_width(level) for law in noise]
-    per_sum = [scaled(each[1], box.unit).item() for each in (widths, errors)]
-    width = np.tile([widths[0], *[per_sum[0]] * len(radius)], clusters)
-    quantities = [
-        "size",
-        *(f"sum of {attribute.name} - {middle}" for attribute, middle in zip(numeric, middles, strict=True)),
-    ]
-    named = [
-        f"{law} on each {what_of} of each iteration"
-        for law, what_of in zip(noise, ("size", f"sum, in steps of {exact_text(box.unit)},"), strict=True)
-        if law is not None
-    ]
-    description = Description(
-        what=f"k-means clustering with {clusters} clusters",
-        policy=describe_policy(policy),
-        neighbours=policy.neighbours,
-        definition=policy.definition,
-        mechanism=f"SuLQ k-means, {rounds} iterations: " + (" and ".join(named) or "no noise"),
-        epsilon=budget.epsilon if any(noise) else Fraction(0),
-        rho=None,
-        step=box.unit,
-        confidence=level,
-        rehearsal=rng is not None,
-        remarks=(
-            "The answers are the sizes and sums of the last iteration; the budget is that of all iterations."
-            if any(noise)
-            else "The policy leaves sizes and sums exact: no two neighbouring databases differ in them.",
-        ),
+    asked = KMeans(k, iterations, initial)
+    return asked.release(
+        points,
+        policy,
+        Budget.of(epsilon),
+        rng=rng,
+        positions=positions,
+        ledger=ledger,
+        confidence=confidence,
+        together=together,
     )
-    labels = {
-        "cluster": np.repeat(np.arange(clusters), len(quantities)),
-        "quantity": np.tile(np.array(quantities), clusters),
-    }
-    standard_errors = np.tile([errors[0], *[per_sum[1]] * len(radius)], clusters)
 
-    def made(sizes: Integers, sums: Integers, centroids: Floats) -> ClusteringRelease:
-        answers = np.column_stack((sizes, scaled(sums, box.unit))).ravel().astype(np.float64)
-        return ClusteringRelease(
-            description=description,
-            labels=labels,
-            answers=answers,
-            standard_errors=standard_errors,
-            low=answers - width,
-            high=answers + width,
-            centroids=scaled(centroids, box.unit) + middles,
-            attributes=tuple(attribute.name for attribute in numeric),
-            iterations=rounds,
-        )
 
-    def iterated(weights: Integers, rounds: int, laws: Sequence[DiscreteLaplace | None]) -> ClusteringRelease:
-        now = centroids
-        for _ in range(rounds):
-            sizes, sums = _totals(places, weights, _nearest(places.astype(np.float64), now), clusters)
-            if laws[0] is not None:
-                sizes = laws[0].add(sizes, generator)
-            if laws[1] is not None:
-                sums = laws[1].add(sums, generator)
-            means = sums / np.maximum(sizes, 1)[:, None]
-            now = np.where(sizes[:, None] >= 1, np.clip(means, -radius, radius), now)
-        return made(sizes, sums, now)
-
-    if any(noise):
-        # All that can fail is tried by now: an iteration over no records.
-        iterated(np.zeros_like(weights), 1, (None, None))
-        for law in noise:
-            if law is not None:
-                law.prepare()
-        # Sums may be exact beside noisy sizes, where nobody but those in the middle of the box can be absent.
-        partly = noise[0] is None or (noise[1] is None and bool(radius.any()))
-        number = charge(ledger, budget, what, policy, (lambda: UNKNOWN) if partly else None, together)
-        return iterated(weights, rounds, noise).entered(number)
-    found = iterated(weights, rounds, noise)
-    return found.entered(charge(ledger, budget.nothing(), what, policy, lambda: UNKNOWN, together))
+@in_own_arithmetic
+def plan_kmeans(policy: Policy, epsilon: object, iterations: int, *, clusters: int) -> Plan:
+    """Plan `kmeans`: the noise on each size and each sum of one iteration."""
+    return KMeans(clusters, iterations).plan(policy, Budget.of(epsilon))
 
 
 def _as_reals(points: object, domain: Domain) -> Floats | None:
@@ -244,14 +339,6 @@ def _as_reals(points: object, domain: Domain) -> Floats | None:
         return None
     listed = not isinstance(points, np.ndarray) and all(attribute.numeric for attribute in domain.attributes)
     return array if array.ndim == 2 and array.dtype.kind in ("iuf" if listed else "f") else None
-
-
-def _noise(policy: Policy, epsilon: Fraction, unit: Fraction) -> tuple[DiscreteLaplace | None, DiscreteLaplace | None]:
-    """Return the noise on the sizes and on the sums, in units, of one iteration."""
-    sizes = sensitivity(policy, "kmeans-size").power
-    sums = sensitivity(policy, "kmeans-sum").power / unit
-    share = Budget(epsilon=epsilon / ((sizes > 0) + (sums > 0) or 1))
-    return share.laplace(sizes) if sizes else None, share.laplace(sums) if sums else None
 
 
 def _nearest(points: Floats, centroids: Floats) -> Integers:
@@ -289,7 +376,7 @@ def _middle(attribute: Any) -> float:
 
 
 def _checked_centroids(initial: ArrayLike, clusters: int, middles: Floats, radius: Floats) -> Floats:
-    given = as_floats(initial, "initial", "(k, d)")
+    given = np.asarray(initial)
     if given.shape != (clusters, len(middles)):
         raise InputError("initial", "has the wrong shape", value=given.shape, bound=f"({clusters}, {len(middles)})")
     # Not a number is not inside either.

@@ -2,49 +2,219 @@
 
 from __future__ import annotations
 
-import math
-from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
+from collections.abc import Mapping
+from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._check import as_generator, require_unmasked
+from mechdesign.base._arrays import Integers, as_array, read_only
 from mechdesign.base._errors import InputError
-from mechdesign.certify._exact import exact, exact_text, printed
-from mechdesign.mechanisms._discrete import LARGEST_VALUE, as_confidence
+from mechdesign.certify._exact import exact, exact_text
 from mechdesign.tables._answers import check_table, true_answers
-from mechdesign.tables._budget import Budget, LedgerLike, scaled
-from mechdesign.tables._charges import (
-    charge,
-    classes_of_attribute,
-    classes_of_blocks,
-    classes_of_rows,
-    classes_of_values,
-)
-from mechdesign.tables._policies._cliques import block_numbers
-from mechdesign.tables._policy import Policy, as_policy, describe_policy
-from mechdesign.tables._release import Description, Release
+from mechdesign.tables._budget import Budget, LedgerLike
+from mechdesign.tables._charges import CONFIDENCE, Rng, classes_of_attribute, classes_of_blocks, classes_of_values
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._linear_queries import LinearQueries, on_lattice
+from mechdesign.tables._policies._cliques import block_numbers, label_numbers
+from mechdesign.tables._policy import Policy, as_policy
+from mechdesign.tables._query import Asked, Option, Plan, Query
+from mechdesign.tables._release import Release
+from mechdesign.tables._sensitivity._sensitivity import of_counts, of_sum, summed_attribute
 from mechdesign.tables._values import as_labels, value_labels
-from mechdesign.tables._workload import Workload
+from mechdesign.tables._workload import COMPARED, Workload, compared
 
-if TYPE_CHECKING:
-    from mechdesign.leakage._partition import Partition
-    from mechdesign.tables._domain import Domain
-
-
-Rng = np.random.Generator | int | None
-
-
-_MOST_WEIGHTS = 4_000_000
 # What a histogram holds: 2 GiB of labels and answers.
 _MOST_NUMBERS = 1 << 28
 # Steps within these bounds, and what is divided by them, are floats.
 _LEAST_STEP = Fraction(1, 10**200)
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram(Query[Release]):
+    """How many records have each value, or are in each block of a partition.
+
+    Each count gets independent noise for the histogram's sensitivity under the policy: 2 where a record may move from
+    one count to another, more under publicly known counts, and 0, so that the counts are exact, where no record may.
+
+    Attributes:
+        partition: the block of each value, texts or numbers of shape (|T|,); all values are counted unless given.
+
+    Raises:
+        InputError: a partition that is no list of labels.
+
+    >>> from mechdesign.tables import Budget, Domain, Policy
+    >>> policy = Policy.full(Domain({"floor": range(4)}))
+    >>> Histogram().sensitivity(policy).value
+    2
+    >>> Histogram(["low", "low", "high", "high"]).plan(policy, Budget.of(epsilon=2)).queries
+    2
+    >>> Histogram().release([0, 1, 1, 3], policy, Budget.of(epsilon=2), rng=1).answers.shape
+    (4,)
+    """
+
+    partition: ArrayLike | None = field(default=None, repr=False)
+
+    def __post_init__(self) -> None:
+        given = self.partition
+        if given is not None:
+            label_numbers(given, "partition")
+            # What the caller does to it later is no matter.
+            kept = given.copy() if isinstance(given, np.ndarray) else tuple(given)  # type: ignore[arg-type]
+            object.__setattr__(self, "partition", kept)
+
+    def asked(self, policy: Policy) -> Asked:
+        """Return the counts; raise `InputError` where the partition is one of another domain."""
+        domain, partition = policy.domain, self.partition
+        option = ("independent", "noise on each count")
+
+        def counts(data: object, positions: ArrayLike | None) -> Integers:
+            found = domain.counts(data, positions=positions)
+            check_table(policy, found)
+            return found
+
+        if partition is None:
+            return Asked(
+                what="histogram",
+                count=domain.size,
+                sensitivity=lambda norm: of_counts(policy, norm),
+                answers=counts,
+                labels=lambda: _value_labels(domain),
+                classes=lambda: classes_of_values(domain.size),
+                option=option,
+            )
+        blocks = block_numbers(domain, partition, "partition")
+        first = np.unique(blocks, return_index=True)[1]
+
+        def totals(data: object, positions: ArrayLike | None) -> Integers:
+            found = np.zeros(len(first), dtype=np.int64)
+            np.add.at(found, blocks, counts(data, positions))
+            return found
+
+        return Asked(
+            what="histogram of a partition",
+            count=len(first),
+            sensitivity=lambda norm: of_counts(policy, norm, partition),
+            answers=totals,
+            labels=lambda: {"block": as_labels(np.asarray(partition).ravel()[first].tolist())},
+            classes=lambda: classes_of_blocks(blocks),
+            option=option,
+        )
+
+    def strategies(self, policy: Policy, budget: Budget) -> tuple[Option, ...]:
+        """Return strategies for the same counts, best first, where finding them takes seconds only."""
+        if self.partition is None or policy.domain.size > COMPARED:
+            return compared("histogram", policy, budget)
+        blocks = np.unique(as_array(self.partition, "partition").ravel(), return_inverse=True)[1]
+        return compared((np.arange(blocks.max() + 1)[:, None] == blocks).astype(np.float64), policy, budget)
+
+
+@dataclass(frozen=True)
+class Sum(Query[Release]):
+    """The sum of a numeric attribute over the records, on the lattice of its values.
+
+    Attributes:
+        attribute: its name; may be left out where there is only one.
+
+    Raises:
+        InputError: an attribute that is no text.
+
+    >>> from mechdesign.tables import Budget, Domain, Policy
+    >>> ages = Policy.line(Domain({"age": range(17, 91)}))
+    >>> Sum("age").sensitivity(ages).value
+    1
+    >>> Sum("age").release([30, 31, 60], ages, Budget.of(epsilon=1000), rng=1).answers
+    array([121.])
+    """
+
+    attribute: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.attribute, str | None):
+            raise InputError("attribute", "is no name", value=self.attribute, bound="a text")
+
+    def asked(self, policy: Policy) -> Asked:
+        """Return the sum; raise `InputError` where the attribute is unknown, not given or not numeric."""
+        domain = policy.domain
+        attribute = summed_attribute(domain, self.attribute)
+        name, values, unit = attribute.name, attribute.positions, attribute.unit
+
+        def total(data: object, positions: ArrayLike | None) -> Integers:
+            numbers = domain.indices(data, positions=positions)
+            codes = np.unravel_index(numbers, domain.shape)[domain.names.index(name)]
+            counts = np.bincount(codes, minlength=len(values))
+            known = np.bincount(numbers, minlength=domain.size) if policy.constraints else counts
+            check_table(policy, known, int(np.abs(values).max()), f"domain[{name!r}]")
+            return true_answers(values[None], counts)
+
+        return Asked(
+            what="sum",
+            count=1,
+            sensitivity=lambda norm: of_sum(policy, norm, name),
+            answers=total,
+            labels=lambda: {"sum of": np.array([name])},
+            classes=lambda: classes_of_attribute(domain, name),
+            step=unit,
+            planned=f"sum of {name}",
+            option=("noise on the sum", f"in steps of {exact_text(unit)}"),
+        )
+
+
+@dataclass(frozen=True, eq=False)
+class Linear(Query[Release]):
+    """Linear queries: sums, over the records, of weights that depend on the value; counts have weights 0 and 1.
+
+    Each answer gets independent noise for the sensitivity of all queries together. It is the way to answer a workload
+    under publicly known counts, for which no `strategy` is offered.
+
+    Args:
+        queries: the weight of each value, shape (|T|,), or of each value in each query, shape (q, |T|); or a `Workload`
+            of at most 4,000,000 weights.
+        step: the step of the lattice: all weights are multiples of it, and so are the answers. A float stands for the
+            decimal that Python prints.
+        size: the number |T| of values, where weights of another shape are to be refused here rather than later.
+
+    Attributes:
+        rows: the weights in steps, int64 of shape (q, |T|).
+
+    Raises:
+        InputError: weights off the lattice or too large, of another shape, or a step out of range.
+
+    >>> from mechdesign.tables import Budget, Domain, Policy
+    >>> policy = Policy.full(Domain({"floor": range(3)}))
+    >>> halves = Linear([[0, 0.5, 1], [1, 1, 1]], step=0.5)
+    >>> halves.sensitivity(policy).value, halves.plan(policy, Budget.of(epsilon=1)).queries
+    (1, 2)
+    """
+
+    queries: ArrayLike | LinearQueries = field(repr=False)
+    step: object = 1
+    size: InitVar[int | None] = None
+    rows: Integers = field(init=False, repr=False)
+
+    def __post_init__(self, size: int | None) -> None:
+        unit = exact(self.step, "step")
+        weights = self.queries.weights() if isinstance(self.queries, LinearQueries) else self.queries
+        if not _LEAST_STEP <= unit <= 1 / _LEAST_STEP:
+            problem = "is not positive" if unit <= 0 else "is out of range"
+            raise InputError("step", problem, value=self.step, bound="between 1e-200 and 1e200")
+        rows = on_lattice(weights, unit, size)
+        read_only(rows)
+        object.__setattr__(self, "rows", rows)
+        object.__setattr__(self, "step", unit)
+
+    def asked(self, policy: Policy) -> Asked:
+        """Return the queries; raise `InputError` where they are weights of another number of values."""
+        size, queries = policy.domain.size, self.queries
+        if self.rows.shape[1] != size:
+            bound = f"({size},) or (q, {size})"
+            raise InputError("queries", "have the wrong shape", value=self.rows.shape, bound=bound)
+        names = queries.labels if isinstance(queries, LinearQueries) else lambda: {"query": np.arange(len(self.rows))}
+        assert isinstance(self.step, Fraction)
+        return Asked.of_rows(policy, self.rows, self.step, names)
 
 
 @in_own_arithmetic
@@ -58,7 +228,7 @@ def release_histogram(
     rho: object = None,
     partition: ArrayLike | None = None,
     ledger: LedgerLike | None = None,
-    confidence: object = Fraction(19, 20),
+    confidence: object = CONFIDENCE,
     together: bool = False,
 ) -> Release:
     """Release how many records have each value, or are in each block of a partition.
@@ -94,22 +264,9 @@ def release_histogram(
     ((4,), 1.357)
     """
     budget = Budget.of(epsilon, rho)
-    if partition is None:
-        _check_size(as_policy(policy).domain)
-    counts = as_policy(policy).domain.counts(data, positions=positions)
-    check_table(policy, counts)
-    if partition is None:
-        asked = _Asked("histogram", "histogram", counts, value_labels(policy.domain))
-        asked = replace(asked, classes=lambda: classes_of_values(policy.domain.size))
-    else:
-        blocks = block_numbers(policy.domain, partition, "partition")
-        first = np.unique(blocks, return_index=True)[1]
-        totals = np.zeros(len(first), dtype=np.int64)
-        np.add.at(totals, blocks, counts)
-        labels = {"block": as_labels(np.asarray(partition).ravel()[first].tolist())}
-        asked = _Asked("histogram of a partition", "histogram", totals, labels, options={"partition": partition})
-        asked = replace(asked, classes=lambda: classes_of_blocks(blocks))
-    return _with_noise(asked, policy, budget, rng, ledger, confidence, together)
+    return Histogram(partition).release(
+        data, policy, budget, rng=rng, positions=positions, ledger=ledger, confidence=confidence, together=together
+    )
 
 
 @in_own_arithmetic
@@ -124,7 +281,7 @@ def release_linear(
     step: object = 1,
     rho: object = None,
     ledger: LedgerLike | None = None,
-    confidence: object = Fraction(19, 20),
+    confidence: object = CONFIDENCE,
     together: bool = False,
 ) -> Release:
     """Release linear queries: sums, over the records, of weights that depend on the value; counts have weights 0 and 1.
@@ -154,20 +311,9 @@ def release_linear(
         ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
     """
     budget = Budget.of(epsilon, rho)
-    unit = exact(step, "step")
-    labels = queries.labels() if isinstance(queries, Workload) else None
-    weights = weights_of(queries) if isinstance(queries, Workload) else queries
-    if not _LEAST_STEP <= unit <= 1 / _LEAST_STEP:
-        problem = "is not positive" if unit <= 0 else "is out of range"
-        raise InputError("step", problem, value=step, bound="between 1e-200 and 1e200")
-    rows = on_lattice(weights, unit, as_policy(policy).domain.size)
-    counts = policy.domain.counts(data, positions=positions)
-    check_table(policy, counts, int(np.abs(rows).max(initial=0)), "queries")
-    # The sensitivity of the integers is in steps already.
-    answers = true_answers(rows, counts)
-    named = {"query": np.arange(len(rows))} if labels is None else labels
-    asked = _Asked("linear queries", rows, answers, named, unit, Fraction(1), classes=lambda: classes_of_rows(rows))
-    return _with_noise(asked, policy, budget, rng, ledger, confidence, together)
+    return Linear(queries, step, as_policy(policy).domain.size).release(
+        data, policy, budget, rng=rng, positions=positions, ledger=ledger, confidence=confidence, together=together
+    )
 
 
 @in_own_arithmetic
@@ -181,7 +327,7 @@ def release_sum(
     positions: ArrayLike | None = None,
     rho: object = None,
     ledger: LedgerLike | None = None,
-    confidence: object = Fraction(19, 20),
+    confidence: object = CONFIDENCE,
     together: bool = False,
 ) -> Release:
     """Release the sum of a numeric attribute over the records, on the lattice of its values.
@@ -205,51 +351,25 @@ def release_sum(
         ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
     """
     budget = Budget.of(epsilon, rho)
-    domain = as_policy(policy).domain
-    if attribute is None and len(domain.attributes) > 1:
-        raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
-    name = domain.names[0] if attribute is None else attribute
-    values, unit = domain.attribute(name).positions, domain.attribute(name).unit
-    numbers = domain.indices(data, positions=positions)
-    codes = np.unravel_index(numbers, domain.shape)[domain.names.index(name)]
-    counts = np.bincount(codes, minlength=len(values))
-    known = np.bincount(numbers, minlength=domain.size) if policy.constraints else counts
-    check_table(policy, known, int(np.abs(values).max()), f"domain[{name!r}]")
-    total, labels = true_answers(values[None], counts), {"sum of": np.array([name])}
-    asked = _Asked("sum", "sum", total, labels, unit, unit, {"attribute": name})
-    asked = replace(asked, classes=lambda: classes_of_attribute(domain, name))
-    return _with_noise(asked, policy, budget, rng, ledger, confidence, together)
+    return Sum(attribute).release(
+        data, policy, budget, rng=rng, positions=positions, ledger=ledger, confidence=confidence, together=together
+    )
 
 
-def weights_of(workload: Workload) -> Floats:
-    """Return the matrix of a workload that is not too large for one.
-
-    Raises:
-        InputError: more than 4,000,000 weights.
-    """
-    weights = workload.count * workload.size
-    if weights > _MOST_WEIGHTS:
-        raise InputError(
-            "queries",
-            "have too many weights",
-            value=weights,
-            bound=f"at most {_MOST_WEIGHTS} weights",
-            remedy="ask for fewer queries, or release a histogram and add up its answers",
-        )
-    return workload.matrix()
+@in_own_arithmetic
+def plan_histogram(policy: Policy, *, partition: Any = None, epsilon: object = None, rho: object = None) -> Plan:
+    """Plan `release_histogram`: independent noise on each count, beside other strategies for the same counts."""
+    return Histogram(partition).plan(policy, Budget.of(epsilon, rho))
 
 
-def step_of(weights: Floats) -> Fraction:
-    """Return the largest step of which all weights, as the decimals that they print, are multiples.
-
-    >>> step_of(np.array([[0.5, 0.25], [1.0, 3.0]]))
-    Fraction(1, 4)
-    """
-    return Fraction(1, math.lcm(*{printed(weight).denominator for weight in np.unique(weights).tolist()}))
+@in_own_arithmetic
+def plan_sum(policy: Policy, attribute: str, *, epsilon: object = None, rho: object = None) -> Plan:
+    """Plan `release_sum`: noise on the sum of one attribute."""
+    return Sum(attribute).plan(policy, Budget.of(epsilon, rho))
 
 
-def _check_size(domain: Domain) -> None:
-    """Raise `InputError` where the labels and answers of a histogram would fill the memory."""
+def _value_labels(domain: Domain) -> Mapping[str, NDArray[Any]]:
+    """Return the labels of all values; raise `InputError` where they and the answers would fill the memory."""
     # A label for each attribute; the answer, its standard error and the ends of its interval.
     columns = len(domain.attributes) + 4
     if domain.size * columns > _MOST_NUMBERS:
@@ -260,117 +380,4 @@ def _check_size(domain: Domain) -> None:
             bound=f"at most {_MOST_NUMBERS // columns:,} with {columns} columns of labels and answers",
             remedy="leave out attributes, group values, or count blocks of them: partition",
         )
-
-
-@dataclass(frozen=True)
-class _Asked:
-    """A query and its true answers.
-
-    Attributes:
-        what: what it is, in words.
-        query: the query as `sensitivity` takes it.
-        answers: the true answers in steps.
-        labels: what names each answer.
-        step: the step of the answers.
-        unit: the same step in the numbers that `sensitivity` gives.
-        options: what else `sensitivity` takes.
-        classes: returns the classes of values that the answers tell apart where they are exact.
-    """
-
-    what: str
-    query: Any
-    answers: Integers
-    labels: Mapping[str, NDArray[Any]]
-    step: Fraction = Fraction(1)
-    unit: Fraction = Fraction(1)
-    options: Mapping[str, Any] = field(default_factory=dict)
-    classes: Callable[[], Partition] | None = None
-
-
-def _with_noise(
-    asked: _Asked,
-    policy: Policy,
-    budget: Budget,
-    rng: Rng,
-    ledger: LedgerLike | None,
-    confidence: object,
-    together: bool,
-) -> Release:
-    """Release the answers with the noise that the policy asks for."""
-    level = as_confidence(confidence)
-    generator = None if rng is None else as_generator(rng)
-    law = budget.noise(policy, asked.query, asked.unit, **asked.options)
-    width = 0 if law is None else law.half_width(level)
-    spent, error, mechanism = budget, 0.0, "none"
-    if law is None:
-        spent = budget.nothing()
-        remarks: tuple[str, ...] = (
-            "The policy leaves these answers exact: no two neighbouring databases differ in them.",
-        )
-    else:
-        error, mechanism = law.standard_deviation, f"{law} on each answer, in steps of {exact_text(asked.step)}"
-        remarks = ("The answers are unbiased and are not rounded to what is possible: counts may be negative.",)
-    description = Description(
-        what=asked.what,
-        policy=describe_policy(policy),
-        neighbours=policy.neighbours,
-        definition=policy.definition,
-        mechanism=mechanism,
-        epsilon=spent.epsilon,
-        rho=spent.rho,
-        step=asked.step,
-        confidence=level,
-        rehearsal=rng is not None,
-        remarks=remarks,
-    )
-
-    errors = scaled(np.full(len(asked.answers), error), asked.step)
-
-    def made(steps: Integers) -> Release:
-        ends = (scaled(steps, asked.step), errors, scaled(steps - width, asked.step), scaled(steps + width, asked.step))
-        return Release(description, asked.labels, *ends)
-
-    if law is None:
-        found = made(asked.answers)
-        return found.entered(charge(ledger, spent, asked.what, policy, asked.classes, together))
-    # All that can fail is tried by now: that nothing of it depends on the answers, the zeros show.
-    law.prepare()
-    made(np.zeros_like(asked.answers))
-    number = charge(ledger, spent, asked.what, policy, together=together)
-    return made(law.add(asked.answers, generator)).entered(number)
-
-
-def on_lattice(queries: ArrayLike, step: Fraction, size: int) -> Integers:
-    """Return weights as integer multiples of the step, int64 of shape (q, |T|)."""
-    require_unmasked(queries, "queries")
-    if isinstance(queries, str):
-        bound = f"weights of shape ({size},) or (q, {size}), or a Workload"
-        raise InputError("queries", "are a text", value=queries, bound=bound, remedy="names are for strategy()")
-    try:
-        given = np.atleast_2d(np.asarray(queries))
-    except ValueError as error:
-        raise InputError("queries", f"are not an array ({error})", bound=f"({size},) or (q, {size})") from error
-    if given.ndim != 2 or given.shape[1] != size or len(given) == 0:
-        raise InputError("queries", "have the wrong shape", value=np.shape(queries), bound=f"({size},) or (q, {size})")
-    if given.dtype.kind in "biuf" and max(abs(step.numerator), step.denominator) < 2**53:
-        # A double of up to 15 digits is the one next to its multiple of the step; the rest is settled exactly.
-        with np.errstate(over="ignore", invalid="ignore", under="ignore"):
-            numbers = np.rint(given / float(step))
-            good = np.abs(numbers) * max(step.numerator, 1) < 2.0**53
-            good &= numbers * float(step.numerator) / float(step.denominator) == given
-        if good.all():
-            return numbers.astype(np.int64)
-    rows = np.empty(given.shape, dtype=np.int64)
-    for place in np.ndindex(given.shape):
-        path = f"queries[{place[0]},{place[1]}]"
-        multiple = exact(given[place].item() if isinstance(given[place], np.generic) else given[place], path) / step
-        if multiple.denominator != 1 or abs(multiple) > LARGEST_VALUE:
-            raise InputError(
-                path,
-                "is not a multiple of the step",
-                value=given[place],
-                bound=f"a multiple of {exact_text(step)}, at most 2^61 times as large",
-                remedy="state a finer step, or round the weights to it",
-            )
-        rows[place] = int(multiple)
-    return rows
+    return value_labels(domain)

@@ -604,7 +604,12 @@ def _checked(size: int, theta: int, fanout: int, epsilon: object) -> tuple[int, 
     if not _LEAST_EPSILON <= budget <= _LARGEST_EPSILON:
         problem = "is not positive" if budget <= 0 else "is out of range"
         raise InputError("epsilon", problem, value=exact_text(budget), bound="between 1e-6 and 1e100")
+    return number, threshold, as_fanout(fanout), budget
+
+
+def as_fanout(fanout: object) -> int:
+    """Return a fan-out of trees; raise `InputError` for what is none."""
     branches = as_integer(fanout, "fanout", 2)
     if branches > _LARGEST_FANOUT:
         raise InputError("fanout", "is too large", value=fanout, bound=f"an integer from 2 to {_LARGEST_FANOUT}")
-    return number, threshold, branches, budget
+    return branches

@@ -58,20 +58,21 @@ def kmeans_sums(policy: PolicyLike, norm: int, clusters: ArrayLike | None, origi
     else:
         if origins is not None:
             raise InputError("origins", "are given without clusters", remedy="give clusters, the cluster of each value")
-        box = _box(domain)
+        box = box_of(domain)
         found = [change for part in parts for change in _any_clusters(part, domain, box, norm)]
     return max(found, key=lambda change: change.power)
 
 
 @dataclass(frozen=True)
-class _Box:
+class Box:
     """The numeric attributes about the middle of their box: `axes[i]` × `unit` is value − middle on attribute i."""
 
     axes: dict[int, Integers]
     unit: Fraction
 
 
-def _box(domain: Domain, finer: int = 2) -> _Box:
+def box_of(domain: Domain, finer: int = 2) -> Box:
+    """Return the box of a domain; raise `InputError` where no attribute is numeric, or one has too fine a step."""
     numeric = [(i, attribute) for i, attribute in enumerate(domain.attributes) if attribute.numeric]
     if not numeric:
         raise InputError("domain", "has no numeric attribute", bound="at least one for sums")
@@ -85,10 +86,10 @@ def _box(domain: Domain, finer: int = 2) -> _Box:
         if 4 * largest * largest >= 1 << 62:
             raise InputError(f"domain[{attribute.name!r}]", "has too fine a step for exact sums", value=str(unit))
         axes[i] = (attribute.positions - low) * factor - (high - low) * factor // 2
-    return _Box(axes, unit)
+    return Box(axes, unit)
 
 
-def _any_clusters(part: SecretGraph, domain: Domain, box: _Box, norm: int) -> Iterator[Found]:
+def _any_clusters(part: SecretGraph, domain: Domain, box: Box, norm: int) -> Iterator[Found]:
     radii = {i: np.abs(axis) ** norm for i, axis in box.axes.items()}
     unit = box.unit**norm
     if isinstance(part, NullGraph):
@@ -139,7 +140,7 @@ def _on_a_box(domain: Domain, radii: dict[int, Integers], reaches: list[Integers
     return best
 
 
-def _longest_squared(part: SecretGraph, box: _Box) -> Fraction:
+def _longest_squared(part: SecretGraph, box: Box) -> Fraction:
     """Return the largest ‖x − y‖₂² over the edges, in squared units; for a threshold a bound on it."""
     widths = {i: int(axis.max() - axis.min()) for i, axis in box.axes.items()}
     if isinstance(part, CompleteGraph):
@@ -183,7 +184,7 @@ def _about_origins(domain: Domain, labels: Integers, origins: ArrayLike | None) 
     """Return value − origin of its cluster, one row per numeric attribute."""
     number = int(labels.max()) + 1
     if origins is None:
-        box = _box(domain)
+        box = box_of(domain)
         return Lattice(_spread_out(domain, box), box.unit)
     given = as_array(origins, "origins", np.dtype(object))
     axes = [(i, attribute) for i, attribute in enumerate(domain.attributes) if attribute.numeric]
@@ -198,7 +199,7 @@ def _about_origins(domain: Domain, labels: Integers, origins: ArrayLike | None) 
     largest = max(abs(value) for row in points for value in row)
     if finer >= 1 << 24 or largest * finer >= 1 << 28:
         raise InputError("origins", "have too many digits for exact sums", remedy="round them to the domain's step")
-    box = _box(domain, finer)
+    box = box_of(domain, finer)
     rows = []
     for column, (i, attribute) in enumerate(axes):
         codes = np.arange(domain.size) // math.prod(domain.shape[i + 1 :]) % domain.shape[i]
@@ -208,7 +209,7 @@ def _about_origins(domain: Domain, labels: Integers, origins: ArrayLike | None) 
     return Lattice(np.array(rows), box.unit)
 
 
-def _spread_out(domain: Domain, box: _Box) -> Integers:
+def _spread_out(domain: Domain, box: Box) -> Integers:
     require_room(domain.size, "k-means under this policy")
     rows = [
         axis[np.arange(domain.size) // math.prod(domain.shape[i + 1 :]) % domain.shape[i]]

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -22,16 +24,8 @@ from mechdesign.tables._sensitivity._linear import Additive, Found, cumulative, 
 from mechdesign.tables._sensitivity._numbers import Lattice, as_lattice, plain
 
 if TYPE_CHECKING:
+    from mechdesign.tables._domain import Attribute, Domain
     from mechdesign.tables._policies._graphs import PolicyLike
-
-
-_OPTIONS = {
-    "histogram": ("partition",),
-    "cumulative": (),
-    "sum": ("attribute",),
-    "kmeans-sum": ("clusters", "origins"),
-    "kmeans-size": ("clusters",),
-}
 
 
 @dataclass(frozen=True)
@@ -100,36 +94,110 @@ def sensitivity(
             under publicly known counts.
     """
     require_policy(policy)
-    if (norm := as_integer(norm, "norm", 1)) > 2:
-        raise InputError("norm", "is not offered", value=norm, bound="1 or 2")
-    options = {
+    norm = as_norm(norm)
+    if isinstance(query, str):
+        if query not in _NAMED:
+            names = ", ".join(map(repr, _NAMED))
+            raise InputError("query", "is unknown", value=query, bound=f"one of {names}, an array or a function")
+        found, taken = _NAMED[query]
+    elif callable(query):
+        found, taken = partial(of_function, function=query), ("records",)
+    else:
+        found, taken = partial(of_weights, weights=query), ()
+    given = {
         "attribute": attribute,
         "partition": partition,
         "clusters": clusters,
         "origins": origins,
         "records": records,
     }
-    _check_options(query, {name for name, value in options.items() if value is not None})
-    if callable(query):
-        if records is None:
-            raise InputError(
-                "records", "is not given", remedy="say on databases of how many records to try the function"
-            )
-        change = largest_change(policy, query, records, norm)
-        return Sensitivity(plain(change, norm, floats=True), norm, change, exact=False, witness=None)
-    if isinstance(query, str) and query.startswith("kmeans"):
-        refuse_kmeans(policy)
-        if query == "kmeans-size":
-            found = kmeans_sizes(policy, clusters)
-        else:
-            found = kmeans_sums(policy, norm, clusters, origins)
-    elif isinstance(query, str) and query == "sum" and not policy.constraints:
-        found = _sum(policy, attribute, norm)
-    else:
-        asked = _additive(policy, query, attribute, partition)
-        graph = policy.secret_graph
-        found = under_known_counts(policy, asked, norm) if policy.constraints else asked.change(graph, norm)
-    return Sensitivity(plain(found.power, norm, found.floats), norm, found.power, found.exact, found.edge)
+    options = {name: value for name, value in given.items() if value is not None}
+    if foreign := sorted(options.keys() - set(taken)):
+        raise InputError(foreign[0], "is no option of this query", value=query if isinstance(query, str) else None)
+    return found(policy, norm, **options)
+
+
+def as_norm(norm: object) -> int:
+    """Return 1 or 2; raise `InputError` for any other norm."""
+    if (number := as_integer(norm, "norm", 1)) > 2:
+        raise InputError("norm", "is not offered", value=norm, bound="1 or 2")
+    return number
+
+
+def of_counts(policy: PolicyLike, norm: int, partition: ArrayLike | None = None) -> Sensitivity:
+    """Return the sensitivity of the counts of all values, or of all blocks of a partition."""
+    blocks = None if partition is None else block_numbers(policy.domain, partition, "partition")
+    return _of(policy, norm, histogram(policy.domain.size, blocks))
+
+
+def of_cumulative_counts(policy: PolicyLike, norm: int) -> Sensitivity:
+    """Return the sensitivity of the cumulative counts of one ordered attribute."""
+    policy.domain.ordered_attribute("cumulative counts")
+    require_room(policy.domain.size, "cumulative counts")
+    return _of(policy, norm, cumulative(policy.domain.size))
+
+
+def of_weights(policy: PolicyLike, norm: int, weights: ArrayLike) -> Sensitivity:
+    """Return the sensitivity of linear queries, weights of shape (|T|,) or (q, |T|)."""
+    return of_lattice(policy, norm, as_lattice(weights, policy.domain.size))
+
+
+def of_lattice(policy: PolicyLike, norm: int, weights: Lattice) -> Sensitivity:
+    """Return the sensitivity of linear queries whose weights are multiples of a unit."""
+    return _of(policy, norm, weighted(weights))
+
+
+def of_sum(policy: PolicyLike, norm: int, attribute: str | None = None) -> Sensitivity:
+    """Return the sensitivity of the sum of a numeric attribute; only known counts need an array of all values."""
+    domain = policy.domain
+    axis = domain.names.index(summed_attribute(domain, attribute).name)
+    summed = domain.attributes[axis]
+    if policy.constraints:
+        require_room(domain.size, "the sum of an attribute under publicly known counts")
+        weights = summed.positions[np.arange(domain.size) // math.prod(domain.shape[axis + 1 :]) % summed.size]
+        return of_lattice(policy, norm, Lattice(weights[None], summed.unit))
+    spread = policy.secret_graph.spread_along(domain.shape, axis, summed.positions)
+    return _shown(Found(abs(spread.value) ** norm * summed.unit**norm, spread.edge), norm)
+
+
+def summed_attribute(domain: Domain, name: str | None) -> Attribute:
+    """Return the attribute that a sum adds up; raise `InputError` where there are several and none is named."""
+    if name is None and len(domain.attributes) > 1:
+        raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
+    return domain.attributes[0] if name is None else domain.attribute(name)
+
+
+def of_cluster_sizes(policy: PolicyLike, norm: int, clusters: ArrayLike | None = None) -> Sensitivity:
+    """Return the sensitivity of the sizes of clusters."""
+    refuse_kmeans(policy)
+    return _shown(kmeans_sizes(policy, clusters), norm)
+
+
+def of_cluster_sums(
+    policy: PolicyLike, norm: int, clusters: ArrayLike | None = None, origins: ArrayLike | None = None
+) -> Sensitivity:
+    """Return the sensitivity of the sums over clusters."""
+    refuse_kmeans(policy)
+    return _shown(kmeans_sums(policy, norm, clusters, origins), norm)
+
+
+def of_function(policy: PolicyLike, norm: int, function: Callable[..., Any], records: int | None = None) -> Sensitivity:
+    """Return the sensitivity of a function on databases of so many records, by trying all of them."""
+    if records is None:
+        raise InputError("records", "is not given", remedy="say on databases of how many records to try the function")
+    change = largest_change(policy, function, records, norm)
+    return _shown(Found(change, None, exact=False, floats=True), norm)
+
+
+_NAMED: Mapping[str, tuple[Callable[..., Sensitivity], tuple[str, ...]]] = MappingProxyType(
+    {
+        "histogram": (of_counts, ("partition",)),
+        "cumulative": (of_cumulative_counts, ()),
+        "sum": (of_sum, ("attribute",)),
+        "kmeans-sum": (of_cluster_sums, ("clusters", "origins")),
+        "kmeans-size": (of_cluster_sizes, ("clusters",)),
+    }
+)
 
 
 def refuse_kmeans(policy: PolicyLike) -> None:
@@ -146,55 +214,11 @@ def refuse_kmeans(policy: PolicyLike) -> None:
         )
 
 
-def _additive(
-    policy: PolicyLike,
-    query: Any,
-    attribute: str | None,
-    partition: ArrayLike | None,
-) -> Additive:
-    """Return a query other than k-means."""
-    domain = policy.domain
-    if not isinstance(query, str):
-        return weighted(as_lattice(query, domain.size))
-    if query == "histogram":
-        blocks = None if partition is None else block_numbers(domain, partition, "partition")
-        return histogram(domain.size, blocks)
-    if query == "cumulative":
-        domain.ordered_attribute("cumulative counts")
-        require_room(domain.size, "cumulative counts")
-        return cumulative(domain.size)
-    axis = _axis(policy, attribute)
-    require_room(domain.size, "the sum of an attribute under publicly known counts")
-    summed = domain.attributes[axis]
-    weights = summed.positions[np.arange(domain.size) // math.prod(domain.shape[axis + 1 :]) % summed.size]
-    return weighted(Lattice(weights[None], summed.unit))
+def _of(policy: PolicyLike, norm: int, query: Additive) -> Sensitivity:
+    graph = policy.secret_graph
+    found = under_known_counts(policy, query, norm) if policy.constraints else query.change(graph, norm)
+    return _shown(found, norm)
 
 
-def _axis(policy: PolicyLike, name: str | None) -> int:
-    """Return the number of the attribute that a sum adds up."""
-    domain = policy.domain
-    if name is None and len(domain.attributes) > 1:
-        raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
-    return domain.names.index((domain.attributes[0] if name is None else domain.attribute(name)).name)
-
-
-def _sum(policy: PolicyLike, name: str | None, norm: int) -> Found:
-    """Return the largest change of a sum where no counts are known, without an array of all values."""
-    axis = _axis(policy, name)
-    summed = policy.domain.attributes[axis]
-    found = policy.secret_graph.spread_along(policy.domain.shape, axis, summed.positions)
-    return Found(abs(found.value) ** norm * summed.unit**norm, found.edge)
-
-
-def _check_options(query: object, given: set[str]) -> None:
-    if callable(query):
-        allowed: tuple[str, ...] = ("records",)
-    elif isinstance(query, str):
-        if query not in _OPTIONS:
-            names = ", ".join(map(repr, _OPTIONS))
-            raise InputError("query", "is unknown", value=query, bound=f"one of {names}, an array or a function")
-        allowed = _OPTIONS[query]
-    else:
-        allowed = ()
-    if foreign := sorted(given - set(allowed)):
-        raise InputError(foreign[0], "is no option of this query", value=query if isinstance(query, str) else None)
+def _shown(found: Found, norm: int) -> Sensitivity:
+    return Sensitivity(plain(found.power, norm, found.floats), norm, found.power, found.exact, found.edge)

@@ -10,8 +10,8 @@ import numpy as np
 from scipy.linalg import cholesky, eigh
 
 from mechdesign.base._arrays import Floats
+from mechdesign.tables._linear_queries import LinearQueries
 from mechdesign.tables._strategies._gaussian import EdgeSpace
-from mechdesign.tables._workload import RangeQueries, Workload
 
 _UNIT = 2.0**-53
 # A loss of twice this much is accepted without looking for a better conditioned H.
@@ -35,7 +35,7 @@ class StrategyBound:
     multiplier: Floats
 
 
-def certified_bound(workload: Workload, space: EdgeSpace, weights: Floats) -> StrategyBound:
+def certified_bound(workload: LinearQueries, space: EdgeSpace, weights: Floats) -> StrategyBound:
     """Turn weights on the edges into a lower bound on the error of every strategy with unit sensitivity.
 
     For any H with H·M·Hᵀ ⪯ E = Σ w_e c_e c_eᵀ and any feasible X, tr(X⁺M) ≥ 2·tr(HM) − tr(X·HMHᵀ) ≥ 2·tr(HM) − Σ w_e
@@ -123,10 +123,10 @@ def _integral_weights(space: EdgeSpace, weights: Floats, floor: float) -> Floats
     return integers
 
 
-def _forest_gram(workload: Workload, space: EdgeSpace) -> tuple[Floats, float]:
+def _forest_gram(workload: LinearQueries, space: EdgeSpace) -> tuple[Floats, float]:
     """Return M in the coordinates of the forest, and γ with |ΔM_ij| ≤ γ·√(M_ii·M_jj)."""
     if workload.integral:
-        if isinstance(workload, RangeQueries) or workload.count > workload.size:
+        if workload.gram_is_quick or workload.count > workload.size:
             return space.congruence(workload.gram()), 0.0
         rows = space.differences(workload.matrix())
         return rows.T @ rows, 0.0

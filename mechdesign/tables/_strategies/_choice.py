@@ -11,10 +11,10 @@ from typing import Any, Literal
 import numpy as np
 from scipy.linalg import cholesky, eigh, qr
 
-from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import as_number
 from mechdesign.base._errors import InputError, SolverError
+from mechdesign.tables._linear_queries import LinearQueries
 from mechdesign.tables._policy import Policy, as_policy
 from mechdesign.tables._sensitivity._linear import linear
 from mechdesign.tables._sensitivity._numbers import as_lattice
@@ -29,7 +29,6 @@ from mechdesign.tables._strategies._classical import (
 )
 from mechdesign.tables._strategies._gaussian import EdgeSpace, OptimalGram, edge_space, optimal_gram, symmetries
 from mechdesign.tables._strategies._strategy import Strategy
-from mechdesign.tables._workload import Workload, as_workload, identity, prefixes
 
 KINDS = ("optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical")
 
@@ -54,7 +53,7 @@ class Program:
         best: the matrix of least Gaussian error, and weights of edges.
     """
 
-    workload: Workload
+    workload: LinearQueries
     space: EdgeSpace
     gram: Floats
     basis: Floats | None
@@ -85,7 +84,7 @@ class Candidate:
         return self.coefficients if self.basis is None else self.coefficients @ self.basis
 
 
-def program(workload: Workload, space: EdgeSpace, shape: tuple[int, ...], tolerance: float) -> Program:
+def program(workload: LinearQueries, space: EdgeSpace, shape: tuple[int, ...], tolerance: float) -> Program:
     """Find the matrix of least Gaussian error for a workload that the edges do not leave exact.
 
     Args:
@@ -146,11 +145,11 @@ def _optimal(programme: Program, norm: int, balance: bool) -> Candidate:
 
 
 def _identity(programme: Program, norm: int, balance: bool) -> Candidate:
-    return _rows("identity", "the count of every value", identity(programme.space.size), programme, norm)
+    return _rows("identity", "the count of every value", np.eye(programme.space.size), programme, norm)
 
 
 def _prefix(programme: Program, norm: int, balance: bool) -> Candidate:
-    return _rows("prefix", "the cumulative counts", prefixes(programme.space.size), programme, norm)
+    return _rows("prefix", "the cumulative counts", np.tri(programme.space.size), programme, norm)
 
 
 def _hierarchical(programme: Program, norm: int, balance: bool) -> Candidate:
@@ -197,8 +196,8 @@ def _balanced(
     return _best([(kind, f"{words} of fan-out {fanout}, budgets per level optimised", rows)], programme, norm)
 
 
-def _rows(kind: str, words: str, strategy: Workload, programme: Program, norm: int) -> Candidate:
-    rows = programme.space.differences(strategy.matrix())
+def _rows(kind: str, words: str, strategy: Floats, programme: Program, norm: int) -> Candidate:
+    rows = programme.space.differences(strategy)
     return _best([(kind, words, rows[np.abs(rows).max(axis=1) > 0])], programme, norm)
 
 
@@ -214,7 +213,7 @@ def _best(
     return min(found, key=lambda one: one.error)
 
 
-def _basis(workload: Workload, space: EdgeSpace, rank: int) -> Floats | None:
+def _basis(workload: LinearQueries, space: EdgeSpace, rank: int) -> Floats | None:
     """Return `rank` independent rows of differences of the workload that span all, if they are integers."""
     if not workload.integral or workload.count * space.size > _LARGEST_BASIS:
         return None
@@ -227,56 +226,22 @@ def _basis(workload: Workload, space: EdgeSpace, rank: int) -> Floats | None:
 
 
 _LARGEST_SIZE = 2048
-_TOLERANCE = 5e-5
 # Rows are rounded so finely that sums of squares of their differences just fit an int64.
 _BITS = 61
 
 
-@in_own_arithmetic
-def strategy(
-    workload: object,
-    policy: Policy,
-    noise: str = "gaussian",
-    *,
-    kind: str = "auto",
-    positions: object = None,
-    tolerance: float = _TOLERANCE,
-) -> Strategy:
-    """Choose the queries to be asked with noise so that a workload of linear queries is answered with least error.
-
-    The total squared error is compared with a proven limit. For Gaussian noise the best strategy is found, with the
-    limit within `tolerance` of it; for Laplace noise the best of several known ones, which may stay above the limit.
-
-    Args:
-        workload: a name, "identity", "prefixes", "ranges" or "marginals"; a list of tuples (low, high), ranges of
-            values with both ends included; a matrix of shape (queries, |T|); or a `Workload`.
-        policy: what is protected, without count constraints.
-        noise: "gaussian" or "laplace".
-        kind: "auto" for the one with the least expected error, or one of "optimal", "identity", "prefix",
-            "hierarchical", "ordered-hierarchical".
-        positions: instead of `workload`, which is None then, ranges of numbers of values, pairs (low, high).
-        tolerance: the relative gap at which the search for the best Gaussian strategy ends.
-
-    Returns:
-        The strategy, with `error`, `lower_bound`, `matrix` and `release`.
-
-    >>> from mechdesign.tables import Domain, Policy
-    >>> found = strategy("ranges", Policy.line(Domain({"age": range(64)})))
-    >>> found.kind, found.matrix.shape
-    ('optimal', (63, 64))
-    >>> round(found.error(rho="0.5") / found.lower_bound(rho="0.5"), 4)
-    1.0
-    >>> round((found.error(rho="0.5") / found.workload.count) ** 0.5, 4)
-    1.3848
-
-    Raises:
-        InputError: an unknown name, a workload of another width or without queries, count constraints, or a domain of
-            more than 2,048 values.
-    """
-    if noise not in ("gaussian", "laplace"):
-        raise InputError("noise", "is unknown", value=noise, bound='"gaussian" or "laplace"')
+def check_choice(kind: object, tolerance: object) -> None:
+    """Raise `InputError` for a kind that no strategy has, or a tolerance that is not between 0 and 1."""
     if kind not in ("auto", *KINDS):
         raise InputError("kind", "is unknown", value=kind, bound=f'"auto", {", ".join(map(repr, KINDS))}')
+    if not 0 < as_number(tolerance, "tolerance") < 1:
+        raise InputError("tolerance", "is not accepted", value=tolerance, bound="above 0 and below 1")
+
+
+def check_strategy(policy: Policy, noise: object) -> None:
+    """Raise `InputError` for what there is no strategy for; see `mechdesign.tables.strategy`."""
+    if noise not in ("gaussian", "laplace"):
+        raise InputError("noise", "is unknown", value=noise, bound='"gaussian" or "laplace"')
     if as_policy(policy).constraints:
         raise InputError(
             "policy",
@@ -293,9 +258,10 @@ def strategy(
             bound=f"at most {_LARGEST_SIZE} for a strategy",
             remedy="release an ordered hierarchical histogram, or group values",
         )
-    if not 0 < as_number(tolerance, "tolerance") < 1:
-        raise InputError("tolerance", "is not accepted", value=tolerance, bound="above 0 and below 1")
-    queries = as_workload(workload, policy.domain, positions=positions)
+
+
+def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolerance: float) -> Strategy:
+    """Return the strategy of a kind, or of any, with the least expected error; the checks have passed."""
     space = edge_space(policy.domain.size, policy.secret_graph.edges())
     law: Literal["gaussian", "laplace"] = "laplace" if noise == "laplace" else "gaussian"
     norm = 1 if noise == "laplace" else 2
@@ -332,7 +298,7 @@ def strategy(
     )
 
 
-def _protected(queries: Workload, space: EdgeSpace) -> bool:
+def _protected(queries: LinearQueries, space: EdgeSpace) -> bool:
     """Say whether any edge changes the answer to any query, however little.
 
     The Gram matrix of integers is exact. That of other coefficients is not, and may hide a difference; but two floats
@@ -344,7 +310,7 @@ def _protected(queries: Workload, space: EdgeSpace) -> bool:
     return bool((changes != 0).any())
 
 
-def _exact_strategy(queries: Workload, policy: Policy, noise: Any, space: EdgeSpace) -> Strategy:
+def _exact_strategy(queries: LinearQueries, policy: Policy, noise: Any, space: EdgeSpace) -> Strategy:
     rank, size = space.rank, space.size
     bound = StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
     reason = "the policy protects nothing of the workload: all answers are exact"

@@ -12,18 +12,17 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._check import as_generator
 from mechdesign.base._errors import InputError
 from mechdesign.leakage._partition import Partition
-from mechdesign.mechanisms._discrete import DiscreteGaussian, DiscreteLaplace, DiscreteNoise, as_confidence
+from mechdesign.mechanisms._discrete import DiscreteGaussian, DiscreteLaplace, DiscreteNoise
 from mechdesign.tables._answers import check_table, true_answers
 from mechdesign.tables._budget import Budget, LedgerLike
-from mechdesign.tables._charges import charge, classes_of_workload
-from mechdesign.tables._policy import Policy, describe_policy
-from mechdesign.tables._release import Description, Release
+from mechdesign.tables._charges import CONFIDENCE, EXACT, UNBIASED, Rng, Terms
+from mechdesign.tables._linear_queries import LinearQueries
+from mechdesign.tables._policy import Policy
+from mechdesign.tables._release import Release
 from mechdesign.tables._strategies._bound import StrategyBound
 from mechdesign.tables._strategies._gaussian import EdgeSpace
-from mechdesign.tables._workload import Workload
 
 _FINE = 2.0**20
 
@@ -87,7 +86,7 @@ class Strategy:
         trace: tr(M(AᵀA)⁺) for the integer rows A.
     """
 
-    workload: Workload = field(repr=False)
+    workload: LinearQueries = field(repr=False)
     policy: Policy = field(repr=False)
     noise: Literal["gaussian", "laplace"]
     kind: str
@@ -210,8 +209,8 @@ class Strategy:
         epsilon: Any = None,
         rho: Any = None,
         ledger: LedgerLike | None = None,
-        rng: np.random.Generator | int | None = None,
-        confidence: object = Fraction(19, 20),
+        rng: Rng = None,
+        confidence: object = CONFIDENCE,
         together: bool = False,
     ) -> Release:
         """Answer the workload from a table.
@@ -236,38 +235,29 @@ class Strategy:
             BudgetExceededError: the ledger refuses.
             ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
         """
-        law = self.law(epsilon=epsilon, rho=rho)
-        generator = None if rng is None else as_generator(rng)
-        level = as_confidence(confidence)
-        policy, workload, space = self.policy, self.workload, self.space
-        counts = policy.domain.counts(data, positions=positions)
-        check_table(policy, counts, int(np.abs(self.rows).sum(axis=0).max(initial=0)))
-        budget, what = Budget.of(epsilon, rho), f"workload: {workload.phrase}"
+        budget = self._checked(epsilon, rho)
+        return self.answer(Terms(self.policy, budget, rng, ledger, confidence, together), data, positions)
+
+    def answer(self, terms: Terms, data: object, positions: ArrayLike | None) -> Release:
+        """Answer the workload from a table, on terms with the policy of the strategy: see `release`."""
+        asked = {"epsilon": terms.budget.epsilon, "rho": terms.budget.rho}
+        law = self.law(**asked)
+        workload, space = self.workload, self.space
+        counts = self.policy.domain.counts(data, positions=positions)
+        check_table(self.policy, counts, int(np.abs(self.rows).sum(axis=0).max(initial=0)))
+        what = f"workload: {workload.phrase}"
         totals = counts - space.histogram(space.paths[:-1].T @ counts)
-        if law is None:
-            spent, mechanism = budget.nothing(), "none"
-            errors = widths = np.zeros(workload.count)
-        else:
-            spent = budget
-            errors = self.standard_errors(epsilon=epsilon, rho=rho)
-            widths = half_widths(law, errors, len(self.rows), level)
+        errors = widths = np.zeros(workload.count)
+        mechanism = "none"
+        if law is not None:
+            errors = self.standard_errors(**asked)
+            widths = half_widths(law, errors, len(self.rows), terms.level)
             mechanism = (
                 f"{self.kind} strategy of {len(self.rows)} queries, {law} on each in steps of "
                 f"2^{1 - self.unit.denominator.bit_length()}, decoded by least squares"
             )
-        description = Description(
-            what=what,
-            policy=describe_policy(policy),
-            neighbours=policy.neighbours,
-            definition=policy.definition,
-            mechanism=mechanism,
-            epsilon=spent.epsilon,
-            rho=spent.rho,
-            step=self.unit,
-            confidence=level,
-            rehearsal=rng is not None,
-            remarks=self._remarks(law, budget),
-        )
+        remarks = self._remarks(law, terms.budget)
+        description = terms.describe(what, mechanism, remarks, step=self.unit, noisy=law is not None)
         labels = workload.labels()
 
         def made(histogram: NDArray[Any]) -> Release:
@@ -276,15 +266,18 @@ class Strategy:
 
         # Of the data nothing but what the policy leaves exact is used without noise.
         if law is None:
-            found = made(totals)
-            return found.entered(charge(ledger, spent, what, policy, lambda: classes_of_workload(workload), together))
-        steps = true_answers(self.rows, counts)
-        # All that can fail is tried by now: that nothing of it depends on the answers, the zeros show.
-        law.prepare()
-        made(self.estimate(np.zeros_like(steps), np.zeros_like(totals)))
-        classes = None if not len(space.free) else self._classes_of_totals
-        number = charge(ledger, spent, what, policy, classes, together)
-        return made(self.estimate(law.add(steps, generator), totals)).entered(number)
+            return terms.release(what, lambda: made(totals), None, workload.classes)
+        noise, steps = law, true_answers(self.rows, counts)
+
+        def rehearse() -> None:
+            noise.prepare()
+            # That nothing of it depends on the answers, the zeros show.
+            made(self.estimate(np.zeros_like(steps), np.zeros_like(totals)))
+
+        def draw() -> Release:
+            return made(self.estimate(noise.add(steps, terms.generator), totals))
+
+        return terms.release(what, draw, rehearse, self._classes_of_totals if len(space.free) else None)
 
     def _classes_of_totals(self) -> Partition:
         """Return the classes that the exact totals tell apart; values joined to absence are in no total."""
@@ -293,14 +286,14 @@ class Strategy:
 
     def _remarks(self, law: DiscreteNoise | None, budget: Budget) -> tuple[str, ...]:
         if law is None:
-            return ("The policy leaves these answers exact: no two neighbouring databases differ in them.",)
+            return (EXACT,)
         error = self.error(epsilon=budget.epsilon, rho=budget.rho)
         limit = self.lower_bound(epsilon=budget.epsilon, rho=budget.rho)
         return (
             self.exact_part,
             f"Expected total squared error {error:.6g}; no linear unbiased strategy with continuous noise has less "
             f"than {limit:.6g}.",
-            "The answers are unbiased and are not rounded to what is possible: counts may be negative.",
+            UNBIASED,
         )
 
     def _budget(self, epsilon: Any, rho: Any) -> Fraction:

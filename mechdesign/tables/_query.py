@@ -1,0 +1,285 @@
+"""Queries as values: what every query can be asked, and the release and the plan of those with independent noise."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from fractions import Fraction
+from typing import Any, ClassVar, Generic
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._arrays import Integers
+from mechdesign.base._check import require_kind
+from mechdesign.certify._exact import exact_text
+from mechdesign.leakage._partition import Partition
+from mechdesign.tables._answers import check_table, true_answers
+from mechdesign.tables._budget import Budget, LedgerLike, scaled
+from mechdesign.tables._charges import CONFIDENCE, EXACT, UNBIASED, R, Rng, Terms, classes_of_rows
+from mechdesign.tables._domain import Domain
+from mechdesign.tables._policy import Policy, as_policy, describe_policy
+from mechdesign.tables._release import Release
+from mechdesign.tables._sensitivity._numbers import as_lattice
+from mechdesign.tables._sensitivity._sensitivity import Sensitivity, as_norm, of_lattice
+
+_LIMIT = (
+    "The limit is proven for linear unbiased decoding and noise of the variance of the continuous law, 2(Δ/ε)² or "
+    "Δ²/(2ρ). Noise in whole steps has a little less at large budgets."
+)
+
+
+@dataclass(frozen=True)
+class Option:
+    """One way to answer.
+
+    Attributes:
+        name: what it is called, as a specification names it.
+        detail: its parameters, in words.
+        error: the expected root mean squared error of a query; 0 where answers are exact.
+        limit: no strategy of its class has a smaller one; None where no limit was computed.
+        taken: whether it is the one that the release will use.
+    """
+
+    name: str
+    detail: str
+    error: float
+    limit: float | None = None
+    taken: bool = False
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a release would cost and how exact it would be.
+
+    Attributes:
+        what: what would be released.
+        queries: how many answers.
+        policy: the policy, in words.
+        neighbours: which two databases are neighbours.
+        spends: what the release would spend.
+        options: the ways to answer, the best first.
+        remarks: what else a reader must know.
+    """
+
+    what: str
+    queries: int
+    policy: str
+    neighbours: str
+    spends: str
+    options: tuple[Option, ...]
+    remarks: tuple[str, ...] = ()
+
+    @property
+    def taken(self) -> Option:
+        """Return the way that the release will use."""
+        return next(option for option in self.options if option.taken)
+
+    @classmethod
+    def of(
+        cls,
+        what: str,
+        queries: int,
+        policy: Policy,
+        budget: Budget,
+        options: tuple[Option, ...],
+        remarks: tuple[str, ...] = (),
+    ) -> Plan:
+        """Return the plan of these options, with the remarks that they and the policy ask for."""
+        if options[0].limit is None and len(options) > 1:
+            options = (replace(options[0], limit=options[-1].limit), *options[1:])
+        exact = not any(option.error for option in options if option.taken)
+        if policy.constraints:
+            remarks += (policy.definition,)
+        if exact:
+            remarks = (EXACT,)
+        elif any(option.limit is not None for option in options):
+            remarks += (_LIMIT,)
+        ranked = tuple(sorted(options, key=lambda option: option.error))
+        spends = "nothing" if exact else str(budget)
+        return cls(what, queries, describe_policy(policy), policy.neighbours, spends, ranked, remarks)
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What a query asks under a policy. Nothing in it depends on data, and nothing is computed before it is needed.
+
+    Attributes:
+        what: what is asked, in words.
+        count: how many answers there are.
+        sensitivity: returns the sensitivity in a norm, 1 or 2.
+        answers: returns the true answers in steps, int64 (q,), from a table or positions, once the table is checked.
+        labels: returns what names each answer: arrays of shape (q,) by heading.
+        classes: returns the classes of values that the answers tell apart where they are exact.
+        step: the step of the answers.
+        planned: what a plan calls it, where that is longer.
+        option: name and detail of the way to answer, in a plan.
+    """
+
+    what: str
+    count: int
+    sensitivity: Callable[[int], Sensitivity]
+    answers: Callable[[object, ArrayLike | None], Integers]
+    labels: Callable[[], Mapping[str, NDArray[Any]]]
+    classes: Callable[[], Partition]
+    step: Fraction = Fraction(1)
+    planned: str = ""
+    option: tuple[str, str] = ("independent", "noise on each query")
+
+    @classmethod
+    def of_rows(
+        cls,
+        policy: Policy,
+        rows: Integers,
+        step: Fraction,
+        labels: Callable[[], Mapping[str, NDArray[Any]]],
+        planned: str = "",
+    ) -> Asked:
+        """Return linear queries, integers (q, |T|) in steps."""
+        lattice = replace(as_lattice(rows, policy.domain.size), unit=step)
+
+        def answers(data: object, positions: ArrayLike | None) -> Integers:
+            counts = policy.domain.counts(data, positions=positions)
+            check_table(policy, counts, int(np.abs(rows).max(initial=0)), "queries")
+            return true_answers(rows, counts)
+
+        return cls(
+            "linear queries",
+            len(rows),
+            lambda norm: of_lattice(policy, norm, lattice),
+            answers,
+            labels,
+            lambda: classes_of_rows(rows),
+            step,
+            planned,
+        )
+
+
+class Query(Generic[R]):
+    """A question about a table: a value that knows its sensitivity, its plan and its release.
+
+    A query of one's own defines `asked`, and is then answered with independent noise for the sensitivity of all its
+    answers together; or it defines `_sensitivity`, `_plan` and `_release`. A line in `QUERIES` makes it known.
+
+    Attributes:
+        released: the kind of release that answers it.
+    """
+
+    released: ClassVar[type[Release]] = Release
+
+    @in_own_arithmetic
+    def sensitivity(self, policy: Policy, norm: int = 1) -> Sensitivity:
+        """Return how far the answers on two neighbouring tables may be apart.
+
+        Args:
+            policy: what is protected.
+            norm: 1 for the ℓ1 norm, which noise for a budget in ε needs, or 2 for the ℓ2 norm, for a budget in ρ.
+
+        Raises:
+            InputError: the query does not go with the policy, or there is no such norm.
+        """
+        return self._sensitivity(as_policy(policy), as_norm(norm))
+
+    @in_own_arithmetic
+    def plan(self, policy: Policy, budget: Budget, *, compare: bool = True) -> Plan:
+        """Return the expected error of every known way to answer, before any data are touched.
+
+        Args:
+            policy: what is protected.
+            budget: what may be spent.
+            compare: find strategies for the same answers, too, where that takes seconds only.
+
+        Raises:
+            InputError: the query does not go with the policy or the budget.
+        """
+        require_kind(budget, Budget, "budget", "a Budget")
+        return self._plan(as_policy(policy), budget, compare)
+
+    @in_own_arithmetic
+    def release(
+        self,
+        data: object,
+        policy: Policy,
+        budget: Budget,
+        *,
+        rng: Rng = None,
+        positions: ArrayLike | None = None,
+        ledger: LedgerLike | None = None,
+        confidence: object = CONFIDENCE,
+        together: bool = False,
+    ) -> R:
+        """Answer from a table, with the noise that the policy asks for.
+
+        Args:
+            data: the table, as for `Domain.indices`.
+            policy: what is protected.
+            budget: what may be spent.
+            rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+            positions: instead of `data`, which is None then, the numbers of the values of the records.
+            ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
+            confidence: of the interval of each answer.
+            together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the
+                other protects what it tells apart; the ledger records that.
+
+        Returns:
+            The release, one of the kind `released`.
+
+        Raises:
+            InputError: the query does not go with the policy or the budget, or the table not with the domain.
+            BudgetExceededError: the ledger refuses.
+            ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        """
+        found: R = self._release(Terms(policy, budget, rng, ledger, confidence, together), data, positions)
+        return found
+
+    def read(self, release: Release, domain: Domain) -> dict[str, Any]:
+        """Return what is read from a release, under the names of the attributes of a `Published`."""
+        return {}
+
+    def asked(self, policy: Policy) -> Asked:
+        """Return what is asked under a policy; raise `InputError` where the query does not go with it."""
+        raise NotImplementedError(f"{type(self).__name__} is not answered with independent noise")
+
+    def strategies(self, policy: Policy, budget: Budget) -> tuple[Option, ...]:
+        """Return strategies for the same answers, best first, where finding them takes seconds only."""
+        return ()
+
+    def _sensitivity(self, policy: Policy, norm: int) -> Sensitivity:
+        return self.asked(policy).sensitivity(norm)
+
+    def _plan(self, policy: Policy, budget: Budget, compare: bool) -> Plan:
+        asked = self.asked(policy)
+        law = budget.noise(asked.sensitivity(budget.norm), asked.step)
+        error = 0.0 if law is None else scaled(law.standard_deviation, asked.step).item()
+        others = () if law is None or not compare else self.strategies(policy, budget)
+        options = (Option(*asked.option, error, taken=True), *others)
+        return Plan.of(asked.planned or asked.what, asked.count, policy, budget, options)
+
+    def _release(self, terms: Terms, data: object, positions: ArrayLike | None) -> Any:
+        asked = self.asked(terms.policy)
+        labels = asked.labels()
+        answers = asked.answers(data, positions)
+        law = terms.budget.noise(asked.sensitivity(terms.budget.norm), asked.step)
+        if law is None:
+            error, width, mechanism, remark = 0.0, 0, "none", EXACT
+        else:
+            error, width, remark = law.standard_deviation, law.half_width(terms.level), UNBIASED
+            mechanism = f"{law} on each answer, in steps of {exact_text(asked.step)}"
+        description = terms.describe(asked.what, mechanism, (remark,), step=asked.step, noisy=law is not None)
+        errors = scaled(np.full(len(answers), error), asked.step)
+
+        def made(steps: Integers) -> Release:
+            ends = (scaled(number, asked.step) for number in (steps - width, steps + width))
+            return Release(description, labels, scaled(steps, asked.step), errors, *ends)
+
+        if law is None:
+            return terms.release(asked.what, lambda: made(answers), None, asked.classes)
+        noise = law
+
+        def rehearse() -> None:
+            noise.prepare()
+            # That nothing of it depends on the answers, the zeros show.
+            made(np.zeros_like(answers))
+
+        return terms.release(asked.what, lambda: made(noise.add(answers, terms.generator)), rehearse)
