@@ -24,12 +24,6 @@ def says(text: str) -> msgspec.Meta:
     return msgspec.Meta(description=text)
 
 
-def holds(*kinds: type[Table]) -> msgspec.Meta:
-    """Say for the JSON schema which tables may stand at a key."""
-    choices = [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]
-    return msgspec.Meta(extra_json_schema={"anyOf": choices}, extra={"tables": kinds})
-
-
 class Table(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """A table of a specification.
 

@@ -31,7 +31,8 @@ from mechdesign.runs._store import Request, Value
 from mechdesign.solve import _registry as registry
 from mechdesign.specification._designs import check_solver
 from mechdesign.specification._grammar import check_key, files, with_value
-from mechdesign.specification._specification import Specification, from_tables, read_text, tables_of
+from mechdesign.specification._read import read_text, tables_of
+from mechdesign.specification._specification import Specification, from_tables
 
 Mode = Literal["product", "zip"]
 

@@ -10,8 +10,9 @@ import msgspec
 from mechdesign.model._grammar import PriorTable, Raw, Table, says
 from mechdesign.model._requirements._kinds import KINDS
 from mechdesign.specification._domains import DomainTable, ObservablesTable
+from mechdesign.specification._ledgers import LedgerTable
 from mechdesign.specification._measures import CostTable
-from mechdesign.specification._policy import LedgerTable, PolicyTable, ReleaseTable
+from mechdesign.specification._policy import PolicyTable, ReleaseTable
 from mechdesign.specification._read import VERSION, convert
 from mechdesign.synthesis._settings import TOLERANCE, Rows
 

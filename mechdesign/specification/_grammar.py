@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import inspect
-import re
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
 from typing import Any, get_args, get_origin
@@ -18,7 +16,6 @@ from mechdesign.specification._document import document as document_with_kinds
 from mechdesign.specification._read import VERSION, below, is_table, names_of, parts, suggestion
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_ATTRIBUTE = re.compile(r"^    (?P<name>\w+): (?P<text>.*(?:\n     +.*)*)", re.MULTILINE)
 _REF = "#/$defs/{name}"
 
 
@@ -73,10 +70,7 @@ def _hook(kind: type) -> dict[str, Any]:
 
 def _describe(described: dict[str, Any], table: type[Table]) -> None:
     """Add what the docstring of a table says of it, and which keys exclude each other."""
-    summary, _, attributes = inspect.cleandoc(docstring(table)).partition("\nAttributes:\n")
-    described["description"] = " ".join(summary.split())
-    for found in _ATTRIBUTE.finditer(attributes):
-        described["properties"][found["name"]]["description"] = " ".join(found["text"].split())
+    described["description"] = " ".join(docstring(table).split())
     if (tag := table.__struct_config__.tag_field) is not None:
         described["properties"][tag]["description"] = "which of the tables it is."
     if table.alternatives:

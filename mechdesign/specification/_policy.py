@@ -126,28 +126,6 @@ class ReleaseTable(Table, frozen=True):
     ] = None
 
 
-class LedgerTable(Table, frozen=True):
-    """The ledger that `mechdesign release` charges before each step: one for each person whose traces are released.
-
-    Nothing else charges it: it goes with ``[release]`` and with policy graphs alone.
-    """
-
-    path: Annotated[
-        str,
-        says(
-            "its file. It is made when something is first to be spent, only where a budget is given, and only in "
-            "the folder of the specification or below."
-        ),
-    ]
-    epsilon: Annotated[
-        Fraction | None, says("the budget of all releases together under pure differential privacy, exact.")
-    ] = None
-    rho: Annotated[
-        Fraction | None,
-        says("the budget of all releases together under zero-concentrated differential privacy, exact."),
-    ] = None
-
-
 @dataclass(frozen=True, eq=False)
 class Policy:
     """The union of the policy graphs of a specification, the ε of each edge, and how they are to be kept."""

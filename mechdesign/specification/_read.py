@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import difflib
 import math
+import os
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager
+from contextlib import contextmanager
 from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
@@ -20,11 +22,11 @@ from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin
 
 import msgspec
 
-from mechdesign.base._check import LARGEST_NUMBER, LEAST_NUMBER
+from mechdesign.base._check import LARGEST_NUMBER, LEAST_NUMBER, as_path, require_kind
 from mechdesign.base._errors import InfeasibleError, InputError, Keys, Shown, SpecificationError, keys_of, path_of
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.data._layout import reading_as, withheld
-from mechdesign.model._grammar import Either, Table
+from mechdesign.model._grammar import Either, Raw, Table
 
 # What a specification looks like, for errors about a text that is none.
 TOML = "lines are key = value with texts in quotes, and [names] of tables; `mechdesign examples city` prints one"
@@ -127,6 +129,41 @@ VERSION = 1
 """The version of the grammar; a specification of another one is refused."""
 
 
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Return the text of a specification; raise `SpecificationError` where there is none."""
+    path = as_path(path, "path")
+    source = Path(path)
+    try:
+        return source.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        others = {each.stem: each for each in source.parent.glob("*.toml")}
+        near = difflib.get_close_matches(source.name.removesuffix(".toml"), others, n=1)
+        remedy = f"did you mean {others[near[0]]}?" if near and not source.exists() else ""
+        problem = f"cannot be opened ({error.strerror})"
+        raise SpecificationError(str(source), problem, bound="a file in TOML", remedy=remedy) from error
+    except UnicodeDecodeError as error:
+        raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
+
+
+def tables_of(text: str, source: str = "specification") -> Raw:
+    """Return the tables of a text in TOML, whose numbers stay the decimals that the reader wrote.
+
+    `source` is the file that the text came from, for errors.
+    """
+    require_kind(text, str, "text", "a text in TOML")
+    try:
+        return tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        remedy = "this is the name of a file: read it with read_spec" if _names_file(text) else TOML
+        raise SpecificationError(source, f"is not valid TOML: {error}", remedy=remedy) from error
+    except (ValueError, RecursionError) as error:
+        raise SpecificationError(source, f"cannot be read: {error}") from error
+
+
+def _names_file(text: str) -> bool:
+    return text.strip().endswith(".toml") and len(text.split()) == 1
+
+
 def check_version(data: Mapping[str, Any]) -> None:
     """Raise `SpecificationError` for another version of the grammar, whose other keys are not known."""
     found = data.get("version", VERSION)
@@ -209,8 +246,7 @@ def choice(value: str, choices: Iterable[str], path: str | Keys) -> str:
 def parts(hint: Any) -> Iterator[Any]:
     """Yield the types that a value with the type `hint` may have, without None."""
     if get_origin(hint) is Annotated:
-        held = [kind for meta in hint.__metadata__ for kind in (meta.extra or {}).get("tables", ())]
-        yield from held or parts(get_args(hint)[0])
+        yield from parts(get_args(hint)[0])
     elif get_origin(hint) in (Union, UnionType):
         for each in get_args(hint):
             yield from parts(each)
@@ -342,27 +378,6 @@ def _at(value: Any, step: str | int) -> Any:
 def _unknown(value: str, names: Sequence[str], path: str | Keys) -> SpecificationError:
     bound, remedy = f"one of {', '.join(names)}", suggestion(value, names)
     return SpecificationError(path, "is not known", value=value, bound=bound, remedy=remedy)
-
-
-def one_of(table: Table, path: str | Keys, names: Sequence[str] = ()) -> str:
-    with at(path):
-        return table.one_of(names or table.alternatives)
-
-
-def at(path: str | Keys, renamed: Mapping[str, str] = _AS_THEY_ARE) -> AbstractContextManager[None]:
-    return Source(keys_of(path)).keys(renamed)
-
-
-def named(keys: Mapping[str, str]) -> AbstractContextManager[None]:
-    return Source().keys(keys)
-
-
-def in_file(path: str, table: object = None) -> AbstractContextManager[Path]:
-    return Source(keys_of(path)).file(table)
-
-
-def join(path: str, key: str) -> str:
-    return path_of((*keys_of(path), *keys_of(key)))
 
 
 def suggestion(name: str, names: Sequence[str]) -> str:

@@ -12,10 +12,8 @@ The specification then describes one problem for each distinct ε.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import os
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
@@ -70,7 +68,7 @@ from mechdesign.specification._policy import (
     build_settings,
 )
 from mechdesign.specification._priors import build_prior
-from mechdesign.specification._read import TOML, Source, check_version
+from mechdesign.specification._read import Source, check_version, read_text, tables_of
 from mechdesign.specification._visits import priced, read_raw_visits
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.synthesis._sizes import Size, check_size
@@ -511,41 +509,6 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
     0.24974
     """
     return replace(from_tables(tables_of(text), base_folder), text=text)
-
-
-def read_text(path: str | os.PathLike[str]) -> str:
-    """Return the text of a specification; raise `SpecificationError` where there is none."""
-    path = as_path(path, "path")
-    source = Path(path)
-    try:
-        return source.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        others = {each.stem: each for each in source.parent.glob("*.toml")}
-        near = difflib.get_close_matches(source.name.removesuffix(".toml"), others, n=1)
-        remedy = f"did you mean {others[near[0]]}?" if near and not source.exists() else ""
-        problem = f"cannot be opened ({error.strerror})"
-        raise SpecificationError(str(source), problem, bound="a file in TOML", remedy=remedy) from error
-    except UnicodeDecodeError as error:
-        raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
-
-
-def tables_of(text: str, source: str = "specification") -> Raw:
-    """Return the tables of a text in TOML, whose numbers stay the decimals that the reader wrote.
-
-    `source` is the file that the text came from, for errors.
-    """
-    require_kind(text, str, "text", "a text in TOML")
-    try:
-        return tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        remedy = "this is the name of a file: read it with read_spec" if _names_file(text) else TOML
-        raise SpecificationError(source, f"is not valid TOML: {error}", remedy=remedy) from error
-    except (ValueError, RecursionError) as error:
-        raise SpecificationError(source, f"cannot be read: {error}") from error
-
-
-def _names_file(text: str) -> bool:
-    return text.strip().endswith(".toml") and len(text.split()) == 1
 
 
 def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specification:
