@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import re
 from collections.abc import Callable, Sequence
 from fractions import Fraction
 from typing import Annotated, Any, ClassVar, Literal
@@ -11,7 +12,7 @@ import msgspec
 import numpy as np
 
 from mechdesign.base._arrays import Flags
-from mechdesign.base._errors import InputError
+from mechdesign.base._errors import InputError, SpecificationError
 from mechdesign.data._text import read_columns
 from mechdesign.model._grammar import EdgesFile, Raw, Table, says
 from mechdesign.specification._read import Source
@@ -30,6 +31,9 @@ _ALLOWED = {
     "line": (),
     "graph": ("edges", "edges_csv"),
 }
+
+
+_CONSTRAINT = re.compile(r"constraints\[\d+\]")
 
 
 class BlocksTable(Table, frozen=True):
@@ -97,8 +101,14 @@ def build_policy(table: RecordPolicyTable, source: Source, domain: Domain) -> Po
     keys = {"labels": "blocks", "graph": "edges", "domain": "kind", "attribute": "attributes"}
     keys |= {f"constraints[{index}]": name for index, name in enumerate(names)}
     common = {"constraints": known, "unbounded": table.unbounded}
-    with source.keys(keys):
-        return _built(table, source, domain, common)
+    try:
+        with source.keys(keys):
+            return _built(table, source, domain, common)
+    except SpecificationError as error:
+        if isinstance(error.value, str):
+            # Counts that contradict each other are listed, each by its key.
+            error.restate(_CONSTRAINT.sub(lambda found: str(source / keys.get(found[0], found[0])), error.value))
+        raise
 
 
 def blocks(table: BlocksTable, source: Source, domain: Domain) -> Sequence[int | str]:
