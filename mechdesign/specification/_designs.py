@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
@@ -21,7 +21,7 @@ from mechdesign.model._requirements._kinds import kind_of
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.solve._blocks.layout import is_sparse
 from mechdesign.solve._blocks.memory import Sparsity, measure
-from mechdesign.specification._document import Document
+from mechdesign.specification._document import ARGUMENTS, Document
 from mechdesign.specification._policy import PolicyTable
 from mechdesign.specification._read import Source
 from mechdesign.synthesis._sizes import Size, most_symmetries
@@ -30,16 +30,6 @@ if TYPE_CHECKING:
     from mechdesign.model._problem import Problem
     from mechdesign.synthesis._result import Design
     from mechdesign.synthesis._settings import SolveSettings
-
-
-_KEYS = {
-    "solver": "solver.name",
-    "tolerance": "solver.tolerance",
-    "time_limit": "solver.time_limit",
-    "rows": "solver.rows",
-    "threads": "solver.threads",
-    "options": "solver.options",
-}
 
 
 def design_problem(
@@ -55,17 +45,12 @@ def design_problem(
     from mechdesign.synthesis._design import synthesise
     from mechdesign.synthesis._isolation import check_isolated
 
-    with _named_as_specified(solver_keys(given)):
+    with _named_as_specified(given):
         if graph_requirements(problem.requirements):
             return _design_policy(problem, policy, settings)
         check_isolated(problem, policy.isolated)
         made = synthesise(problem, settings)
         return made.noted(isolated=policy.isolated) if policy.isolated == "release" else made
-
-
-def solver_keys(given: Collection[str]) -> Mapping[str, str]:
-    """Return the keys of a specification that arguments of a solver stand for, but for those that are `given`."""
-    return {argument: key for argument, key in _KEYS.items() if argument not in given}
 
 
 def check_solver(name: str, path: str) -> None:
@@ -141,21 +126,18 @@ def _asked(problem: Problem, policy: PolicyTable) -> _Asked:
         graph = constrain(graph, support)
         others = tuple(each.condition(np.array(support)) for each in others)
     added = 0
-    if policy.isolated == "repair" and len(graph) > 1:
-        with Source().keys({"points": "domain", "method": "policy.repair"}):
-            if exposed(problem.secrets, graph, policy.hull).size:
-                made = repair(problem.secrets, graph, policy.repair, hull=policy.hull)
-                graph, added = made.graph, len(made.added)
+    if policy.isolated == "repair" and len(graph) > 1 and exposed(problem.secrets, graph, policy.hull).size:
+        made = repair(problem.secrets, graph, policy.repair, hull=policy.hull)
+        graph, added = made.graph, len(made.added)
     return _Asked(problem.secrets, graph, epsilon, others, places, added)
 
 
 @contextmanager
-def _named_as_specified(keys: Mapping[str, str]) -> Iterator[None]:
-    """Give the solver's own options, and the graph, the path that they have in a specification."""
-    # What a solver calls its own options.
-    extra = {"options.extra": keys.get("options", "options")}
+def _named_as_specified(given: Collection[str]) -> Iterator[None]:
+    """Give arguments the path that they have in a specification, but for those that are `given` beside it."""
+    own = {name: name for name in given} | ({"options.extra": "options"} if "options" in given else {})
     try:
-        with Source().keys({**keys, **extra, "graph": "privacy", "requirements": "privacy"}):
+        with Source().keys({**ARGUMENTS, **own}):
             yield
     except SpecificationError as error:
         if error.keys == ("privacy",):

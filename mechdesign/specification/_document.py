@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Annotated, Any, Union, cast
 
 import msgspec
@@ -57,6 +59,25 @@ class Document(Table, frozen=True):
     ledger: Annotated[LedgerTable | None, says("where what a trace spends is recorded.")] = None
     solver: Annotated[SolverTable, says("how programs are solved.")] = msgspec.field(default_factory=SolverTable)
     sweep: Annotated[Raw, _LISTS] = msgspec.field(default_factory=dict)
+
+
+ARGUMENTS: Mapping[str, str] = MappingProxyType(
+    {
+        **{
+            name: f"{table}.{name}"
+            for table, kind in (("release", ReleaseTable), ("policy", PolicyTable), ("solver", SolverTable))
+            for name in kind.__struct_fields__
+        },
+        "solver": "solver.name",
+        # What a solver calls its own options.
+        "options.extra": "solver.options",
+        "graph": "privacy",
+        "requirements": "privacy",
+        "points": "domain",
+        "method": "policy.repair",
+    }
+)
+"""The keys that arguments of functions come from: a design, a trace and its steps are made by what these tables say."""
 
 
 def document() -> type[Table]:

@@ -24,6 +24,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
@@ -328,20 +329,10 @@ _CELL, _ROW, _REPORT_SIZE, _OTHER_FILES = 8, 140, 2_000_000, 100_000
 _WHOLE = "specification"
 # What a column of counts is called, in small letters.
 _COUNTS = ("count", "counts", "n", "freq", "frequency")
-_KEYS = {
-    "epsilon": "release.epsilon",
-    "rho": "release.rho",
-    "partition": "release.partition",
-    "attribute": "release.attribute",
-    "mechanism": "release.mechanism",
-    "fanout": "release.fanout",
-    "k": "release.k",
-    "iterations": "release.iterations",
-    "initial": "release.initial",
+# Arguments that are called otherwise in a specification, or stand in another table than ``[release]``.
+_RENAMED = {
     "workload": "release.queries",
     "kind": "release.strategy",
-    "tolerance": "release.tolerance",
-    "confidence": "release.confidence",
     "constraints": "policy.constraints",
     "division": "ledger.division",
 }
@@ -451,7 +442,7 @@ class ReleaseSpecification:
         query, numbers = self.query, self.records.indices(table, delimiter)
         whole = self.ledger() if ledger is None and rng is None else ledger
         charged: LedgerLike | None = whole
-        with Source().keys(_KEYS):
+        with self._keys():
             if whole is not None and (given := self.ledger_table) is not None and given.division is not None:
                 charged = part_of(whole, self.policy, given.division, part=given.part or "")
             found = query.release(
@@ -484,10 +475,14 @@ class ReleaseSpecification:
             return None
         return open_ledger(self.folder, table.path, table.epsilon, table.rho, wait)
 
+    def _keys(self) -> AbstractContextManager[None]:
+        own = {name: f"release.{name}" for name in self.table.__struct_fields__}
+        return Source().keys(own | _RENAMED)
+
     @cached_property
     def _planned(self) -> Plan:
         query = self.query
-        with Source().keys(_KEYS):
+        with self._keys():
             return query.plan(self.policy, self.table.budget)
 
     @cached_property
@@ -497,7 +492,7 @@ class ReleaseSpecification:
         Raises:
             SpecificationError: a key is wrong.
         """
-        with Source().keys(_KEYS):
+        with self._keys():
             query: Query[Any] = self.table.query(self.domain, Source(("release",), self.folder))
         return query
 

@@ -35,7 +35,7 @@ from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacyTable, graph_requirements
 from mechdesign.solve._contract import Progress, ProgressCallback, Status
 from mechdesign.specification._designs import scheduled
-from mechdesign.specification._document import Document
+from mechdesign.specification._document import ARGUMENTS, Document
 from mechdesign.specification._policy import Policy, ReleaseSettings
 from mechdesign.specification._priors import read_traces
 from mechdesign.specification._read import Source
@@ -174,28 +174,6 @@ def _is_counted(matrix: Path) -> bool:
     places = (matrix, matrix.resolve())
     named = any(place.name in _CHAIN and place.with_name(_STATES).is_file() for place in places)
     return named or counts_of(matrix) is not None
-
-
-# What the arguments of a trace are called in a specification, before its first step and during a step.
-_KEYS = {
-    "graph": "privacy",
-    "mechanism": "release.mechanism",
-    "transition": "release.transition",
-    "initial": "release.initial",
-    "snap": "release.snap",
-    "delta": "policy.delta",
-    "repair": "policy.repair",
-    "repaired": "policy.repaired",
-    "hull": "policy.hull",
-    "within": "policy.within",
-}
-_STEP_KEYS = {
-    "snap": "release.snap",
-    "epsilon": "privacy.epsilon",
-    "solver": "solver.name",
-    "rows": "solver.rows",
-    "options": "solver.options",
-}
 
 
 class Asked(Protocol):
@@ -367,7 +345,7 @@ def _prepared(
     """Return the trace before its first step; raise `SpecificationError` for keys that do not fit together."""
     policy = given.policy
     assert problem.secrets is not None
-    with Source().keys(_KEYS):
+    with Source().keys(ARGUMENTS):
         return Trace(
             problem.secrets,
             policy.graph,
@@ -390,7 +368,7 @@ def _prepared(
 
 def _step(trace: Trace, state: int, epsilon: Fraction | None, path: str) -> Release:
     try:
-        with Source().keys(_STEP_KEYS):
+        with Source().keys({**ARGUMENTS, "epsilon": "privacy.epsilon"}):
             return trace.step(state, epsilon=epsilon)
     except InputError as error:
         if error.path != "true_state":
