@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Hashable, Iterable, Sequence
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -20,6 +20,8 @@ Integers = NDArray[np.int64]
 Flags = NDArray[np.bool_]
 Singles = NDArray[np.float32]
 
+T = TypeVar("T", bound=np.generic)
+
 # How far a sum of probabilities may be from 1: far above rounding, far below a typing mistake.
 SUM_TOLERANCE = 1e-9
 
@@ -31,9 +33,10 @@ LARGEST_MATRIX = 2**27
 LARGEST_GRID = 10**7
 
 
-def read_only(array: NDArray[Any]) -> None:
-    """Forbid writing to `array`, so that a value that holds it cannot change."""
+def read_only(array: NDArray[T]) -> NDArray[T]:
+    """Forbid writing to `array`, so that a value that holds it cannot change, and return it."""
     array.setflags(write=False)
+    return array
 
 
 def require_aligned(values: Any, path: str) -> None:
@@ -104,8 +107,7 @@ def as_floats(values: ArrayLike, path: str, shape: str) -> Floats:
     if array.ndim != axes:
         raise InputError(path, f"has {array.ndim} axes", value=array.shape, bound=f"an array of shape {shape}")
     _unsign_zeros(array)
-    read_only(array)
-    return array
+    return read_only(array)
 
 
 def require(good: NDArray[np.bool_], array: NDArray[Any], path: str, bound: str, remedy: str = "") -> None:
@@ -115,6 +117,13 @@ def require(good: NDArray[np.bool_], array: NDArray[Any], path: str, bound: str,
     index = np.unravel_index(int(np.argmin(good)), good.shape)
     place = ",".join(str(int(position)) for position in index)
     raise InputError(f"{path}[{place}]", "is not accepted", value=array[index].item(), bound=bound, remedy=remedy)
+
+
+def as_amounts(values: ArrayLike, path: str, shape: str, bound: str = "a finite number >= 0") -> Floats:
+    """Return what `as_floats` returns; raise `InputError` naming the first entry that is not finite or negative."""
+    array = as_floats(values, path, shape)
+    require(np.isfinite(array) & (array >= 0), array, path, bound)
+    return array
 
 
 def as_nonnegative(values: ArrayLike, path: str, axes: int, *, infinite: bool = False) -> Floats:
@@ -234,8 +243,7 @@ def _frozen(array: NDArray[Any], dtype: np.dtype[Any]) -> NDArray[Any]:
         return array
     copy = np.array(array, dtype=dtype, order="C", copy=True)
     _unsign_zeros(copy)
-    read_only(copy)
-    return copy
+    return read_only(copy)
 
 
 def _unsign_zeros(array: NDArray[Any]) -> None:

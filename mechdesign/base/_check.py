@@ -115,6 +115,14 @@ def as_number(value: object, path: str) -> float:
     return number
 
 
+def as_positive(value: object, path: str) -> float:
+    """Return `value` as a finite float above 0; raise `InputError` otherwise."""
+    number = as_number(value, path)
+    if number <= 0:
+        raise InputError(path, "is not positive", value=number, bound="> 0")
+    return number
+
+
 def as_smoothing(value: object, path: str) -> float:
     """Return a smoothing constant: a number from 0 to `LARGEST_COUNT`."""
     number = as_number(value, path)

@@ -16,7 +16,7 @@ from mechdesign.cli._places import label_option, read_weights
 from mechdesign.measures import attack as games
 from mechdesign.measures.attack import Attack
 from mechdesign.model._problem import Problem
-from mechdesign.model._words import attack_measure
+from mechdesign.model._problem_words import attack_measure
 from mechdesign.solve._contract import Options, ProgressCallback
 from mechdesign.synthesis._folders import require_design
 from mechdesign.synthesis._result import Design

@@ -19,7 +19,6 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
 from mechdesign.certify._claims import ExponentBound
-from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.cli._arguments import layout_options, memory_option, show_values_option
 from mechdesign.cli._console import Text, number, output, say_note, say_private_folders, table
@@ -246,8 +245,8 @@ def _are_positions(labels: Sequence[str]) -> bool:
 
 def _bound_of(problem: Problem | None) -> ExponentBound:
     """Return the bound between secrets that files state."""
-    found = [] if problem is None else [claim for claim in problem.claims if isinstance(claim, ExponentBound)]
-    if problem is not None and any(isinstance(claim, Dithered) for claim in problem.claims):
+    found = [] if problem is None else list(problem.claims.exponent_bounds.values())
+    if problem is not None and problem.point_bounds:
         raise click.UsageError(
             "the design bounds all points between its anchors, which `mechdesign verify` proves; give --distance or "
             "--graph to audit the anchors alone"

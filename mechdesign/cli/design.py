@@ -119,7 +119,7 @@ def _described(schedule: Schedule, epsilon: Fraction, certificate: Certificate) 
 def _show_schedule(
     given: Specification, schedule: Schedule, certificates: Mapping[Fraction, Certificate], folder: str
 ) -> None:
-    from mechdesign.model._words import cost_measure
+    from mechdesign.model._problem_words import cost_measure
 
     unit = cost_measure(next(given.problems())).unit
     console = output()
@@ -323,7 +323,7 @@ def _estimate(given: Specification, settings: SolveSettings) -> None:
 
 
 def _show(made: Design, settings: SolveSettings, certified: float, finished: float, folder: str) -> None:
-    from mechdesign.model._words import claim_names, cost_measure
+    from mechdesign.model._problem_words import claim_names, cost_measure
     from mechdesign.report._proved import bounded_pairs
 
     problem, certificate = made.problem, made.certificate

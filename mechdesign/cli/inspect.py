@@ -28,7 +28,8 @@ from mechdesign.model._channel import Channel
 from mechdesign.model._disclosure import listed
 from mechdesign.model._origin import STANDS_IN
 from mechdesign.model._problem import Problem
-from mechdesign.model._words import claimants, cost_measure, percent, requirement_name, short
+from mechdesign.model._problem_words import claimants, cost_measure, requirement_name
+from mechdesign.model._words import percent, short
 from mechdesign.report._private import private
 from mechdesign.report._proved import bounded_pairs, left_free
 from mechdesign.synthesis._folders import SET, check_no_input, check_output, require_design

@@ -263,7 +263,7 @@ def _apart(directory: Path) -> Path:
 
 def _show(found: ReleasedTrace, states: Integers, ledger: Ledger | None, seconds: float) -> None:
     from mechdesign.report._trace_page import revealing
-    from mechdesign.traces._adversary import accuracy
+    from mechdesign.traces._released import accuracy
 
     together = found.composition
     console = output()

@@ -193,7 +193,7 @@ def _others(design: Designed, places: Set[int]) -> list[object]:
 
 def _show(found: Bundle, verified: Verified) -> None:
     # Names and units need more than the proof does.
-    from mechdesign.model._words import claim_names, cost_measure
+    from mechdesign.model._problem_words import claim_names, cost_measure
     from mechdesign.report._proved import left_free, proved, stated, told
     from mechdesign.synthesis._bundle import stated_of
 

@@ -113,9 +113,9 @@ def hop_distance(graph: nx.Graph, i: int, j: int | None = None) -> float | dict[
     that are k hops apart are kε-indistinguishable. Raises `InputError` for nodes that the graph does not have.
     """
     check_graph(graph)
-    start = _node(graph, i, "i")
+    start = as_node(graph, i, "i")
     if j is not None:
-        end = _node(graph, j, "j")
+        end = as_node(graph, j, "j")
         try:
             return float(nx.shortest_path_length(graph, start, end))
         except nx.NetworkXNoPath:
@@ -128,7 +128,8 @@ def _nodes(graph: nx.Graph) -> Integers:
     return np.array(sorted(graph), dtype=np.int64)
 
 
-def _node(graph: nx.Graph, node: int, path: str) -> int:
+def as_node(graph: nx.Graph, node: int, path: str = "node") -> int:
+    """Return a node of the graph as an integer; raise `InputError` for what is none."""
     number = as_integer(node, path, 0)
     if number not in graph:
         raise InputError(path, "is not a node of the graph", value=number, bound=f"one of its {len(graph)} nodes")

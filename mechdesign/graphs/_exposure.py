@@ -25,10 +25,9 @@ from numpy.typing import ArrayLike
 from scipy.spatial import cKDTree
 
 from mechdesign.base._arrays import Floats, Integers, as_indices
-from mechdesign.base._check import as_integer
 from mechdesign.base._errors import InputError
 from mechdesign.graphs._builders import check_graph, edge_array
-from mechdesign.graphs._constraints import components, isolated, membership
+from mechdesign.graphs._constraints import as_node, components, isolated, membership
 from mechdesign.graphs._geometry._hull import TOLERANCE, SensitivityHull, as_points, hull_of, upright
 from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number, positive
@@ -113,10 +112,7 @@ def degree_of_protection(
     places = as_points(points)
     groups = _groups(places, graph, hull)
     if node is not None:
-        chosen = as_integer(node, "node", 0)
-        if chosen not in graph:
-            raise InputError("node", "is not a node of the graph", value=chosen, bound=f"one of its {len(graph)} nodes")
-        return _partners(places, groups, chosen) + 1
+        return _partners(places, groups, as_node(graph, node)) + 1
     counts = {int(one): 1 for one in sorted(graph)}
     for pairs in _pairs(places, groups):
         for one, times in zip(*np.unique(pairs, return_counts=True), strict=True):

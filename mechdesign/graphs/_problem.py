@@ -20,13 +20,14 @@ from mechdesign.graphs._builders import check_graph, union
 from mechdesign.graphs._exposure import protected_pairs
 from mechdesign.graphs._repairs import repair
 from mechdesign.model import distances
+from mechdesign.model._claims import Claims
 from mechdesign.model._components import tied
 from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
-from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._requirements._requirement import Requirement, as_requirements
 
 Within = Literal["component", "map"]
 Isolated = Literal["refuse", "hull", "repair", "release"]
@@ -97,8 +98,7 @@ def problem(
     if observables is None and costs.shape[1] == permitted.size:
         observables = permitted
     own = nx.relabel_nodes(graph, {node: index for index, node in enumerate(nodes.tolist())})
-    if not isinstance(requirements, Sequence):
-        raise InputError("requirements", "are no list", value=requirements, bound="a list of requirements on the nodes")
+    as_requirements(requirements, len(nodes), ", the nodes of the graph")
     joined = _joined(own, epsilon, requirements, isolated, secrets, nodes)
     # Last, so that errors about the others count them as the caller does.
     asked = [*requirements, GraphPrivacy(epsilon, joined)]
@@ -199,12 +199,4 @@ def _joined(
 
 def _tied(requirements: Sequence[Requirement], n: int) -> Integers:
     """Return a label for each node, equal where requirements on pairs tie nodes together."""
-    for index, requirement in enumerate(requirements):
-        if not isinstance(requirement, Requirement):
-            raise InputError(f"requirements[{index}]", "is not a requirement", value=requirement)
-        if requirement.size != n:
-            bound = f"{n}, the nodes of the graph"
-            raise InputError(
-                f"requirements[{index}]", "speaks of another number of secrets", value=requirement.size, bound=bound
-            )
-    return tied(n, [claim for requirement in requirements for claim in requirement.claims()])
+    return tied(n, Claims(claim for requirement in requirements for claim in requirement.claims()))

@@ -47,7 +47,7 @@ from mechdesign.leakage._accountant_file import (
     said_of,
     write_state,
 )
-from mechdesign.leakage._correlations import Correlation, candidate_functions, check_directions
+from mechdesign.leakage._correlations import Correlation, functions_of_both
 from mechdesign.leakage._history import History
 from mechdesign.leakage._transitions import as_not_negative, as_target
 from mechdesign.leakage.accounting import Ledger
@@ -114,11 +114,9 @@ class Accountant:
         if on_excess not in ("refuse", "warn"):
             raise InputError("on_excess", "is not known", value=on_excess, bound='"refuse" or "warn"')
         alpha = as_target(alpha)
-        losses = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
-        known, following = ([[each] for each in functions] for functions in losses)
-        check_directions(known, following, stacklevel=3)
+        before, after = functions_of_both(backward, forward)
         _require_apart(source, ledger)
-        state = State(alpha, on_excess, (tuple(losses[0]), tuple(losses[1])), ledger=said_of(ledger))
+        state = State(alpha, on_excess, (tuple(before), tuple(after)), ledger=said_of(ledger))
         self._start(_Kept(state, History.of(*state.losses)), ledger, source, as_wait(wait))
         if source is not None:
             self._begin(source)

@@ -13,7 +13,7 @@ from mechdesign.base._check import as_integer
 from mechdesign.base._errors import BudgetWarning
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import printed
-from mechdesign.leakage._correlations import Correlation, candidate_functions, check_directions
+from mechdesign.leakage._correlations import Correlation, functions_of_both
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._transitions import as_target, rounded_down
 from mechdesign.leakage._upwards import Step, ceiling, that_count, total
@@ -38,7 +38,7 @@ def constant_budget(alpha: float, backward: Correlation = None, forward: Correla
     0.169120416
     """
     alpha = as_target(alpha)
-    before, after = _functions(backward, forward)
+    before, after = functions_of_both(backward, forward)
     if _identity(before) or _identity(after):
         _warn_of_zero("for ever", before, after)
         return 0.0
@@ -55,7 +55,7 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
     only L_F is, and half of α each if both are. Rounded down.
     """
     alpha, steps = as_target(alpha), as_integer(steps, "steps", 1)
-    before, after = _functions(backward, forward)
+    before, after = functions_of_both(backward, forward)
     if steps == 1:
         return np.array([alpha])
     back_identity, ahead_identity = _identity(before), _identity(after)
@@ -73,13 +73,6 @@ def allocate_budget(alpha: float, steps: int, backward: Correlation = None, forw
     budgets = np.full(steps, middle)
     budgets[0], budgets[-1] = first, last
     return budgets
-
-
-def _functions(backward: Correlation, forward: Correlation) -> tuple[_Losses, _Losses]:
-    both = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
-    before, after = ([[each] for each in functions] for functions in both)
-    check_directions(before, after)
-    return both
 
 
 def _identity(losses: _Losses) -> bool:

@@ -101,6 +101,16 @@ def candidate_functions(correlation: Correlation, path: str) -> list[LossFunctio
     return [as_loss(option, path) for option in options]
 
 
+def functions_of_both(
+    backward: Correlation, forward: Correlation
+) -> tuple[list[LossFunction | None], list[LossFunction | None]]:
+    """Return the loss functions of both directions that must hold for ever, checked against each other."""
+    both = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
+    before, after = ([[each] for each in functions] for functions in both)
+    check_directions(before, after)
+    return both
+
+
 def require_same_states(backward: Iterable[LossFunction | None], forward: Iterable[LossFunction | None]) -> None:
     """Raise `InputError` unless all correlations, of whatever direction, are about the same number of states."""
     known: tuple[str, int] | None = None

@@ -18,8 +18,7 @@ def as_open_rows(chain: OpenChain, path: str) -> Floats:
     array = chain.matrix.copy()
     known = np.delete(np.arange(len(array)), chain.missing)
     array[known] /= np.array(row_scales([row.tolist() for row in array[known]], path))[:, None]
-    read_only(array)
-    return array
+    return read_only(array)
 
 
 def end_states(matrix: Floats | sparse.csr_array) -> Integers:
@@ -33,9 +32,7 @@ def emptied(matrix: Floats | sparse.csr_array, states: Integers) -> Floats | spa
     kept = np.ones(matrix.shape[0])
     kept[states] = 0.0
     if not sparse.issparse(matrix):
-        rows: Floats = matrix * kept[:, None]
-        read_only(rows)
-        return rows
+        return read_only(matrix * kept[:, None])
     found = sparse.csr_array(matrix.multiply(kept[:, None]))
     found.eliminate_zeros()
     found.sort_indices()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field
-from typing import Any, Literal, Protocol
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,6 +15,9 @@ from mechdesign.base._errors import InputError
 from mechdesign.model._markov import MarkovChain, chain_of, reversed_rows
 from mechdesign.model._open_chain import Ends, OpenChain, as_ends
 from mechdesign.model._prior import Prior
+
+if TYPE_CHECKING:
+    from mechdesign.data._trajectories import Visits
 
 Border = Literal["cut", "state"]
 
@@ -49,15 +52,8 @@ class Correlations:
     leaving: int = 0
 
 
-class _Visits(Protocol):
-    """The part of `mechdesign.data.Visits` that is needed here."""
-
-    @property
-    def cells(self) -> tuple[Integers, ...]: ...
-
-
 def correlations_from_traces(
-    traces: _Visits | Iterable[ArrayLike],
+    traces: Visits | Iterable[ArrayLike],
     n: int,
     smoothing: float = 0.0,
     initial: Prior | ArrayLike | None = None,

@@ -74,7 +74,7 @@ class Partition:
     @classmethod
     def of_each(cls, size: int) -> Partition:
         """Return the partition in which each of so many values is a class of its own."""
-        return cls(_frozen(np.array([[0, size, int(size > 1)]], dtype=np.int64)))
+        return cls(read_only(np.array([[0, size, int(size > 1)]], dtype=np.int64)))
 
     def __eq__(self, other: object) -> bool:
         return self is other or (isinstance(other, Partition) and np.array_equal(self.runs, other.runs))
@@ -103,7 +103,7 @@ class Partition:
         """The class of each value, shape (n,)."""
         first, lengths, steps = self.runs.T
         offsets = np.arange(len(self)) - np.repeat(np.cumsum(lengths) - lengths, lengths)
-        return _frozen(np.repeat(first, lengths) + np.repeat(steps, lengths) * offsets)
+        return read_only(np.repeat(first, lengths) + np.repeat(steps, lengths) * offsets)
 
     def splits(self, other: Partition) -> bool:
         """Tell whether two values of one class of `other` are in different classes here; both have n values."""
@@ -149,7 +149,7 @@ def _read(text: str) -> Partition:
         raise ValueError("it has a run of no length")
     if sum(length for _, length, _ in runs) > _LARGEST:
         raise ValueError("it has too many values")
-    made = Partition(_frozen(np.array(runs, dtype=np.int64)))
+    made = Partition(read_only(np.array(runs, dtype=np.int64)))
     first, lengths, steps = made.runs.T
     last = first + steps * (lengths - 1)
     reached = np.concatenate((np.full(1, -1), np.maximum.accumulate(last)))[:-1]
@@ -203,12 +203,7 @@ def _joined(labels: Integers, lengths: Integers) -> Integers:
     starts = np.flatnonzero(np.concatenate((np.ones(1, dtype=bool), ~goes_on)))
     counted = np.diff(starts, append=len(labels))
     steps = (counted > 1).astype(np.int64)
-    return _frozen(np.column_stack((labels[starts], np.where(counted > 1, counted, lengths[starts]), steps)))
-
-
-def _frozen(array: Integers) -> Integers:
-    read_only(array)
-    return array
+    return read_only(np.column_stack((labels[starts], np.where(counted > 1, counted, lengths[starts]), steps)))
 
 
 UNKNOWN = Partition.of_each(1)

@@ -15,7 +15,7 @@ from mechdesign.base._arrays import Floats, Integers, as_budgets, read_only
 from mechdesign.base._check import as_integer, as_list, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import printed
-from mechdesign.leakage._correlations import Correlation, candidate_functions, check_directions, step_functions
+from mechdesign.leakage._correlations import Correlation, check_directions, functions_of_both, step_functions
 from mechdesign.leakage._loss import LossFunction
 from mechdesign.leakage._transitions import as_not_negative, rounded_up
 from mechdesign.leakage._upwards import Amount, advance, first, that_count, total
@@ -73,10 +73,7 @@ def supremum(epsilon: float, backward: Correlation = None, forward: Correlation 
     """
     epsilon = as_not_negative(epsilon, "epsilon")
     total = 0.0
-    both = candidate_functions(backward, "backward"), candidate_functions(forward, "forward")
-    before, after = ([[each] for each in functions] for functions in both)
-    check_directions(before, after, stacklevel=3)
-    for functions in both:
+    for functions in functions_of_both(backward, forward):
         total += max(epsilon if loss is None else loss.supremum(epsilon) for loss in functions)
     return total - epsilon
 
@@ -240,7 +237,5 @@ def users(epsilons: ArrayLike | None, population: Sequence[User]) -> UsersLeakag
             )
         rows.append(temporal(budgets, user.backward, user.forward))
     of_user = np.array(rows)
-    leakage = UsersLeakage(of_user, of_user.max(axis=0), of_user.argmax(axis=0).astype(np.int64))
-    for array in (leakage.of_user, leakage.overall, leakage.worst):
-        read_only(array)
-    return leakage
+    worst = of_user.argmax(axis=0).astype(np.int64)
+    return UsersLeakage(read_only(of_user), read_only(of_user.max(axis=0)), read_only(worst))

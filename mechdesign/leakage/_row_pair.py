@@ -8,7 +8,7 @@ import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import SUM_TOLERANCE, Floats, as_floats, require
+from mechdesign.base._arrays import SUM_TOLERANCE, Floats, as_amounts
 from mechdesign.base._check import as_number
 from mechdesign.base._errors import InputError
 from mechdesign.solve._contract import Options
@@ -73,8 +73,7 @@ def fractional(
 
 
 def _row(values: ArrayLike, path: str) -> Floats:
-    row = as_floats(values, path, "(n,)")
-    require(np.isfinite(row) & (row >= 0), row, path, "a finite number >= 0")
+    row = as_amounts(values, path, "(n,)")
     total = math.fsum(row)
     if abs(total - 1) > SUM_TOLERANCE:
         raise InputError(

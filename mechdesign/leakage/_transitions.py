@@ -47,8 +47,7 @@ def as_transition(matrix: Any, path: str) -> Floats | sparse.csr_array:
     for row, scale in enumerate(row_scales([array_row.tolist() for array_row in array], path)):
         if scale != 1.0:
             array[row] /= scale
-    read_only(array)
-    return array
+    return read_only(array)
 
 
 def _as_sparse(matrix: Any, path: str) -> sparse.csr_array:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
+from functools import partial
 
 import networkx as nx
 import numpy as np
@@ -13,7 +14,7 @@ from numpy.typing import ArrayLike
 from scipy.sparse.csgraph import connected_components
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, Integers, as_floats, as_nonnegative, require
+from mechdesign.base._arrays import Floats, Integers, as_amounts, as_floats, as_nonnegative, require
 from mechdesign.base._check import as_integer, as_list, as_truth
 from mechdesign.base._errors import InputError, MetricWarning
 from mechdesign.base._values import cached_property
@@ -90,7 +91,7 @@ class Audit:
     secrets: Domain | None
     _tight: Tight
     _rows: Rows
-    _requirement: GraphPrivacy | Floats
+    _requirement: Callable[[float], Requirement]
 
     def __repr__(self) -> str:
         n, m = self.matrix.shape
@@ -157,14 +158,10 @@ class Audit:
         """
         if self.costs is None or not self._needs_design:
             return None
-        # The printed decimal of a float is what a requirement takes it for, and it was rounded up as such.
-        requirement: Requirement
-        if isinstance(self._requirement, GraphPrivacy):
-            requirement = GraphPrivacy(self.epsilon, self._requirement.graph)
-        else:
-            # Distances are taken as given, whether they are a metric or not.
-            with silenced(MetricWarning):
-                requirement = MetricPrivacy(self.epsilon, self._requirement)
+        # The printed decimal of a float is what a requirement takes it for, and it was rounded up as such. Distances
+        # are taken as given, whether they are a metric or not.
+        with silenced(MetricWarning):
+            requirement = self._requirement(self.epsilon)
         # Secrets that nothing ties to others are released: what was asked of the channel leaves that open.
         return synthesise(Problem(self.prior, self.costs, [requirement], self.objective), SolveSettings())
 
@@ -255,7 +252,7 @@ def audit(
     """
     rows = exact_rows(matrix, as_truth(weights, "weights"))
     n, m = rows.floats.shape
-    bound, requirement = _asked(n, distance, graph)
+    bound, errors, requirement = _asked(n, distance, graph)
     if objective not in OBJECTIVES:
         raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
     if secrets is not None and secrets.size != n:
@@ -273,7 +270,7 @@ def audit(
         bound=bound,
         prior=believed,
         costs=costs,
-        error=_error(error, requirement, n),
+        error=errors if error is None else _error(error, n),
         objective=objective,
         secrets=secrets,
         _tight=found,
@@ -282,20 +279,24 @@ def audit(
     )
 
 
-def _asked(n: int, distance: ArrayLike | None, graph: nx.Graph | None) -> tuple[ExponentBound, GraphPrivacy | Floats]:
+def _asked(
+    n: int, distance: ArrayLike | None, graph: nx.Graph | None
+) -> tuple[ExponentBound, Floats, Callable[[float], Requirement]]:
+    """Return the bound at ε = 1, the errors that go with it, and what makes a requirement of an ε."""
     if (distance is None) == (graph is None):
         problem = "is missing, and so is graph" if distance is None else "is given, and graph too"
         raise InputError("distance", problem, bound="exactly one of distance and graph")
     if graph is not None:
         check_graph(graph, n, "graph")
-        requirement = GraphPrivacy(1, nx.compose(nx.empty_graph(n), graph))
-        return PairBound.graph(Fraction(1), n, edge_array(graph)), requirement
+        requirement = partial(GraphPrivacy, graph=nx.compose(nx.empty_graph(n), graph))
+        return PairBound.graph(Fraction(1), n, edge_array(graph)), distances.hamming(n), requirement
     assert distance is not None
     matrix = as_nonnegative(distance, "distance", 2, infinite=True)
     if matrix.shape != (n, n):
         raise InputError("distance", "does not fit the channel", value=matrix.shape, bound=f"of shape ({n}, {n})")
     require(np.diag(matrix) == 0, np.diag(matrix), "distance of a secret from itself", "0")
-    return PairBound.metric(Fraction(1), matrix), matrix
+    errors = matrix if np.isfinite(matrix).all() else distances.hamming(n)
+    return PairBound.metric(Fraction(1), matrix), errors, partial(MetricPrivacy, distance=matrix)
 
 
 def _prior(prior: Prior | ArrayLike | None, n: int) -> Floats:
@@ -308,22 +309,17 @@ def _prior(prior: Prior | ArrayLike | None, n: int) -> Floats:
 
 
 def _costs(cost: ArrayLike, shape: tuple[int, int]) -> Floats:
-    costs = as_floats(cost, "cost", "(n, m)")
+    costs = as_amounts(cost, "cost", "(n, m)")
     if costs.shape != shape:
         raise InputError("cost", "does not fit the channel", value=costs.shape, bound=f"of shape {shape}")
-    require(np.isfinite(costs) & (costs >= 0), costs, "cost", "a finite number >= 0")
     return costs
 
 
-def _error(error: ArrayLike | None, requirement: GraphPrivacy | Floats, n: int) -> Floats:
-    if error is not None:
-        found = as_nonnegative(error, "error", 2)
-        if found.shape[1] != n or not len(found):
-            raise InputError("error", "does not fit the channel", value=found.shape, bound=f"of shape (k, {n})")
-        return found
-    if isinstance(requirement, GraphPrivacy) or not np.isfinite(requirement).all():
-        return distances.hamming(n)
-    return requirement
+def _error(error: ArrayLike, n: int) -> Floats:
+    found = as_nonnegative(error, "error", 2)
+    if found.shape[1] != n or not len(found):
+        raise InputError("error", "does not fit the channel", value=found.shape, bound=f"of shape (k, {n})")
+    return found
 
 
 def _cost(rows: Rows, prior: Floats, costs: Floats, objective: str) -> Fraction:

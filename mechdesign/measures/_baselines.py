@@ -14,14 +14,12 @@ from scipy.sparse.csgraph import csgraph_from_masked, shortest_path
 
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.certify import _privacy as privacy
-from mechdesign.certify._claims import Floor, PairBound
-from mechdesign.certify._dithering import Dithered
 from mechdesign.measures import attack
 from mechdesign.mechanisms._finite import falling
 from mechdesign.mechanisms._planar_laplace import planar_laplace
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._problem import Problem
-from mechdesign.model._words import answers, attack_measure
+from mechdesign.model._problem_words import answers, attack_measure
 from mechdesign.model.distances import euclidean
 
 NO_INFORMATION = "no information: always the same answer"
@@ -44,9 +42,8 @@ def combined_bound(problem: Problem) -> Floats | None:
     """
     n = len(problem.prior)
     bounds = np.full((n, n), np.inf)
-    for claim in problem.claims:
-        if isinstance(claim, PairBound):
-            np.minimum.at(bounds, (claim.sources, claim.targets), claim.exponents)
+    for bound in problem.pair_bounds.values():
+        np.minimum.at(bounds, (bound.sources, bound.targets), bound.exponents)
     bounds = np.minimum(bounds, bounds.T)
     np.fill_diagonal(bounds, 0.0)
     if not np.isfinite(bounds[~np.eye(n, dtype=np.bool_)]).any():
@@ -101,29 +98,23 @@ def reference_costs(problem: Problem, compared: Iterable[Baseline]) -> tuple[Ref
 
 def tight_epsilons(problem: Problem, numerators: Integers) -> tuple[float, ...] | None:
     """Return the least ε, or factor, that holds for each of the `bounds`, rounded up; None for large problems."""
-    asked = [problem.claims[place] for place in bounds(problem)]
-    pairs = sum(len(claim) if isinstance(claim, PairBound) else len(numerators) for claim in asked)
+    asked, between = bounds(problem), problem.point_bounds
+    pairs = sum(len(numerators) if place in between else len(problem.pair_bounds[place]) for place in asked)
     if pairs * numerators.shape[1] > _MOST:
         return None
     return tuple(
-        claim.least(claim.steepest(numerators))
-        if isinstance(claim, Dithered)
-        else privacy.realised(numerators, EXPONENT, claim)
-        for claim in asked
-        if isinstance(claim, Dithered | PairBound)
+        between[place].least(between[place].steepest(numerators))
+        if place in between
+        else privacy.realised(numerators, EXPONENT, problem.pair_bounds[place])
+        for place in asked
     )
 
 
 def bounds(problem: Problem) -> tuple[int, ...]:
     """Return which claims bound how well secrets are told apart: of continuous privacy the one between all points."""
-    continuous = {
-        place for claim, place in zip(problem.claims, problem.places, strict=True) if isinstance(claim, Dithered)
-    }
-    return tuple(
-        index
-        for index, (claim, place) in enumerate(zip(problem.claims, problem.places, strict=True))
-        if isinstance(claim, Dithered) or (isinstance(claim, PairBound) and place not in continuous)
-    )
+    continuous = {problem.places[index] for index in problem.point_bounds}
+    between_pairs = {index for index in problem.pair_bounds if problem.places[index] not in continuous}
+    return tuple(sorted(between_pairs | problem.point_bounds.keys()))
 
 
 def _channels(problem: Problem) -> Iterator[tuple[str, Integers]]:
@@ -239,10 +230,9 @@ def _answers_are_secrets(problem: Problem) -> bool:
 
 def _missed_floor(problem: Problem, mechanism: Floats) -> str:
     """Say which floor on the adversary's error a mechanism does not keep; it may lie below by rounding only."""
-    for claim in problem.claims:
-        if isinstance(claim, Floor):
-            joint = claim.prior_or(problem.prior)[:, None] * mechanism
-            error = float((claim.error @ joint).min(axis=0).sum())
-            if error < float(claim.minimum) * (1 - 1e-9):
-                return "misses the distortion floor"
+    for floor in problem.floors.values():
+        joint = floor.prior_or(problem.prior)[:, None] * mechanism
+        error = float((floor.error @ joint).min(axis=0).sum())
+        if error < float(floor.minimum) * (1 - 1e-9):
+            return "misses the distortion floor"
     return ""

@@ -89,8 +89,7 @@ class Rows:
         with np.errstate(under="ignore"):
             divided: Floats = np.ldexp(mantissas, exponents.clip(-_FAR, _FAR).astype(np.intc))
         divided[(divided == 0) & (self.floats > 0)] = np.nextafter(0, 1)
-        read_only(divided)
-        return divided
+        return read_only(divided)
 
 
 def exact_rows(matrix: Channel | ArrayLike, weights: bool = False) -> Rows:

@@ -19,11 +19,12 @@ from collections.abc import Hashable, Sequence
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import SUM_TOLERANCE, Flags, Floats, Integers, as_array, as_floats, as_labels, require
+from mechdesign.base._arrays import Flags, Floats, Integers, as_array, as_floats, as_labels, require
 from mechdesign.base._check import as_integer
 from mechdesign.base._errors import InputError
 from mechdesign.graphs._builders import as_grid
 from mechdesign.graphs._geometry._hull import as_points
+from mechdesign.measures.attack import rows_of
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain, Grid
 from mechdesign.model._prior import Prior
@@ -107,13 +108,7 @@ def differs(truth: Labels, released: Labels) -> Flags:
 
 
 def _joint(channel: Channel | ArrayLike, prior: Prior | ArrayLike) -> tuple[Floats, Floats]:
-    if isinstance(channel, Channel):
-        matrix = channel.matrix
-    else:
-        matrix = as_floats(channel, "channel", "(n, m)")
-        require(np.isfinite(matrix) & (matrix >= 0), matrix, "channel", "a probability")
-        sums = matrix.sum(axis=1)
-        require(np.abs(sums - 1) <= SUM_TOLERANCE, sums, "channel", "a row that sums to 1")
+    matrix = rows_of(channel)
     weights = (prior if isinstance(prior, Prior) else Prior(as_array(prior, "prior"))).probabilities
     if len(weights) != len(matrix):
         raise InputError("prior", "differs in number of secrets", value=len(weights), bound=f"{len(matrix)} of them")

@@ -23,7 +23,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base import _lazy
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_array, as_floats, read_only, require
+from mechdesign.base._arrays import SUM_TOLERANCE, Floats, Integers, as_amounts, as_array, read_only, require
 from mechdesign.base._errors import InputError, SolverError, SolverInterruptedError, TimeLimitError
 from mechdesign.model._channel import Channel
 from mechdesign.model._prior import Prior
@@ -266,9 +266,7 @@ class _Game:
         """Evaluate a strategy: by the mean of E_s under `weights`, or by its maximum."""
         per_secret = ((self.channel @ strategy) * self.distance.T).sum(axis=1)
         distortion = float(per_secret.max() if weights is None else per_secret @ weights)
-        read_only(strategy)
-        read_only(per_secret)
-        return Attack(name, distortion, strategy, per_secret)
+        return Attack(name, distortion, read_only(strategy), read_only(per_secret))
 
 
 def _given(distance: ArrayLike | None) -> ArrayLike:
@@ -278,23 +276,25 @@ def _given(distance: ArrayLike | None) -> ArrayLike:
     return distance
 
 
-def _game(channel: Channel | ArrayLike, distance: ArrayLike) -> _Game:
+def rows_of(channel: Channel | ArrayLike) -> Floats:
+    """Return p(o|s) of a channel, or of a matrix (n, m) that is one; raise `InputError` for any other."""
     if isinstance(channel, Channel):
-        matrix = channel.matrix
-    else:
-        if isinstance(getattr(channel, "channel", None), Channel):
-            raise InputError("channel", "is a design", bound="a Channel", remedy="give its channel, design.channel")
-        matrix = as_floats(channel, "channel", "(n, m)")
-        if 0 in matrix.shape:
-            raise InputError("channel", "is empty", value=matrix.shape, bound="at least one secret and one observable")
-        require(np.isfinite(matrix) & (matrix >= 0), matrix, "channel", "a probability")
-        sums = matrix.sum(axis=1)
-        remedy = "rows are secrets: transpose the channel if its columns sum to 1"
-        require(np.abs(sums - 1) <= SUM_TOLERANCE, sums, "sum of channel row", "1", remedy)
-    error = as_floats(distance, "distance", "(k, n)")
+        return channel.matrix
+    if isinstance(getattr(channel, "channel", None), Channel):
+        raise InputError("channel", "is a design", bound="a Channel", remedy="give its channel, design.channel")
+    matrix = as_amounts(channel, "channel", "(n, m)", "a probability")
+    if 0 in matrix.shape:
+        raise InputError("channel", "is empty", value=matrix.shape, bound="at least one secret and one observable")
+    sums = matrix.sum(axis=1)
+    remedy = "rows are secrets: transpose the channel if its columns sum to 1"
+    require(np.abs(sums - 1) <= SUM_TOLERANCE, sums, "sum of channel row", "1", remedy)
+    return matrix
+
+
+def _game(channel: Channel | ArrayLike, distance: ArrayLike) -> _Game:
+    matrix, error = rows_of(channel), as_amounts(distance, "distance", "(k, n)")
     if error.shape[0] == 0 or error.shape[1] != matrix.shape[0]:
         raise InputError("distance", "does not fit the channel", value=error.shape, bound=f"(k, {matrix.shape[0]})")
-    require(np.isfinite(error) & (error >= 0), error, "distance", "a finite number >= 0")
     return _Game(matrix, error)
 
 

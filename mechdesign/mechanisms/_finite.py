@@ -18,7 +18,7 @@ from scipy.sparse.csgraph import shortest_path
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, as_array, as_floats, as_nonnegative, read_only, require
-from mechdesign.base._check import as_generator, as_integer, as_number, require_kind
+from mechdesign.base._check import as_generator, as_integer, as_positive, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._claims import ExponentBound, PairBound
 from mechdesign.certify._exact import exact_text
@@ -95,11 +95,7 @@ class FiniteMechanism(Mechanism):
         Without `rng` the bits are those of the operating system, and what is drawn is exactly what was proved; a
         generator or a seed serves rehearsals.
         """
-        number = as_integer(node, "node", 0)
-        row = int(np.searchsorted(self.nodes, number))
-        if row == len(self.nodes) or self.nodes[row] != number:
-            raise InputError("node", "is not a node of the graph", value=number, bound=f"one of {len(self.nodes)}")
-        generator = None if rng is None else as_generator(rng)
+        row, generator = self._row(node), None if rng is None else as_generator(rng)
         drawn: np.ndarray = self.nodes[np.asarray(self.channel().sample(row, size=size, rng=generator))]
         return drawn
 
@@ -126,8 +122,7 @@ def _metric(values: ArrayLike) -> Floats:
     # Being at a finite distance must be an equivalence: an answer that two share is one that all between them share.
     if not np.array_equal(~apart, (~apart).astype(np.float64) @ (~apart) > 0):
         raise InputError("distance", "is finite along a path but infinite between its ends", bound="a metric")
-    read_only(matrix)
-    return matrix
+    return read_only(matrix)
 
 
 # Beyond it floats are whole numbers, and next ones not told apart.
@@ -195,14 +190,6 @@ def _whole(value: Any) -> int:
         bound = f"integers between -{_LARGEST_NOISE} and {_LARGEST_NOISE}"
         raise InputError("masses", "are of values that are no such noise", value=value, bound=bound)
     return int(value)
-
-
-def as_positive(value: object, path: str) -> float:
-    """Return a number above 0."""
-    number = as_number(value, path)
-    if number <= 0:
-        raise InputError(path, "is not positive", value=number, bound="a number > 0")
-    return number
 
 
 def falling(apart: Floats, rate: float) -> Floats:
@@ -277,9 +264,8 @@ class Geometric(FiniteMechanism):
         distance = hops(graph)
         if np.isinf(distance).any() or any(degree > 2 for _, degree in graph.degree()) or nx.cycle_basis(graph):
             raise InputError("graph", "is not a path", remedy='use "exponential" or "randomised-response"')
-        made = cls(epsilon, len(distance))
-        made.distance, made.graph = distance, nx.freeze(nx.Graph(graph))
-        made.nodes = np.array(sorted(graph), dtype=np.int64)
+        made = cls.__new__(cls)
+        FiniteMechanism.__init__(made, epsilon, distance, graph)
         # The place of every node along the path, from one of its ends.
         made._order = distance[int(np.unravel_index(int(distance.argmax()), distance.shape)[0])].astype(np.int64)
         return made
@@ -310,12 +296,9 @@ class RandomisedResponse(FiniteMechanism):
     @classmethod
     def of_graph(cls, epsilon: Number, graph: nx.Graph) -> RandomisedResponse:
         """Return randomised response within each connected component of a policy graph."""
-        made = cls(epsilon, 1)
-        made.distance = np.minimum(hops(graph), np.where(np.isinf(hops(graph)), np.inf, 1.0))
-        made.graph = nx.freeze(nx.Graph(graph))
-        made.nodes = np.array(sorted(graph), dtype=np.int64)
+        made, apart = cls.__new__(cls), hops(graph)
+        FiniteMechanism.__init__(made, epsilon, np.where(np.isinf(apart), apart, np.minimum(apart, 1.0)), graph)
         return made
 
     def _masses(self, rate: float) -> Floats:
-        weights = np.exp(-rate * self.distance)
-        return np.asarray(weights / weights.sum(axis=1, keepdims=True))
+        return falling(self.distance, rate)

@@ -17,14 +17,14 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._check import as_generator, as_integer, require_unmasked
+from mechdesign.base._check import as_generator, as_integer
 from mechdesign.base._errors import InputError
 from mechdesign.certify._claims import PairBound
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.graphs._builders import check_graph, edge_array
 from mechdesign.graphs._constraints import components, membership
 from mechdesign.graphs._exposure import component_hulls, degree_of_protection, hull_level, sensitivity_hull
-from mechdesign.graphs._geometry._hull import SensitivityHull, as_points, check_distinct
+from mechdesign.graphs._geometry._hull import SensitivityHull, as_points, as_vectors, check_distinct
 from mechdesign.mechanisms._masses import cell_masses, certified_numerators
 from mechdesign.mechanisms._mechanism import Mechanism, Within
 from mechdesign.model._channel import Channel
@@ -134,7 +134,7 @@ class KNormMechanism(Mechanism):
         is the probability, 1 at the node's place and 0 elsewhere.
         """
         row = self._row(node)
-        noise = self._coordinates(z) - self.points[self.nodes[row]]
+        noise = as_vectors(z, "z", self.points.shape[1]) - self.points[self.nodes[row]]
         return np.asarray(np.exp(self._log_density(noise, self.hull(node))))
 
     @in_own_arithmetic
@@ -149,7 +149,7 @@ class KNormMechanism(Mechanism):
     @in_own_arithmetic
     def log_likelihood(self, z: ArrayLike) -> Floats:
         """Return the natural logarithm of `likelihood`, finite also where that is too small for a float."""
-        coordinates = self._coordinates(z)
+        coordinates = as_vectors(z, "z", self.points.shape[1])
         logarithms = np.empty((*coordinates.shape[:-1], len(self.nodes)))
         dimensions = np.empty(len(self.nodes))
         for rows in self._alike(lambda body, _: id(body)):
@@ -281,27 +281,6 @@ class KNormMechanism(Mechanism):
         for row, part in enumerate(self._member.tolist()):
             groups[keys[part]].append(row)
         return [np.array(group) for group in groups.values()]
-
-    def _row(self, node: int) -> int:
-        number = as_integer(node, "node", 0)
-        if number not in self.graph:
-            raise InputError(
-                "node", "is not a node of the graph", value=number, bound=f"one of {len(self.nodes)} nodes"
-            )
-        return int(np.searchsorted(self.nodes, number))
-
-    def _coordinates(self, z: ArrayLike) -> Floats:
-        require_unmasked(z, "z")
-        try:
-            coordinates = np.asarray(z, dtype=np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError("z", f"is not an array of real numbers ({error})") from error
-        d = self.points.shape[1]
-        if coordinates.ndim == 0 or coordinates.shape[-1] != d:
-            raise InputError("z", "has the wrong shape", value=coordinates.shape, bound=f"(…, {d})")
-        if not np.isfinite(coordinates).all():
-            raise InputError("z", "holds numbers that are not finite", bound="finite coordinates")
-        return coordinates
 
 
 def _own(graph: nx.Graph) -> nx.Graph:

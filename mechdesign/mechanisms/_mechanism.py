@@ -7,9 +7,11 @@ from fractions import Fraction
 from typing import Literal
 
 import networkx as nx
+import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Integers
+from mechdesign.graphs._constraints import as_node
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 
@@ -37,6 +39,10 @@ class Mechanism(ABC):
         With ``within="component"`` the answers to a node are the nodes of its connected component alone, and the
         observables are the places, or the domain, that the nodes index.
         """
+
+    def _row(self, node: int) -> int:
+        """Return the place of a node among `nodes`; raise `InputError` where it is none of them."""
+        return int(np.searchsorted(self.nodes, as_node(self.graph, node)))
 
     def degrees(self) -> dict[int, int]:
         """Return, for every node, how many nodes it is ε-indistinguishable from, itself included.

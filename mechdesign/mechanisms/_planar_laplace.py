@@ -17,7 +17,7 @@ from scipy.spatial import Voronoi
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats, Integers, as_floats
-from mechdesign.base._check import as_number, require_kind
+from mechdesign.base._check import as_positive, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.mechanisms._finite import falling
@@ -50,9 +50,7 @@ def planar_laplace(epsilon: float, places: Floats, sites: Floats) -> Floats:
     >>> planar_laplace(1.0, np.array([[0.0, 0.0]]), np.array([[-1.0, 0.0], [1.0, 0.0]])).round(12).tolist()
     [[0.5, 0.5]]
     """
-    rate = as_number(epsilon, "epsilon")
-    if not 0 < rate < np.inf:
-        raise InputError("epsilon", "is not positive", value=epsilon, bound="> 0 and finite")
+    rate = as_positive(epsilon, "epsilon")
     true, released = as_floats(places, "places", "(n, 2)"), as_floats(sites, "sites", "(m, 2)")
     for name, points in (("places", true), ("sites", released)):
         if points.shape[1] != 2 or not len(points):

@@ -50,8 +50,6 @@ from ._requirements._continuous import ContinuousPrivacy as ContinuousPrivacy
 from ._requirements._distortion import DistortionPrivacy as DistortionPrivacy
 from ._requirements._extensions import finding_extensions as finding_extensions
 from ._requirements._graph import GraphPrivacy as GraphPrivacy
-from ._requirements._graph import graph_requirements as graph_requirements
-from ._requirements._kind import MeasuredTable as MeasuredTable
 from ._requirements._kind import Reading as Reading
 from ._requirements._kind import RequirementKind as RequirementKind
 from ._requirements._kind import check_stated as check_stated
@@ -62,8 +60,8 @@ from ._requirements._kinds import load_extensions as load_extensions
 from ._requirements._kinds import load_requirements as load_requirements
 from ._requirements._kinds import register as register
 from ._requirements._metric import MetricPrivacy as MetricPrivacy
-from ._requirements._requirement import Measured as Measured
 from ._requirements._requirement import Requirement as Requirement
-from ._requirements._requirement import Words as Words
 from ._requirements._requirement import restricted as restricted
 from ._requirements._threshold import ThresholdPrivacy as ThresholdPrivacy
+from ._words import Measure as Measure
+from ._words import Words as Words

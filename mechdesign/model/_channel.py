@@ -62,8 +62,7 @@ class Channel:
             raise InputError(
                 f"numerators[{first}]", "has another sum", value=sum(numerators[first].tolist()), bound="2**62"
             )
-        read_only(numerators)
-        object.__setattr__(self, "numerators", numerators)
+        object.__setattr__(self, "numerators", read_only(numerators))
         for name, size in (("secrets", numerators.shape[0]), ("observables", numerators.shape[1])):
             labels = tuple(map(str, getattr(self, name)))
             if labels and (len(labels) != size or len(set(labels)) != size):
@@ -101,9 +100,7 @@ class Channel:
     @cached_property
     def matrix(self) -> Floats:
         """p(o|s) as float64 of shape (n, m), each entry rounded to nearest."""
-        matrix = np.ldexp(self.numerators.astype(np.float64), -EXPONENT)
-        read_only(matrix)
-        return matrix
+        return read_only(np.ldexp(self.numerators.astype(np.float64), -EXPONENT))
 
     def sample(
         self,

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-
 import numpy as np
 import scipy.sparse as sparse
 from numpy.typing import ArrayLike, NDArray
@@ -11,7 +9,7 @@ from scipy.sparse import csgraph
 
 from mechdesign.base._arrays import Flags, Floats, Integers, read_only
 from mechdesign.base._errors import InfeasibleError
-from mechdesign.certify._claims import Claim, PairBound
+from mechdesign.model._claims import Claims
 
 
 def connected(n: int, pairs: ArrayLike, *, strong: bool = False) -> Integers:
@@ -45,7 +43,7 @@ def members(labels: Integers) -> list[Integers]:
     return np.split(order, np.flatnonzero(np.diff(labels[order])) + 1)
 
 
-def tied(n: int, claims: Sequence[Claim]) -> Integers:
+def tied(n: int, claims: Claims) -> Integers:
     """Return a label (n,) for each of n secrets, equal where bounds tie secrets together, directly or by a chain.
 
     Labels count from 0, in the order of their first secrets.
@@ -53,7 +51,7 @@ def tied(n: int, claims: Sequence[Claim]) -> Integers:
     return connected(n, _pairs(claims))
 
 
-def spread(cost: Floats, claims: Sequence[Claim]) -> Floats:
+def spread(cost: Floats, claims: Claims) -> Floats:
     """Return costs (n, m) that are also infinite where the bounds on pairs leave no probability.
 
     From p(o|s) <= g p(o|t) and p(o|t) = 0 follows p(o|s) = 0: what is forbidden to t is forbidden to s. Where g is 1,
@@ -83,12 +81,10 @@ def spread(cost: Floats, claims: Sequence[Claim]) -> Floats:
             "secret that requirements tie to it. Permit secrets that are tied together a common answer",
             "cost",
         )
-    closed = np.where(sets[labels], np.inf, cost)
-    read_only(closed)
-    return closed
+    return read_only(np.where(sets[labels], np.inf, cost))
 
 
-def sharing(cost: Floats, claims: Sequence[Claim]) -> Integers:
+def sharing(cost: Floats, claims: Claims) -> Integers:
     """Return a label (n,) for each secret, equal where a chain of bounds or of common permitted answers joins them.
 
     An answer then tells an adversary the label, whatever the channel, and need not tell more.
@@ -103,9 +99,9 @@ def sharing(cost: Floats, claims: Sequence[Claim]) -> Integers:
     return connected(members + m, np.column_stack((labels[secrets], members + observables)))[labels]
 
 
-def _pairs(claims: Sequence[Claim], *, equal: bool = False) -> Integers:
+def _pairs(claims: Claims, *, equal: bool = False) -> Integers:
     """Return the bounded pairs (s, t) of all claims, shape (k, 2), or only those with the factor 1."""
-    bounds = [claim for claim in claims if isinstance(claim, PairBound)]
+    bounds = claims.pair_bounds.values()
     found = [np.column_stack((claim.sources, claim.targets)) for claim in bounds]
     if equal:
         found = [pairs[claim.exponents <= 0] for pairs, claim in zip(found, bounds, strict=True)]

@@ -8,9 +8,8 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 
 from mechdesign.base._arrays import Integers
-from mechdesign.certify._claims import Claim, Floor, PairBound
-from mechdesign.certify._dithering import Dithered
 from mechdesign.model._channel import EXPONENT
+from mechdesign.model._claims import Claims
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 
@@ -19,44 +18,38 @@ from mechdesign.model._problem import Problem
 _VACUOUS = EXPONENT * math.log(2) * (1 - 2**-40)
 
 
-def bounds_pairs(claims: Sequence[Claim]) -> bool:
+def bounds_pairs(claims: Claims) -> bool:
     """Tell whether any of the claims is about pairs of secrets, be it none of them: a floor is about the adversary."""
-    return any(not isinstance(claim, Floor) for claim in claims)
+    return len(claims) > len(claims.floors)
 
 
-def untied(n: int, claims: Sequence[Claim]) -> Integers:
+def untied(n: int, claims: Claims) -> Integers:
     """Return the secrets, of n, that no bound on a pair ties to another one, in either direction; ascending.
 
     Nothing keeps an answer from telling them for certain.
     """
-    tied = np.zeros(n, dtype=np.bool_)
-    for claim in claims:
-        if isinstance(claim, Dithered):
-            # It is about all points between the anchors.
-            tied[:] = True
-        elif isinstance(claim, PairBound):
-            others = claim.sources != claim.targets
-            tied[claim.sources[others]] = True
-            tied[claim.targets[others]] = True
+    # A bound on all points between the anchors is about all of them.
+    tied = np.full(n, bool(claims.point_bounds))
+    for bound in claims.pair_bounds.values():
+        others = bound.sources != bound.targets
+        tied[bound.sources[others]] = True
+        tied[bound.targets[others]] = True
     return np.flatnonzero(~tied)
 
 
-def loose(n: int, claims: Sequence[Claim]) -> Integers:
+def loose(n: int, claims: Claims) -> Integers:
     """Return the secrets s, of n, that are tied to others, but by no bound p(o|s) <= g p(o|t) with g < 2^62; ascending.
 
     Between numerators over 2^62 a larger g only says that zero goes with zero, and a bound in the other direction says
     nothing of how much likelier an answer may be for s: it may tell s all but for certain.
     """
     tied = ~np.isin(np.arange(n), untied(n, claims))
-    bounded = np.zeros(n, dtype=np.bool_)
-    for claim in claims:
-        if isinstance(claim, Dithered):
-            bounded[:] = True
-        elif isinstance(claim, PairBound):
-            others, exponents = claim.sources != claim.targets, claim.exponents
-            bounded[claim.sources[others & (exponents < _VACUOUS)]] = True
-            # Rows sum to 1: where no entry of one exceeds that of the other, both are equal.
-            bounded[claim.targets[others & (exponents <= 0)]] = True
+    bounded = np.full(n, bool(claims.point_bounds))
+    for bound in claims.pair_bounds.values():
+        others, exponents = bound.sources != bound.targets, bound.exponents
+        bounded[bound.sources[others & (exponents < _VACUOUS)]] = True
+        # Rows sum to 1: where no entry of one exceeds that of the other, both are equal.
+        bounded[bound.targets[others & (exponents <= 0)]] = True
     return np.flatnonzero(tied & ~bounded)
 
 

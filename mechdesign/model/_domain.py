@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import LARGEST_GRID, Floats, Integers, as_floats, as_indices, read_only, require
-from mechdesign.base._check import as_integer, as_list, as_number
+from mechdesign.base._check import as_integer, as_list, as_number, as_positive
 from mechdesign.base._display import card, data_frame, points_plot
 from mechdesign.base._errors import InputError, InterchangedWarning
 from mechdesign.base._warnings import warn
@@ -54,7 +54,7 @@ class Grid:
         if self.size > LARGEST_GRID:
             raise InputError("columns", "make too many cells", value=self.size, bound=f"{LARGEST_GRID} at most")
         for name in ("width", "height"):
-            object.__setattr__(self, name, _positive(getattr(self, name), name))
+            object.__setattr__(self, name, as_positive(getattr(self, name), name))
 
     @property
     def size(self) -> int:
@@ -65,9 +65,7 @@ class Grid:
         """Return the centres of the cells, float64 (n, 2): those nearest to ((column + 1/2) · width / columns, …)."""
         row, column = np.divmod(np.arange(self.size), self.columns)
         x, y = (_middles(count, side) for count, side in ((self.columns, self.width), (self.rows, self.height)))
-        centres: Floats = np.column_stack((x[column], y[row]))
-        read_only(centres)
-        return centres
+        return read_only(np.column_stack((x[column], y[row])))
 
 
 @dataclass(frozen=True)
@@ -147,8 +145,7 @@ class GridPart:
         chosen = as_indices(self.members, "members", self.cells.size)
         if (np.diff(chosen) <= 0).any():
             raise InputError("members", "are not in ascending order", value=chosen.tolist())
-        read_only(chosen)
-        object.__setattr__(self, "members", chosen)
+        object.__setattr__(self, "members", read_only(chosen))
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -589,13 +586,6 @@ def _middles(count: int, side: float) -> Floats:
     back, error = expansions.two_product(found, np.full(count, float(count)))
     middles: Floats = found + ((high - back) - error + (low + number * rest)) / count
     return middles
-
-
-def _positive(value: object, name: str) -> float:
-    number = as_number(value, name)
-    if number <= 0:
-        raise InputError(name, "is not positive", value=number, bound="> 0")
-    return number
 
 
 def _given_labels(labels: Iterable[str] | None) -> tuple[str, ...]:

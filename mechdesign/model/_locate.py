@@ -11,7 +11,7 @@ from typing import Literal, get_args
 import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers, as_array, as_floats
-from mechdesign.base._check import as_integer, as_number
+from mechdesign.base._check import as_integer, as_number, as_positive
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact
 from mechdesign.model._plane import DEGREE_KM, EARTH_RADIUS_KM
@@ -397,10 +397,7 @@ class Lattice:
                 )
             object.__setattr__(self, name, count)
         for name in ("width", "height"):
-            number = as_number(getattr(self, name), name)
-            if number <= 0:
-                raise InputError(name, "is not positive", value=number, bound="> 0")
-            object.__setattr__(self, name, number)
+            object.__setattr__(self, name, as_positive(getattr(self, name), name))
 
     @property
     def size(self) -> int:

@@ -12,9 +12,8 @@ from mechdesign.base._arrays import (
     SUM_TOLERANCE,
     Floats,
     Integers,
-    as_floats,
+    as_amounts,
     read_only,
-    require,
 )
 from mechdesign.base._errors import InputError, Total
 
@@ -95,10 +94,9 @@ def as_rows(matrix: ArrayLike, ends: bool = False) -> Floats:
 
     Raises `InputError` naming the row.
     """
-    rows = as_floats(matrix, "matrix", "(n, n)")
+    rows = as_amounts(matrix, "matrix", "(n, n)")
     if rows.shape[0] != rows.shape[1] or rows.size == 0:
         raise InputError("matrix", "has the wrong shape", value=rows.shape, bound="of shape (n, n), n >= 1")
-    require(np.isfinite(rows) & (rows >= 0), rows, "matrix", "a finite number >= 0")
     zero = ~rows.any(axis=1)
     if ends and (zero.all() or not zero.any()):
         problem = "has no row that is known" if zero.all() else "has no end"

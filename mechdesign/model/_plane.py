@@ -57,9 +57,7 @@ class Plane:
     def points(self, latitude: Floats, longitude: Floats) -> Floats:
         """Return the places in the plane: x and y in km, float64 of shape (n, 2), read-only."""
         x = DEGREE_KM * self.cosine * (longitude - self.west)
-        points: Floats = np.column_stack((x, DEGREE_KM * (latitude - self.south)))
-        read_only(points)
-        return points
+        return read_only(np.column_stack((x, DEGREE_KM * (latitude - self.south))))
 
 
 def _sine(degrees: float) -> float:

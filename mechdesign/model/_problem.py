@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from fractions import Fraction
 from typing import Any
 
+import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
@@ -15,17 +16,19 @@ from mechdesign.base._check import as_list, require_kind
 from mechdesign.base._errors import InfeasibleError, InputError, PriorWarning
 from mechdesign.base._values import ReadOnlyMapping, cached_property
 from mechdesign.base._warnings import warn
-from mechdesign.certify._claims import Claim, Floor
+from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._costs import distortion
+from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._exact import nearest
 from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
 from mechdesign.model._channel import EXPONENT
+from mechdesign.model._claims import Claims
 from mechdesign.model._components import sharing, spread
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior
-from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._requirements._requirement import Requirement, as_requirements
 
 """What the origin of a bundle says of its prior where the true one was left out."""
 
@@ -90,17 +93,7 @@ class Problem:
             raise InputError(f"cost[{int(barred.argmax())}]", "forbids every answer", bound="finite for at least one")
         if objective not in OBJECTIVES:
             raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
-        if isinstance(requirements, str) or not isinstance(requirements, Sequence):
-            raise InputError("requirements", "is not a list", value=requirements, bound="a list of requirements")
-        for i, requirement in enumerate(requirements):
-            if not isinstance(requirement, Requirement):
-                raise InputError(
-                    f"requirements[{i}]", "is not a requirement", value=requirement, bound="MetricPrivacy, …"
-                )
-            if requirement.size != n:
-                raise InputError(
-                    f"requirements[{i}]", "speaks of another number of secrets", value=requirement.size, bound=str(n)
-                )
+        required = as_requirements(requirements, n)
         for name, domain, size in (("secrets", secrets, n), ("observables", observables, costs.shape[1])):
             if domain is not None and not isinstance(domain, Domain):
                 raise InputError(name, "is not a Domain", value=domain, bound="a Domain, or None")
@@ -111,19 +104,16 @@ class Problem:
             if name not in _FACTS:
                 raise InputError("facts", "hold what is not known", value=name, bound=" or ".join(_FACTS))
         stated = ReadOnlyMapping(facts)
-        values = (probabilities, costs, tuple(requirements), objective, secrets, observables, str(title), stated)
+        values = (probabilities, costs, required, objective, secrets, observables, str(title), stated)
         names = ("prior", "cost", "requirements", "objective", "secrets", "observables", "title", "facts")
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
         object.__setattr__(self, "cost", spread(costs, self.claims))
-        floors: dict[int, list[Floor]] = {}
-        for place, claim in zip(self.places, self.claims, strict=True):
-            if isinstance(claim, Floor):
-                floors.setdefault(place, []).append(claim)
-        told = sharing(self.cost, self.claims) if floors else None
-        for place, together in floors.items():
-            _check_reachable(f"requirements[{place}].minimum", together, probabilities, told, self.secrets)
-            _check_beliefs(f"requirements[{place}].prior", together, probabilities)
+        told = sharing(self.cost, self.claims) if self.floors else None
+        for place, requirement in enumerate(self.requirements):
+            if floors := requirement.floors:
+                _check_reachable(f"requirements[{place}].minimum", floors, probabilities, told, self.secrets)
+                _check_beliefs(f"requirements[{place}].prior", floors, probabilities)
 
     @classmethod
     def from_visits(
@@ -184,9 +174,30 @@ class Problem:
         return tuple(stated for _, stated in self._numbered)
 
     @cached_property
-    def claims(self) -> tuple[Claim, ...]:
+    def claims(self) -> Claims:
         """What the requirements claim of a channel, in order, in the words of the verifier."""
-        return tuple(stated.claim(self.prior.size) for stated in self.stated)
+        return Claims(claim for each in self.requirements for claim in each.claims())
+
+    @property
+    def pair_bounds(self) -> Mapping[int, PairBound]:
+        """The claims that bound pairs of secrets, by their places among all claims."""
+        return self.claims.pair_bounds
+
+    @property
+    def point_bounds(self) -> Mapping[int, Dithered]:
+        """The claims that bound all points between anchors, by their places among all claims."""
+        return self.claims.point_bounds
+
+    @property
+    def floors(self) -> Mapping[int, Floor]:
+        """The claims that the adversary errs by so much, by their places among all claims."""
+        return self.claims.floors
+
+    @cached_property
+    def graphs(self) -> Mapping[int, nx.Graph]:
+        """The policy graphs that requirements are, by the places of these requirements."""
+        found = ((place, each.policy_graph) for place, each in enumerate(self.requirements))
+        return ReadOnlyMapping({place: graph for place, graph in found if graph is not None})
 
     @cached_property
     def places(self) -> tuple[int, ...]:

@@ -13,11 +13,8 @@ import numpy as np
 
 from mechdesign.base._arithmetic import decimals
 from mechdesign.base._arrays import Flags, Floats
-from mechdesign.certify._claims import Floor
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
-from mechdesign.model._problem import Problem
-from mechdesign.model._requirements._requirement import Requirement, Words
 
 
 def percent(value: float) -> str:
@@ -164,40 +161,6 @@ def recognised(matrix: Floats, rows: Domain | None, columns: Domain | None, coun
     return Measure(matrix, f"squared {roots.name}", f"{unit}²" if unit else "", roots.unit)
 
 
-def answers(problem: Problem) -> Domain | None:
-    """Return the domain of the observables; without one, that of the secrets where the true answer costs least."""
-    if problem.observables is not None or problem.secrets is None:
-        return problem.observables
-    square = problem.cost.shape[0] == problem.cost.shape[1]
-    if square and (np.diagonal(problem.cost) == problem.cost.min(axis=1)).all():
-        return problem.secrets
-    return None
-
-
-def cost_measure(problem: Problem) -> Measure:
-    """Say in what the cost of a permitted answer is measured."""
-    return recognised(problem.cost, problem.secrets, answers(problem), np.isfinite(problem.cost))
-
-
-def attack_measure(problem: Problem) -> Measure:
-    """Return what an adversary wants small, estimates by secrets.
-
-    That is the error of the first floor among the requirements; else the Euclidean distance of the secrets, or, on much
-    of the globe, the great-circle distance; else, where they have no places, the Hamming distance.
-    """
-    for claim in problem.claims:
-        if isinstance(claim, Floor):
-            return recognised(claim.error, problem.secrets, problem.secrets)
-    secrets = problem.secrets
-    if secrets is not None and secrets.points.shape[1]:
-        if secrets.plane is None:
-            return Measure(distances.euclidean(secrets), "Euclidean distance", clip(secrets.unit))
-        if secrets.plane.shorter:
-            return Measure(distances.euclidean(secrets), PLANE_DISTANCE, clip(secrets.unit))
-        return Measure(distances.haversine(secrets), "great-circle distance", "km")
-    return Measure(distances.hamming(len(problem.prior)), "Hamming distance")
-
-
 def decimal(number: Fraction | str) -> str:
     """Write an exact number as a decimal where one is exact and short, else as a fraction.
 
@@ -242,14 +205,14 @@ def _unfit(character: str) -> bool:
 
 
 @dataclass(frozen=True, eq=False)
-class InWords(Words):
-    """What the requirements of a problem are phrased with."""
+class Words:
+    """What requirements on secrets are phrased with: distances between them recognised, numbers written for reading."""
 
-    problem: Problem
+    secrets: Domain | None
 
     def measure(self, matrix: Floats) -> Measure:
         """Recognise a matrix between the secrets."""
-        return recognised(matrix, self.problem.secrets, self.problem.secrets)
+        return recognised(matrix, self.secrets, self.secrets)
 
     def number(self, value: float, digits: int = 3) -> str:
         """Write a number in few digits."""
@@ -262,18 +225,3 @@ class InWords(Words):
     def factor(self, exponent: float) -> str:
         """Write e to the power of `exponent`."""
         return short(math.exp(exponent), 3) if exponent < 30 else f"e^{short(exponent)}"
-
-
-def requirement_name(problem: Problem, requirement: Requirement) -> str:
-    """Name a requirement and what its number means; its distance, too, where that is one of the library's."""
-    return requirement.title(InWords(problem))
-
-
-def claim_names(problem: Problem) -> tuple[str, ...]:
-    """Name each claim, and so each entry of a certificate: by the requirement that makes it, or its part of it."""
-    return tuple(name for requirement in problem.requirements for name in requirement.titles(InWords(problem)))
-
-
-def claimants(problem: Problem) -> tuple[Requirement, ...]:
-    """Return for each claim, and so for each entry of a certificate, the requirement that makes it."""
-    return tuple(problem.requirements[place] for place in problem.places)

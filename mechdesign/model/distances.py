@@ -219,9 +219,7 @@ def warn_of_radius(radius: _Number, largest: float, stacklevel: int = 3) -> None
 def down_to(distance: Floats, radius: _Number, margin: float = 0.0) -> Floats:
     """Return distances, read-only, with the radius in place of those that are longer and yet within it (`reach`)."""
     exactly = nearest(exact(radius, "radius"))
-    result: Floats = np.where((distance > exactly) & (distance <= reach(radius, margin)), exactly, distance)
-    read_only(result)
-    return result
+    return read_only(np.where((distance > exactly) & (distance <= reach(radius, margin)), exactly, distance))
 
 
 def margin(domain: Domain | ArrayLike) -> float:
@@ -281,8 +279,7 @@ def hamming(domain: Domain | int, other: Domain | None = None) -> Floats:
         result = 1.0 - np.eye(n)
     else:
         raise InputError("other", "can be compared by label only with a domain", bound="two domains")
-    read_only(result)
-    return result
+    return read_only(result)
 
 
 def haversine(domain: Domain | ArrayLike, other: Domain | ArrayLike | None = None) -> Floats:
@@ -328,9 +325,7 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
             )
     shortest = _edge_lengths(graph, weight)
     if not shortest:
-        result = np.where(np.eye(n, dtype=bool), 0.0, np.inf)
-        read_only(result)
-        return result
+        return read_only(np.where(np.eye(n, dtype=bool), 0.0, np.inf))
     rows, columns = np.array(list(shortest)).T
     exactly = {length: printed(length) for length in set(shortest.values())}
     scale = math.lcm(*{length.denominator for length in exactly.values()})
@@ -357,8 +352,7 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
         if not graph.is_directed():
             # The two ways along one path may have been rounded differently.
             result = np.minimum(result, result.T)
-    read_only(result)
-    return result
+    return read_only(result)
 
 
 def matrix(values: ArrayLike, n: int | None = None) -> Floats:
@@ -555,9 +549,7 @@ def _across(lengths: Floats) -> Floats:
     # Reflected, so that steps to the left and down stand there, too: entry (rows − 1 + j, columns − 1 + i).
     every = np.pad(lengths, ((rows - 1, 0), (columns - 1, 0)), mode="reflect")
     windows = np.lib.stride_tricks.sliding_window_view(every, (rows, columns))
-    result: Floats = np.ascontiguousarray(windows[::-1, ::-1]).reshape(lengths.size, lengths.size)
-    read_only(result)
-    return result
+    return read_only(np.ascontiguousarray(windows[::-1, ::-1]).reshape(lengths.size, lengths.size))
 
 
 def _pair_of_points(domain: Domain | ArrayLike, other: Domain | ArrayLike | None) -> tuple[Floats, Floats]:
@@ -605,8 +597,7 @@ def _blocks(n: int, m: int, symmetric: bool, kernel: _Kernel) -> Floats:
         result[start : start + step, columns[0] :] = found
         if symmetric:
             result[columns[0] :, start : start + step] = found.T
-    read_only(result)
-    return result
+    return read_only(result)
 
 
 def _in_plane(plane: Plane, first: Floats, second: Floats) -> _Kernel:

@@ -23,7 +23,8 @@ from mechdesign.measures._baselines import NO_INFORMATION, Reference
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
-from mechdesign.model._words import answers, clip, percent, plain, power, relative, short
+from mechdesign.model._problem_words import answers
+from mechdesign.model._words import clip, percent, plain, power, relative, short
 from mechdesign.report import _maps as maps
 from mechdesign.report._explorer import (
     WIDTH,

@@ -16,17 +16,8 @@ from mechdesign.measures import attack
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
-from mechdesign.model._words import (
-    answers,
-    attack_measure,
-    bounded,
-    claimants,
-    cost_measure,
-    plain,
-    power,
-    requirement_name,
-    short,
-)
+from mechdesign.model._problem_words import answers, attack_measure, claimants, cost_measure, requirement_name
+from mechdesign.model._words import bounded, plain, power, short
 from mechdesign.report._channel_figures import most_likely
 from mechdesign.report._explorer import Panel, framed, key, name_of, panels, series_block, view
 from mechdesign.report._pages import document, section, table, text

@@ -65,7 +65,7 @@ def answers(design: Designed, count: int = 6) -> Figure:
     """Show how probable each answer is for the `count` most likely secrets."""
     _require_design(design)
     count = as_integer(count, "count", 1)
-    from mechdesign.model._words import answers
+    from mechdesign.model._problem_words import answers
     from mechdesign.report._channel_figures import outputs_picture
 
     problem = design.problem
@@ -77,7 +77,7 @@ def errors(design: Designed) -> Figure:
     """Show the expected error of the best attack for each secret, and against the prior."""
     _require_design(design)
     from mechdesign.measures import attack
-    from mechdesign.model._words import attack_measure
+    from mechdesign.model._problem_words import attack_measure
     from mechdesign.report._channel_figures import error_picture
 
     problem, found = design.problem, attack_measure(design.problem)
@@ -90,7 +90,7 @@ def costs(design: Designed) -> Figure:
     """Show the certified cost between its lower bound and the costs of other mechanisms."""
     _require_design(design)
     from mechdesign.measures._baselines import baselines, reference_costs
-    from mechdesign.model._words import cost_measure
+    from mechdesign.model._problem_words import cost_measure
     from mechdesign.report._channel_figures import cost_picture
 
     problem, proved = design.problem, design.certificate

@@ -14,10 +14,10 @@ import numpy as np
 
 from mechdesign.base._errors import InputError
 from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._claims import RatioBound
 from mechdesign.certify._dithering import EUCLIDEAN, Dithered
 from mechdesign.certify._revealed import revealed
 from mechdesign.data._maps import Outline
+from mechdesign.graphs._builders import edge_array
 from mechdesign.measures import attack
 from mechdesign.measures._baselines import Baseline, baselines, reference_costs
 from mechdesign.model._channel import Channel
@@ -25,18 +25,8 @@ from mechdesign.model._components import tied
 from mechdesign.model._disclosure import disclosed
 from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._problem import Problem
-from mechdesign.model._requirements._graph import graph_requirements
-from mechdesign.model._words import (
-    Measure,
-    attack_measure,
-    bounded,
-    claim_names,
-    cost_measure,
-    decimal,
-    plain,
-    power,
-    short,
-)
+from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
+from mechdesign.model._words import Measure, bounded, decimal, plain, power, short
 from mechdesign.report import _channel_figures as bars
 from mechdesign.report import _channel_figures as pictures
 from mechdesign.report import _channel_figures as plot
@@ -52,15 +42,13 @@ from mechdesign.report._proved import (
 
 def coordinates_section(problem: Problem, certificate: Certificate) -> Iterator[str]:
     """Yield the section on real coordinates; nothing where no requirement is about them."""
-    pairs = list(zip(problem.claims, certificate.requirements, strict=True))
-    for place, (claim, checked) in enumerate(pairs):
-        if not isinstance(claim, Dithered):
-            continue
+    checked = certificate.requirements
+    for place, claim in problem.point_bounds.items():
         own = problem.places[place]
         beside = [
             found.realised
-            for (other, found), at in zip(pairs, problem.places, strict=True)
-            if at == own and isinstance(other, RatioBound)
+            for found, at in zip(checked, problem.places, strict=True)
+            if at == own and found.number == "factor"
         ]
         unit = problem.secrets.unit if problem.secrets is not None else ""
         yield section(
@@ -68,7 +56,7 @@ def coordinates_section(problem: Problem, certificate: Certificate) -> Iterator[
             "<p>The secrets are the corners of a grid, and every point between them is a secret, too: one of the four "
             "corners around it is drawn, the closer the likelier, and answers for it. What is certified holds between "
             "any two points, however close. Points outside are moved to the border first.</p>",
-            table((), _rows(claim, checked.realised, max(beside, default=1.0), unit), "numbers"),
+            table((), _rows(claim, checked[place].realised, max(beside, default=1.0), unit), "numbers"),
         )
 
 
@@ -212,8 +200,7 @@ def _requirements(problem: Problem, certificate: Certificate) -> str:
 
 def _policy_graph(problem: Problem, certificate: Certificate) -> Iterable[str]:
     """Yield what policy graphs say, and their picture where secrets have places; nothing where there are none."""
-    graphs = [each for _, each in graph_requirements(problem.requirements)]
-    if not graphs:
+    if not problem.graphs:
         return
     labels = tied(len(problem.prior), problem.claims)
     alone = np.flatnonzero(np.bincount(labels)[labels] == 1)
@@ -233,7 +220,7 @@ def _policy_graph(problem: Problem, certificate: Certificate) -> Iterable[str]:
         )
     parts = [f"<p>{' '.join(sentences)}</p>"]
     if problem.secrets is not None and policy.can_draw(problem.secrets):
-        edges = np.unique(np.concatenate([each.edges for each in graphs]), axis=0)
+        edges = np.unique(np.concatenate([edge_array(graph) for graph in problem.graphs.values()]), axis=0)
         parts.append(
             figure(
                 functools.partial(policy.policy_picture, problem.secrets, edges, policy.Shown(exposed=alone.tolist())),

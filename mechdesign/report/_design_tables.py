@@ -11,21 +11,13 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats
 from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._claims import Floor, PairBound, RatioBound
+from mechdesign.certify._claims import Floor
 from mechdesign.measures import attack
 from mechdesign.measures._baselines import Baseline, bounds
 from mechdesign.model._channel import Channel
 from mechdesign.model._problem import Problem
-from mechdesign.model._words import (
-    InWords,
-    attack_measure,
-    bounded,
-    claim_names,
-    cost_measure,
-    recognised,
-    relative,
-    short,
-)
+from mechdesign.model._problem_words import attack_measure, claim_names, cost_measure
+from mechdesign.model._words import Words, bounded, recognised, relative, short
 from mechdesign.report._channel_figures import Met
 from mechdesign.report._pages import section, table, text
 
@@ -61,11 +53,7 @@ def adversaries(problem: Problem, channel: Channel) -> tuple[Adversary, ...]:
 def _found(problem: Problem, channel: Channel) -> Iterator[Adversary]:
     known: list[Floats] = []
     for place in dict.fromkeys(problem.places):
-        floors = [
-            claim
-            for claim, own in zip(problem.claims, problem.places, strict=True)
-            if own == place and isinstance(claim, Floor)
-        ]
+        floors = problem.requirements[place].floors
         believing = [floor for floor in floors if floor.prior is not None]
         if floors:
             first = floors[0]
@@ -92,7 +80,7 @@ def _adversary(
 
 def adversaries_section(problem: Problem, channel: Channel) -> Iterator[str]:
     """Yield the section on adversaries; nothing unless one has a prior of its own."""
-    if not any(isinstance(claim, Floor) and claim.prior is not None for claim in problem.claims):
+    if not any(floor.prior is not None for floor in problem.floors.values()):
         return
     found = adversaries(problem, channel)
     left_out = len(found) - _SHOWN
@@ -133,16 +121,16 @@ def met(problem: Problem, certificate: Certificate) -> tuple[Met, ...]:
             checked.realised,
             checked.at_least,
             checked.holds,
-            isinstance(claim, PairBound) and not len(claim),
+            place in problem.pair_bounds and not len(problem.pair_bounds[place]),
         )
-        for name, checked, claim in zip(claim_names(problem), certificate.requirements, problem.claims, strict=True)
+        for place, (name, checked) in enumerate(zip(claim_names(problem), certificate.requirements, strict=True))
     )
 
 
 def summary(problem: Problem, certificate: Certificate) -> str:
     """Return one paragraph for a reader who knows nothing of the field."""
     n, m = problem.cost.shape
-    words = InWords(problem)
+    words = Words(problem.secrets)
     promises = [
         requirement.promise(words) + _reached(problem, certificate, place)
         for place, requirement in enumerate(problem.requirements)
@@ -170,18 +158,16 @@ def _permitted(problem: Problem) -> list[str]:
 
 def _reached(problem: Problem, certificate: Certificate, place: int) -> str:
     """Say by how much the best guess is off, where a requirement asks for less than that."""
-    errors = [
-        (checked.realised, float(Fraction(checked.nominal)), claim)
-        for of, claim, checked in zip(problem.places, problem.claims, certificate.requirements, strict=True)
-        if of == place and isinstance(claim, Floor)
-    ]
-    if len(errors) != 1:
+    floors = [(index, floor) for index, floor in problem.floors.items() if problem.places[index] == place]
+    if len(floors) != 1:
         return ""
-    ((realised, asked, claim),) = errors
+    ((index, floor),) = floors
+    checked = certificate.requirements[index]
+    realised, asked = checked.realised, float(Fraction(checked.nominal))
     shown = bounded(realised, up=False, digits=4)
     if realised <= asked or shown == bounded(asked, up=False, digits=4):
         return ""
-    return f" (with this mechanism by {InWords(problem).measure(claim.error).with_unit(shown)})"
+    return f" (with this mechanism by {Words(problem.secrets).measure(floor.error).with_unit(shown)})"
 
 
 def _listed(promises: list[str]) -> str:
@@ -208,7 +194,7 @@ def side_by_side(problem: Problem, channel: Channel, certificate: Certificate, c
     cost = cost_measure(problem)
     asked = bounds(problem)
     tight: tuple[float, ...] | None = tuple(certificate.requirements[index].realised for index in asked)
-    factors = [isinstance(problem.claims[index], RatioBound) for index in asked]
+    factors = [problem.claims[index].number == "factor" for index in asked]
     erred = attack.optimal(channel, problem.prior, error.matrix).distortion
     rows = [("<strong>this design</strong>", certificate.cost, erred, tight, "")]
     rows += [(text(item.name), item.cost, item.error, item.tight, item.note) for item in compared]

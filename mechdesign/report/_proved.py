@@ -8,21 +8,13 @@ from collections.abc import Iterator
 import numpy as np
 
 from mechdesign.certify._certificate import Certificate
-from mechdesign.certify._claims import Claim, ExponentBound, Floor, PairBound
-from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered
+from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN
 from mechdesign.model import distances
 from mechdesign.model._disclosure import disclosed
 from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
-from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.model._words import (
-    claim_names,
-    claimants,
-    decimal,
-    recognised,
-    requirement_name,
-    short,
-)
+from mechdesign.model._problem_words import claim_names, requirement_name
+from mechdesign.model._words import decimal, recognised, short
 from mechdesign.report._private import private
 
 _HIDDEN = "No secret is revealed for certain: each answer that is ever given is given to two secrets or more."
@@ -30,12 +22,8 @@ _HIDDEN = "No secret is revealed for certain: each answer that is ever given is 
 
 def proved(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
     """Return a sentence for each claim of a certificate: the inequality, for whom it holds, and in which unit."""
-    parts = zip(problem.claims, claimants(problem), claim_names(problem), certificate.requirements, strict=True)
-    return tuple(
-        f"{name}: {_sentence(problem, claim, requirement)}"
-        for claim, requirement, name, checked in parts
-        if checked.holds
-    )
+    parts = zip(claim_names(problem), certificate.requirements, strict=True)
+    return tuple(f"{name}: {_sentence(problem, place)}" for place, (name, checked) in enumerate(parts) if checked.holds)
 
 
 def told(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
@@ -48,7 +36,8 @@ def told(problem: Problem, certificate: Certificate) -> tuple[str, ...]:
 def bounded_pairs(problem: Problem) -> tuple[str, ...]:
     """Say for each claim how many pairs it bounds: "18 of 90 ordered pairs"; nothing where it is about no pairs."""
     n = len(problem.prior)
-    return tuple(_count(len(claim), n) if isinstance(claim, PairBound) else "" for claim in problem.claims)
+    bounds = problem.pair_bounds
+    return tuple(_count(len(bounds[place]), n) if place in bounds else "" for place in range(len(problem.claims)))
 
 
 def left_free(problem: Problem) -> tuple[str, ...]:
@@ -92,34 +81,35 @@ def stated(problem: Problem, origin: Origin | None) -> Iterator[tuple[str, str]]
         yield "specification", f"{lines} lines, kept in certificate.json (metadata, origin)"
 
 
-def _sentence(problem: Problem, claim: Claim, requirement: Requirement) -> str:
-    if isinstance(claim, Floor):
-        found = recognised(claim.error, problem.secrets, problem.secrets)
-        least = found.with_unit(decimal(claim.minimum))
-        believed = "the prior in the files" if claim.prior is None else "the prior of this requirement"
+def _sentence(problem: Problem, place: int) -> str:
+    """Say what the claim at a place among all says."""
+    if (floor := problem.floors.get(place)) is not None:
+        found = recognised(floor.error, problem.secrets, problem.secrets)
+        least = found.with_unit(decimal(floor.minimum))
+        believed = "the prior in the files" if floor.prior is None else "the prior of this requirement"
         return f"whoever knows the channel, and {believed}, errs by at least {least} on average, however they guess"
     n, m = problem.cost.shape
-    if isinstance(claim, Dithered):
+    if (claim := problem.point_bounds.get(place)) is not None:
         points = f"all points x, x' of the rectangle between {claim.columns} × {claim.rows} anchors"
         name = {CHEBYSHEV: "Chebyshev", MANHATTAN: "Manhattan", EUCLIDEAN: "Euclidean"}[claim.norm]
         return (
             f"p(o|x) ≤ e^({decimal(claim.epsilon)}·d(x, x')) p(o|x') for {points}, and each of {m} answers o, with d "
             f"the {name} distance, where one of the four anchors around a point is drawn with bilinear weights"
         )
-    assert isinstance(claim, PairBound)
-    pairs = f"{_count(len(claim), n)} of secrets (s, t), and each of {m} answers o"
-    factor, meaning = _factor(problem, claim, requirement)
+    pairs = f"{_count(len(problem.pair_bounds[place]), n)} of secrets (s, t), and each of {m} answers o"
+    factor, meaning = _factor(problem, place)
     return f"p(o|s) ≤ {factor} p(o|t) for {pairs}{meaning}"
 
 
-def _factor(problem: Problem, claim: PairBound, requirement: Requirement) -> tuple[str, str]:
+def _factor(problem: Problem, place: int) -> tuple[str, str]:
     """Return the factor as a formula, and what the letters in it mean."""
-    if not isinstance(claim, ExponentBound):
+    claim = problem.claims.exponent_bounds.get(place)
+    if claim is None:
         return "g(s, t)", ", with the exact factors g in the files"
     epsilon, weights = decimal(claim.epsilon), claim.weights
     if (weights == 1).all():
         return (f"e^({epsilon})" if "/" in epsilon else f"e^{epsilon}"), ""
-    distance = getattr(requirement, "distance", None)
+    distance = getattr(problem.requirements[problem.places[place]], "distance", None)
     if not isinstance(distance, np.ndarray):
         return f"e^({epsilon}·w(s, t))", ", with the exact weights w in the files"
     found = recognised(distance, problem.secrets, problem.secrets)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Protocol
 
 import numpy as np
 from matplotlib.axes import Axes
@@ -32,9 +31,8 @@ from mechdesign.report._style import (
     new_figure,
     put_legend,
 )
-from mechdesign.traces._adversary import Measurable, degrees_of
-from mechdesign.traces._composition import Composition
-from mechdesign.traces._stage import Release
+from mechdesign.traces._adversary import degrees_of
+from mechdesign.traces._released import ReleasedTrace
 
 _WIDTH = 8.0
 # Told apart from the accent by readers with any colour vision.
@@ -207,18 +205,7 @@ def _over_states(domain: Domain, outputs: Integers, truth: Integers | None) -> F
     return figure
 
 
-class Drawable(Measurable, Protocol):
-    """What the pictures show of a released trace; see `mechdesign.traces.ReleasedTrace`."""
-
-    @property
-    def releases(self) -> tuple[Release, ...]: ...
-    @property
-    def outputs(self) -> Integers | None: ...
-    @property
-    def composition(self) -> Composition: ...
-
-
-def public_pictures(found: Drawable) -> dict[str, bytes]:
+def public_pictures(found: ReleasedTrace) -> dict[str, bytes]:
     """Return the pictures that may be published, by name; what they depend on, `ReleasedTrace.history` says."""
     files = {"over-time.svg": figure_bytes(over_time(found))}
     if (drawn := trace_map(found)) is not None:
@@ -226,7 +213,7 @@ def public_pictures(found: Drawable) -> dict[str, bytes]:
     return files
 
 
-def over_time(found: Drawable) -> Figure:
+def over_time(found: ReleasedTrace) -> Figure:
     """Show over the steps who protects whom, and how far an adversary expects to be off."""
     stages = [release.stage for release in found.releases]
     degrees = [stage.degrees[stage.members] for stage in stages]
@@ -249,7 +236,7 @@ def over_time(found: Drawable) -> Figure:
     return over_time_picture(panels, title)
 
 
-def private_files(found: Drawable, true: Integers) -> dict[str, bytes]:
+def private_files(found: ReleasedTrace, true: Integers) -> dict[str, bytes]:
     """Return the files that show the true states, shape (steps,), by name: they are for the owner of the trace."""
     apart = np.sqrt(((found.places - found.domain.points[true]) ** 2).sum(axis=1))
     errors = found.beliefs.errors(true, found.lengths)
@@ -278,7 +265,7 @@ def private_files(found: Drawable, true: Integers) -> dict[str, bytes]:
     return files
 
 
-def trace_map(found: Drawable, truth: Integers | None = None) -> Figure | None:
+def trace_map(found: ReleasedTrace, truth: Integers | None = None) -> Figure | None:
     """Show the released trace, with `truth`, shape (steps,), for its owner only; None for places without a map."""
     outputs = found.outputs
     if outputs is not None:

@@ -4,46 +4,25 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from typing import Protocol
 
 from mechdesign.certify._exact import exact_text, printed, text_up
 from mechdesign.model._words import plain, short
 from mechdesign.report import _maps as maps
 from mechdesign.report._pages import document, figure, section, table, text
-from mechdesign.report._trace_figures import Drawable, over_time, trace_map
-from mechdesign.traces._adversary import accuracy
-from mechdesign.traces._released import History
+from mechdesign.report._trace_figures import over_time, trace_map
+from mechdesign.traces._released import ReleasedTrace, accuracy
 
 # So many of the states revealed are named.
 _NAMED = 5
 
 
-class Reported(Drawable, Protocol):
-    """What the report shows of a released trace; see `mechdesign.traces.ReleasedTrace`."""
-
-    @property
-    def title(self) -> str: ...
-    @property
-    def mechanism(self) -> str: ...
-    @property
-    def seeded(self) -> bool: ...
-    @property
-    def finished(self) -> bool: ...
-    @property
-    def certified(self) -> bool: ...
-    @property
-    def revealed(self) -> tuple[tuple[int, ...], ...]: ...
-    @property
-    def history(self) -> History: ...
-
-
-def html(found: Reported) -> str:
+def html(found: ReleasedTrace) -> str:
     """Return the report as one self-contained page; it says what it depends on beyond the outputs."""
     title = plain(found.title).strip() or "Released trace"
     return document(title, [_header(title, found), _guarantee(found), *_shown(found), _accuracy(found), _use(found)])
 
 
-def _header(title: str, found: Reported) -> str:
+def _header(title: str, found: ReleasedTrace) -> str:
     if found.certified:
         verdict = "<strong>Holds.</strong> Every step was checked in exact arithmetic."
     else:
@@ -64,7 +43,7 @@ def _header(title: str, found: Reported) -> str:
     )
 
 
-def _guarantee(found: Reported) -> str:
+def _guarantee(found: ReleasedTrace) -> str:
     together = found.composition
     bound = f"at most {text_up(printed(together.bound), 6)}" if math.isfinite(together.bound) else "no bound"
     rows = [
@@ -81,7 +60,7 @@ def _guarantee(found: Reported) -> str:
     return section("What all steps tell together", table((), rows, "numbers"), f"<p>{text(note)}</p>")
 
 
-def revealing(found: Reported) -> str:
+def revealing(found: ReleasedTrace) -> str:
     """Say how many states are revealed for certain, and at how many steps; nothing where none is."""
     steps = [states for states in found.revealed if states]
     if not steps:
@@ -91,7 +70,7 @@ def revealing(found: Reported) -> str:
     return f"{len(states)} ({names}), at {len(steps)} of {len(found.revealed)} steps"
 
 
-def _shown(found: Reported) -> Iterator[str]:
+def _shown(found: ReleasedTrace) -> Iterator[str]:
     drawn = trace_map(found)
     if drawn is not None:
         mapped = maps.kind(found.domain) in ("grid", "points")
@@ -111,7 +90,7 @@ def _shown(found: Reported) -> Iterator[str]:
     yield section("Step by step", figure(over_time(found), "steps", "Protection and expected error by step", caption))
 
 
-def _accuracy(found: Reported) -> str:
+def _accuracy(found: ReleasedTrace) -> str:
     unit = f" {found.domain.unit}" if found.domain.unit else ""
     rows = [(text(row.name), text(f"{short(row.expected, 4)}{unit}")) for row in accuracy(found)]
     note = (
@@ -121,13 +100,13 @@ def _accuracy(found: Reported) -> str:
     return section("How far off", table(("", "Expects to be off by"), rows, "numbers"), f"<p>{note}</p>")
 
 
-def _use(found: Reported) -> str:
+def _use(found: ReleasedTrace) -> str:
     files = (
         "released.csv has the outputs, steps.json the proof of each step, and release.json the digests of all files."
     )
     return section("Files", f"<p>{text(files)} {text(found.history.meaning)}</p>")
 
 
-def _steps(found: Reported) -> str:
+def _steps(found: ReleasedTrace) -> str:
     count = found.composition.releases
     return f"{count} step{'s' * (count != 1)}"

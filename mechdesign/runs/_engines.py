@@ -35,9 +35,9 @@ from mechdesign.base._machine import count_processors
 from mechdesign.base._warnings import silenced, warn
 from mechdesign.certify._certificate import Certificate
 from mechdesign.data._text import file_digest
+from mechdesign.model._problem_words import cost_measure
 from mechdesign.model._requirements._kind import RequirementKind
 from mechdesign.model._requirements._kinds import KINDS, register
-from mechdesign.model._words import cost_measure
 from mechdesign.runs._store import Row, State, Value
 from mechdesign.runs._tasks import Task, numbered, versions_for
 from mechdesign.solve._blas import blas_threads

@@ -13,7 +13,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.base._errors import CertificateError, SolverError
-from mechdesign.certify._claims import ExponentBound, Floor
+from mechdesign.certify._claims import ExponentBound
 from mechdesign.leakage._row_pair import row_pair_program
 from mechdesign.measures._tight import exact_rows, tight
 from mechdesign.model._problem import Problem
@@ -131,15 +131,14 @@ def _differ(positive: Floats, bound: ExponentBound, pairs: Flags) -> bool:
 
 
 def _bounds(problem: Problem) -> list[ExponentBound]:
-    return [claim for claim in problem.claims if isinstance(claim, ExponentBound)]
+    return list(problem.claims.exponent_bounds.values())
 
 
 def _met(rows: Floats, problem: Problem) -> Iterator[bool]:
     """Yield, for each floor, whether the adversary's expected error is above it."""
-    for claim in problem.claims:
-        if isinstance(claim, Floor):
-            error = float(((claim.error * problem.prior) @ rows).min(axis=0).sum())
-            yield error >= float(claim.minimum) * (1 - SLACK)
+    for floor in problem.floors.values():
+        error = float(((floor.error * problem.prior) @ rows).min(axis=0).sum())
+        yield error >= float(floor.minimum) * (1 - SLACK)
 
 
 # What `mechdesign.design` is asked for: a tenth of what still counts as optimal.

@@ -16,7 +16,6 @@ from mechdesign.base._errors import InfeasibleError, InputError, SpecificationEr
 from mechdesign.data._budgets import Schedule, read_exact_budgets
 from mechdesign.model._domain import Domain, Grid
 from mechdesign.model._grammar import BudgetsFile, Table
-from mechdesign.model._requirements._graph import graph_requirements
 from mechdesign.model._requirements._kinds import kind_of
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.solve._blocks.layout import is_sparse
@@ -46,7 +45,7 @@ def design_problem(
     from mechdesign.synthesis._isolation import check_isolated
 
     with _named_as_specified(given):
-        if graph_requirements(problem.requirements):
+        if problem.graphs:
             return _design_policy(problem, policy, settings)
         check_isolated(problem, policy.isolated)
         made = synthesise(problem, settings)
@@ -114,17 +113,16 @@ def _asked(problem: Problem, policy: PolicyTable) -> _Asked:
     from mechdesign.graphs._repairs import repair
 
     assert problem.secrets is not None
-    graphs = [each for _, each in graph_requirements(problem.requirements)]
-    epsilon = graphs[0].epsilon
+    epsilons = {place: problem.requirements[place].pair_bounds[0].nominal for place in problem.graphs}
+    epsilon = next(iter(epsilons.values()))
     # What has another ε is a requirement of its own.
-    one = [each for each in graphs if each.epsilon == epsilon]
-    graph = union(*(each.graph for each in one))
-    places = tuple(place for place, each in enumerate(problem.requirements) if each not in one)
+    graph = union(*(problem.graphs[place] for place in epsilons if epsilons[place] == epsilon))
+    places = tuple(place for place in range(len(problem.requirements)) if epsilons.get(place) != epsilon)
     others = tuple(problem.requirements[place] for place in places)
     support = policy.possible(problem.prior)
     if support is not None:
         graph = constrain(graph, support)
-        others = tuple(each.condition(np.array(support)) for each in others)
+        others = tuple(each.restrict(np.array(support), floors=True) for each in others)
     added = 0
     if policy.isolated == "repair" and len(graph) > 1 and exposed(problem.secrets, graph, policy.hull).size:
         made = repair(problem.secrets, graph, policy.repair, hull=policy.hull)
@@ -198,7 +196,7 @@ def specified_size(document: Document, secrets: Domain, observables: Domain) -> 
     kept = structs.replace(document.policy, isolated="refuse") == PolicyTable()
     if not kept or not any(kind.joins_all and isinstance(distance, str) for kind, distance in kinds):
         return None
-    floors = sum(kind.floors for kind, _ in kinds)
+    floors = sum(kind.number == "minimum" for kind, _ in kinds)
     cells = secrets.cells
     sparsity = None
     if cells is not None and not floors and all(distance == "manhattan" for _, distance in kinds):

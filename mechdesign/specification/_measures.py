@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from fractions import Fraction
 from types import MappingProxyType
-from typing import Annotated, ClassVar, Literal, cast
+from typing import Annotated, Any, ClassVar, Literal
 
 import networkx as nx
 import numpy as np
@@ -26,7 +26,7 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, PriorTable, Table, says
 from mechdesign.model._prior import Prior
 from mechdesign.model._requirements._graph import GraphPrivacyTable
-from mechdesign.model._requirements._kind import MeasuredTable, Reading
+from mechdesign.model._requirements._kind import Reading
 from mechdesign.model._requirements._kinds import kind_of
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.specification._graphs import Graphs
@@ -154,10 +154,10 @@ class Measures:
                 raise source.error(key, f"does not go with {table.form}", remedy="leave it out")
         return self.graphs.build(table, source)
 
-    def between_secrets(self, table: MeasuredTable, source: Source, *, any_rows: bool = False) -> Floats:
+    def between_secrets(self, table: Any, source: Source, *, any_rows: bool = False) -> Floats:
         """Return what a table measures between the secrets; with `any_rows` a matrix has any number of rows."""
         with source.keys():
-            cast(Table, table).one_of(_MEASURES)
+            table.one_of(_MEASURES)
         if table.matrix is not None:
             rows = None if any_rows else self.secrets.size
             return self._matrix(table.matrix, source / "matrix", (rows, self.secrets.size))
@@ -209,7 +209,7 @@ class Measures:
         with source.keys({"distances": ""}), withholding():
             return distances.matrix(matrix)
 
-    def margin(self, table: MeasuredTable | GraphPrivacyTable) -> float:
+    def margin(self, table: Any) -> float:
         """Return by how much rounding may have lengthened a named distance between the secrets; 0 for others."""
         return 0.0 if table.distance in (None, "hamming") else distances.margin(self.secrets)
 
@@ -241,10 +241,10 @@ class _Reading(Reading):
     def secret(self, name: int | str, key: str) -> int:
         return self._measures.graphs.secret(name, self._source / key)
 
-    def measure(self, table: MeasuredTable, *, any_rows: bool = False) -> Floats:
+    def measure(self, table: Any, *, any_rows: bool = False) -> Floats:
         return self._measures.between_secrets(table, self._source, any_rows=any_rows)
 
-    def margin(self, table: MeasuredTable) -> float:
+    def margin(self, table: Any) -> float:
         return self._measures.margin(table)
 
     def prior(self, table: PriorTable, key: str) -> Prior:

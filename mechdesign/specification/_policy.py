@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, Literal
@@ -20,8 +19,7 @@ from mechdesign.mechanisms import _registry as mechanisms
 from mechdesign.model._grammar import ChainTable, DateColumn, PriorTable, Table, TimeFormat, TimeZone, says
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
-from mechdesign.model._requirements._graph import graph_requirements
-from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._problem import Problem
 from mechdesign.specification._chains import Transitions, build_chain
 from mechdesign.specification._graphs import Graphs
 from mechdesign.specification._priors import build_prior
@@ -172,26 +170,27 @@ def build_settings(table: PolicyTable, source: Source, made: Graphs) -> PolicyTa
     return structs.replace(table, support=sorted(secrets))
 
 
-def build_policy(requirements: Sequence[Requirement], settings: PolicyTable) -> Policy:
-    """Return the union of the graphs among `requirements`, which must have one ε.
+def build_policy(problem: Problem, settings: PolicyTable) -> Policy:
+    """Return the union of the graphs among the requirements of a problem, which must have one ε.
 
     Raises `SpecificationError` where there is no graph, or where they differ in ε.
     """
-    found = graph_requirements(requirements)
-    if not found:
+    if not problem.graphs:
         raise SpecificationError(
             "privacy", "has no policy graph", remedy='add [[privacy]] with kind = "graph" and blocks = 3, say'
         )
-    first, privacy = found[0]
-    for place, other in found[1:]:
-        if other.epsilon != privacy.epsilon:
+    first, *others = problem.graphs
+    epsilon = problem.requirements[first].pair_bounds[0].nominal
+    for place in others:
+        other = problem.requirements[place].pair_bounds[0].nominal
+        if other != epsilon:
             raise SpecificationError(
                 f"privacy[{place}].epsilon",
                 f"differs from privacy[{first}].epsilon",
-                value=exact_text(other.epsilon),
-                bound=f"{exact_text(privacy.epsilon)}: the edges of one policy have one ε",
+                value=exact_text(other),
+                bound=f"{exact_text(epsilon)}: the edges of one policy have one ε",
             )
-    return Policy(graphs.union(*(each.graph for _, each in found)), privacy.epsilon, settings)
+    return Policy(graphs.union(*problem.graphs.values()), epsilon, settings)
 
 
 def build_release(table: ReleaseTable, source: Source, made: Graphs, prior: Prior) -> ReleaseSettings:

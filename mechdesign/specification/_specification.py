@@ -35,7 +35,6 @@ from mechdesign.base._errors import (
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._values import cached_property
 from mechdesign.base._warnings import silenced
-from mechdesign.certify._claims import ExponentBound
 from mechdesign.certify._texts import require_plain, require_plain_texts
 from mechdesign.data._budgets import Schedule
 from mechdesign.data._layout import withholding
@@ -400,7 +399,7 @@ class Specification:
 
         With a file of budgets ε is the first. Raises `SpecificationError` where there is no graph or their ε differ.
         """
-        return build_policy(self._first.requirements, self.policy_settings)
+        return build_policy(self._first, self.policy_settings)
 
     @cached_property
     def policy_settings(self) -> PolicyTable:
@@ -599,7 +598,7 @@ def _say_revealed(made: Design, said: tuple[str, ...] = ()) -> tuple[str, ...]:
 
 def beyond_budgets(requirement: Requirement, path: str) -> tuple[str, ...]:
     """Return a note where a release may leak more than its ε, which is all that budgets account for."""
-    bounds, n = [claim for claim in requirement.claims() if isinstance(claim, ExponentBound)], requirement.size
+    bounds, n = requirement.claims().exponent_bounds.values(), requirement.size
     if not bounds:
         return ()
     largest = max(float(bound.weights.max(initial=0.0)) for bound in bounds)

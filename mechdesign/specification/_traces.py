@@ -32,7 +32,7 @@ from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._grammar import ChainTable, Checkins, PriorTable, Trajectories
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._problem import Problem
-from mechdesign.model._requirements._graph import GraphPrivacyTable, graph_requirements
+from mechdesign.model._requirements._graph import GraphPrivacyTable
 from mechdesign.solve._contract import Progress, ProgressCallback, Status
 from mechdesign.specification._designs import scheduled
 from mechdesign.specification._document import ARGUMENTS, Document
@@ -270,9 +270,8 @@ def step_problem(given: Asked) -> Problem:
             "observables", "does not go with a trace, whose outputs are states", remedy="leave it out"
         )
     problem = next(given.problems())
-    graphs = {index for index, _ in graph_requirements(problem.requirements)}
     for index, requirement in enumerate(problem.requirements):
-        if index not in graphs:
+        if index not in problem.graphs:
             raise SpecificationError(
                 f"privacy[{index}].kind",
                 "cannot be kept along a trace",

@@ -131,7 +131,7 @@ def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
     that is lower by about as much, relative to costs.
     """
     n = problem.prior.size
-    bounds = [(i, claim) for i, claim in enumerate(problem.claims) if isinstance(claim, PairBound)]
+    bounds = list(problem.pair_bounds.items())
     group, ties = _tied(n, bounds, alike)
     groups = int(group.max()) + 1
     exponents = np.full((groups, groups), np.inf)
@@ -150,11 +150,11 @@ def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
         owner[better] = i
     np.fill_diagonal(exponents, np.inf)
     floors = []
-    for i, claim in enumerate(problem.claims):
-        if isinstance(claim, Floor) and claim.minimum > 0:
-            error = np.zeros((claim.error.shape[0], groups))
-            np.add.at(error.T, group, (claim.error * claim.prior_or(problem.prior)).T)
-            floors.append(FloorRows(i, claim, error))
+    for i, floor in problem.floors.items():
+        if floor.minimum > 0:
+            error = np.zeros((floor.error.shape[0], groups))
+            np.add.at(error.T, group, (floor.error * floor.prior_or(problem.prior)).T)
+            floors.append(FloorRows(i, floor, error))
     return NormalForm(problem, group, exponents, owner, source, target, tuple(floors), ties)
 
 

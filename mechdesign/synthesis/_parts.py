@@ -9,8 +9,6 @@ from typing import Generic, TypeVar
 import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.certify._claims import Floor, PairBound
-from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._components import sharing, tied
@@ -34,7 +32,7 @@ class Gathered:
     """Sparse multipliers of a problem's requirements, collected part by part."""
 
     def __init__(self, problem: Problem) -> None:
-        self._claims = problem.claims
+        self._problem = problem
         self._entries: list[list[tuple[Floats | Integers, ...]]] = [[] for _ in problem.claims]
 
     def add(self, requirement: int, *columns: Integers | Floats) -> None:
@@ -44,10 +42,10 @@ class Gathered:
     def multipliers(self, weights: Floats | None = None) -> Multipliers:
         """Return all that was added."""
         found: list[PairMultipliers | FloorMultipliers] = []
-        for claim, entries in zip(self._claims, self._entries, strict=True):
+        for place, entries in enumerate(self._entries):
             columns = [np.concatenate(column) for column in zip(*entries, strict=True)]
-            kind = FloorMultipliers if isinstance(claim, Floor) else PairMultipliers
-            found.append(kind(*columns) if columns else nothing(claim))
+            kind = FloorMultipliers if place in self._problem.floors else PairMultipliers
+            found.append(kind(*columns) if columns else nothing(self._problem, place))
         return Multipliers(tuple(found), weights)
 
 
@@ -76,7 +74,7 @@ class Part:
 
 def has_floors(problem: Problem) -> bool:
     """Tell whether a distortion floor couples all secrets."""
-    return any(isinstance(claim, Floor) and claim.minimum > 0 for claim in problem.claims)
+    return any(floor.minimum > 0 for floor in problem.floors.values())
 
 
 def split(problem: Problem) -> tuple[Part, ...]:
@@ -138,15 +136,14 @@ def _fingerprint(problem: Problem) -> tuple[tuple[object, ...], Floats]:
     permitted = np.isfinite(problem.cost)
     bounds: list[object] = [problem.objective, problem.cost.shape, permitted.tobytes()]
     numbers = [problem.prior, problem.cost[permitted]]
-    for claim in problem.claims:
-        if isinstance(claim, PairBound):
-            arrays = (claim.sources, claim.targets, *claim.terms)
-            bounds += [claim.number, claim.nominal, *(array.tobytes() for array in arrays)]
-        elif isinstance(claim, Dithered):
-            bounds += [claim]
-        else:
-            bounds += [claim.minimum > 0, claim.error.shape, claim.prior is None]
-            numbers += [claim.error.ravel(), claim.prior_or(problem.prior)]
+    for bound in problem.pair_bounds.values():
+        arrays = (bound.sources, bound.targets, *bound.terms)
+        bounds += [bound.number, bound.nominal, *(array.tobytes() for array in arrays)]
+    for floor in problem.floors.values():
+        bounds += [floor.minimum > 0, floor.error.shape, floor.prior is None]
+        numbers += [floor.error.ravel(), floor.prior_or(problem.prior)]
+    # Multipliers stand in the order of the claims.
+    bounds += [*problem.point_bounds.items(), *problem.pair_bounds, *problem.floors]
     return tuple(bounds), np.concatenate(numbers)
 
 
@@ -253,10 +250,11 @@ def _reduced_costs(design: Design) -> tuple[Floats, Floats]:
     assert multipliers is not None
     weights = problem.prior if multipliers.weights is None else multipliers.weights
     reduced = weights[:, None] * problem.cost
-    for claim, entry in zip(problem.claims, multipliers.requirements, strict=True):
-        if isinstance(claim, PairBound) and isinstance(entry, PairMultipliers):
+    for place, bound in problem.pair_bounds.items():
+        entry = multipliers.requirements[place]
+        if isinstance(entry, PairMultipliers):
             exponents = np.zeros((weights.size, weights.size))
-            exponents[claim.sources, claim.targets] = claim.exponents
+            exponents[bound.sources, bound.targets] = bound.exponents
             growth = np.exp(np.minimum(exponents[entry.sources, entry.targets], VACUOUS))
             np.add.at(reduced, (entry.sources, entry.observables), entry.values)
             np.add.at(reduced, (entry.targets, entry.observables), -growth * entry.values)

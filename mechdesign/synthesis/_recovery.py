@@ -22,12 +22,12 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import SolverError
-from mechdesign.certify._claims import Claim, Floor, PairBound
 from mechdesign.certify._costs import distortion
 from mechdesign.certify._evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._exact import exact
 from mechdesign.certify._privacy import check
 from mechdesign.model._channel import EXPONENT
+from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import GROSS, Status
 from mechdesign.synthesis._normal import Candidate, FormMultipliers, NormalForm
 from mechdesign.synthesis._result import Design, certified
@@ -69,13 +69,13 @@ def problem_multipliers(
         mine = np.flatnonzero((owner == i) & (values > 0))
         columns = [(first[mine], second[mine], o[mine], values[mine]), *moved.get(i, [])]
         parts[i] = PairMultipliers(*(np.concatenate(column) for column in zip(*columns, strict=True)))
-    return Multipliers(tuple(parts.get(i, nothing(claim)) for i, claim in enumerate(problem.claims)), weights)
+    return Multipliers(tuple(parts.get(i, nothing(problem, i)) for i in range(len(problem.claims))), weights)
 
 
-def nothing(claim: Claim) -> PairMultipliers | FloorMultipliers:
-    """Return the multipliers of a requirement that proves nothing: none."""
+def nothing(problem: Problem, place: int) -> PairMultipliers | FloorMultipliers:
+    """Return the multipliers of a claim that proves nothing: none."""
     none, values = np.zeros(0, dtype=np.int64), np.zeros(0)
-    if isinstance(claim, Floor):
+    if place in problem.floors:
         return FloorMultipliers(none, none, values)
     return PairMultipliers(none, none, none, values)
 
@@ -237,7 +237,7 @@ def recovered(form: NormalForm, candidate: Candidate, tolerance: float, interior
 def _rounded(form: NormalForm, candidate: Candidate, interior: Floats | None) -> Rounded:
     """Round what the solver found, or release a constant, or the interior channel, where that is cheaper."""
     problem = form.problem
-    bounds = [claim for claim in problem.claims if isinstance(claim, PairBound)]
+    bounds = problem.pair_bounds.values()
 
     def holds(numerators: Integers) -> bool:
         return all(check(numerators, EXPONENT, bound) is None for bound in bounds)

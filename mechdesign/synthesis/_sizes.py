@@ -20,7 +20,6 @@ import scipy.sparse.linalg
 
 from mechdesign.base import _warnings as warned
 from mechdesign.base._errors import SizeWarning, TooLargeError
-from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.solve._blocks.layout import is_sparse
@@ -122,12 +121,11 @@ def size_of(problem: Problem, part: Part) -> Size:
     # Secrets that are images of each other occur equally often.
     alike = int(np.unique(prior, return_counts=True)[1].max())
     cells = problem.secrets is not None and problem.secrets.cells is not None
-    floors = sum(claim.number == "minimum" for claim in problem.claims)
     most = min(alike, most_symmetries(problem.secrets))
     return Size(
         len(part.secrets),
         len(part.observables),
-        floors,
+        len(problem.floors),
         most,
         cells,
         part.alike,
@@ -139,16 +137,15 @@ def size_of(problem: Problem, part: Part) -> Size:
 def _sparsity(problem: Problem, part: Part) -> Sparsity | None:
     """Return the sparsity of a part's blocks where there are few bounds on pairs of its secrets, and no floors."""
     n = len(part.secrets)
-    if any(isinstance(claim, Floor) for claim in problem.claims) or not is_sparse(n, 0, 0):
+    if problem.floors or not is_sparse(n, 0, 0):
         return None
     place = np.full(problem.prior.size, -1)
     place[part.secrets] = np.arange(n)
     exponents = np.full((n, n), np.inf)
-    for claim in problem.claims:
-        if isinstance(claim, PairBound):
-            sources, targets = place[claim.sources], place[claim.targets]
-            inside = (sources >= 0) & (targets >= 0) & (sources != targets)
-            np.minimum.at(exponents, (sources[inside], targets[inside]), claim.exponents[inside])
+    for bound in problem.pair_bounds.values():
+        sources, targets = place[bound.sources], place[bound.targets]
+        inside = (sources >= 0) & (targets >= 0) & (sources != targets)
+        np.minimum.at(exponents, (sources[inside], targets[inside]), bound.exponents[inside])
     kept = few_pairs(exponents)
     return None if kept is None else measure(n, *np.nonzero(kept))
 

@@ -14,7 +14,6 @@ from pathlib import Path
 from mechdesign.base._errors import InputError
 from mechdesign.base._version import __version__
 from mechdesign.certify._certificate import Certificate, certify
-from mechdesign.certify._claims import Floor
 from mechdesign.certify._evidence import Evidence
 from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._origin import STANDS_IN, Origin
@@ -53,14 +52,13 @@ def without_prior(problem: Problem, channel: Channel) -> Public:
         InputError: A requirement is stated under the prior or one of its own, such as distortion privacy; or the
             secrets are anchors, whose costs are means over the visits that the prior counts.
     """
-    for place, claim in zip(problem.places, problem.claims, strict=True):
-        if isinstance(claim, Floor):
-            raise InputError(
-                f"requirements[{place}]",
-                f"is {claim.kind} privacy, which is stated under a prior: without it nothing is proved",
-                bound="requirements on pairs of secrets, such as metric, threshold and graph privacy",
-                remedy=_REMEDY,
-            )
+    for index, floor in problem.floors.items():
+        raise InputError(
+            f"requirements[{problem.places[index]}]",
+            f"is {floor.kind} privacy, which is stated under a prior: without it nothing is proved",
+            bound="requirements on pairs of secrets, such as metric, threshold and graph privacy",
+            remedy=_REMEDY,
+        )
     if problem.secrets is not None and problem.secrets.lattice is not None:
         raise InputError(
             "cost",

@@ -16,14 +16,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Protocol
 
 import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, as_indices, read_only, require
+from mechdesign.base._arrays import Floats, Integers, as_amounts, as_array, as_indices, read_only
 from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import float_up
@@ -31,7 +30,6 @@ from mechdesign.certify._exponential import ln_upper
 from mechdesign.graphs._exposure import degree_of_protection, hull_level
 from mechdesign.mechanisms._knorm import KNormMechanism
 from mechdesign.model._channel import Channel
-from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._prior import Prior
 from mechdesign.traces._composition import stages_of
@@ -109,9 +107,7 @@ class Adversary:
         filtered = forward(self.initial, self.transition, observed, path="releases")
         smoothed = backward(filtered, self.transition, observed)
         arrays = (filtered.priors, filtered.posteriors, smoothed, filtered.log_evidence)
-        for array in arrays:
-            read_only(array)
-        return Beliefs(*arrays)
+        return Beliefs(*map(read_only, arrays))
 
 
 def expected_error(beliefs: ArrayLike, distance: ArrayLike) -> tuple[Floats, Integers]:
@@ -119,12 +115,10 @@ def expected_error(beliefs: ArrayLike, distance: ArrayLike) -> tuple[Floats, Int
 
     `distance` a(ŝ, s) is of shape (k, n), estimates by states, in any unit (Privacy Games, Equation 19).
     """
-    rows = as_floats(beliefs, "beliefs", "(T, n)")
-    require(np.isfinite(rows) & (rows >= 0), rows, "beliefs", "a probability")
-    error = as_floats(distance, "distance", "(k, n)")
+    rows = as_amounts(beliefs, "beliefs", "(T, n)", "a probability")
+    error = as_amounts(distance, "distance", "(k, n)")
     if error.shape[1] != rows.shape[1] or error.shape[0] == 0:
         raise InputError("distance", "does not fit the beliefs", value=error.shape, bound=f"(k, {rows.shape[1]})")
-    require(np.isfinite(error) & (error >= 0), error, "distance", "a finite number >= 0")
     expected = rows @ error.T
     estimates: Integers = expected.argmin(axis=1)
     return expected.min(axis=1), estimates
@@ -188,55 +182,6 @@ def _states(truth: ArrayLike, count: int, n: int) -> Integers:
     if len(states) != count:
         raise InputError("truth", "differs in length", value=len(states), bound=f"{count} states")
     return states
-
-
-class Measurable(Protocol):
-    """What is measured of a released trace; see `mechdesign.traces.ReleasedTrace`."""
-
-    @property
-    def domain(self) -> Domain: ...
-    @property
-    def places(self) -> Floats: ...
-    @property
-    def lengths(self) -> Floats: ...
-    @property
-    def beliefs(self) -> Beliefs: ...
-
-
-@dataclass(frozen=True)
-class Accuracy:
-    """How far off something is, on average over the steps, in the unit of the domain.
-
-    Attributes:
-        name: What it is.
-        expected: What whoever knows the transitions and the initial distribution expects after all outputs: public.
-        true: How far it is from the true states, where they are given: for their owner only.
-    """
-
-    name: str
-    expected: float
-    true: float | None
-
-
-def accuracy(found: Measurable, truth: Integers | None = None) -> tuple[Accuracy, ...]:
-    """Return how useful the outputs are, and how well an adversary guesses at once and from the whole trace.
-
-    Args:
-        found: The released trace.
-        truth: The true state of each step, shape (steps,); without it only what is public is returned.
-    """
-    beliefs, lengths = found.beliefs, found.lengths
-    offsets = found.places[:, None, :] - found.domain.points[None, :, :]
-    apart = np.sqrt((offsets**2).sum(axis=2))
-    useful = None if truth is None else apart[np.arange(len(truth)), truth]
-    rows = [("utility: the released place", (beliefs.smoothed * apart).sum(axis=1), useful)]
-    for name, which in (("at once", "posteriors"), ("from the whole trace", "smoothed")):
-        erred = None if truth is None else beliefs.errors(truth, lengths, which)
-        rows.append((f"adversary: the best guess, {name}", beliefs.expected_error(lengths, which), erred))
-    return tuple(
-        Accuracy(name, float(expected.mean()), None if true is None else float(true.mean()))
-        for name, expected, true in rows
-    )
 
 
 @dataclass(frozen=True)

@@ -80,9 +80,7 @@ def forward(
             log_prior = predict(posteriors[t - 1], chain.at(t - 1))
         priors[t] = log_prior
         posteriors[t], evidence[t] = update(log_prior, log_likelihood, f"{path}[{t}]")
-    for array in (priors, posteriors, evidence):
-        read_only(array)
-    return Filtered(priors, posteriors, evidence)
+    return Filtered(read_only(priors), read_only(posteriors), read_only(evidence))
 
 
 def predict(log_belief: Floats, chain: MarkovChain) -> Floats:
@@ -203,5 +201,4 @@ def backward(filtered: Filtered, chain: MarkovChain | VaryingChain, log_likeliho
         seen = np.where(possible, observed[t] + later, -np.inf)
         if t:
             later = log_mix(seen - seen.max(), chain.at(t - 1).matrix.T)
-    read_only(smoothed)
-    return smoothed
+    return read_only(smoothed)

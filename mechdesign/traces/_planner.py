@@ -16,7 +16,7 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Floats, Integers, as_floats, read_only, require
+from mechdesign.base._arrays import Floats, Integers, as_amounts, read_only
 from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.base._locks import ProcessLock
@@ -253,11 +253,8 @@ def _size(fitted: Fitted) -> int:
 
 def _cost(cost: ArrayLike | None, domain: Domain) -> Floats:
     if cost is None:
-        lengths = distances.euclidean(domain)
-        read_only(lengths)
-        return lengths
-    costs = as_floats(cost, "cost", "(n, n)")
+        return read_only(distances.euclidean(domain))
+    costs = as_amounts(cost, "cost", "(n, n)")
     if costs.shape != (domain.size, domain.size):
         raise InputError("cost", "does not fit the domain", value=costs.shape, bound=f"({domain.size}, {domain.size})")
-    require(np.isfinite(costs) & (costs >= 0), costs, "cost", "a finite number >= 0")
     return costs

@@ -260,8 +260,7 @@ class Stage:
         result = np.full(self.domain.size, -np.inf)
         possible = self.surrogates >= 0
         result[possible] = of_members[np.searchsorted(self.members, self.surrogates[possible])]
-        read_only(result)
-        return result
+        return read_only(result)
 
     @cached_property
     def degrees(self) -> Integers:
@@ -279,8 +278,7 @@ class Stage:
         result = np.zeros(self.domain.size, dtype=np.int64)
         possible = self.surrogates >= 0
         result[possible] = [counts[node] for node in self.surrogates[possible].tolist()]
-        read_only(result)
-        return result
+        return read_only(result)
 
     @cached_property
     def realised(self) -> float | None:

@@ -11,7 +11,7 @@ from cli_examples import SPECIFICATION, run
 
 import mechdesign as md
 from mechdesign.errors import BudgetExceededError, ExportError, LedgerError
-from mechdesign.traces._adversary import accuracy
+from mechdesign.traces._released import accuracy
 
 WALK = """
 title = "A walk"

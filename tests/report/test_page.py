@@ -16,11 +16,12 @@ from mechdesign.measures._baselines import combined_bound, exponential
 from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
+from mechdesign.model._problem_words import answers, attack_measure, cost_measure, requirement_name
 from mechdesign.model._requirements._distortion import DistortionPrivacy
 from mechdesign.model._requirements._graph import GraphPrivacy
 from mechdesign.model._requirements._metric import MetricPrivacy
 from mechdesign.model._requirements._threshold import ThresholdPrivacy
-from mechdesign.model._words import answers, attack_measure, cost_measure, decimal, measure, requirement_name
+from mechdesign.model._words import decimal, measure
 from mechdesign.report._design_page import html
 from mechdesign.report._design_tables import summary
 

@@ -13,8 +13,8 @@ from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._problem import Problem
+from mechdesign.model._problem_words import requirement_name
 from mechdesign.model._requirements._metric import MetricPrivacy
-from mechdesign.model._words import requirement_name
 from mechdesign.runs import _tasks as sweep
 from mechdesign.specification._specification import Specification
 

@@ -189,7 +189,7 @@ def test_what_is_said_of_some_secrets(floors: bool) -> None:
     ]
     whole = ClaimedPrivacy(claims, 4)
     some = np.array([1, 2, 3])
-    part = whole.condition(some) if floors else whole.restrict(some)
+    part = whole.restrict(some, floors=floors)
     bound, floor = part.claims()
     assert isinstance(bound, PairBound)
     assert isinstance(floor, Floor)
@@ -201,6 +201,6 @@ def test_what_is_said_of_some_secrets(floors: bool) -> None:
     sure = ClaimedPrivacy([Stated.floor("doubt", Fraction(1, 2), LINE, [1.0, 0, 0, 0])], 4)
     if floors:
         with pytest.raises(InputError, match="prior: is zero on every secret that is possible"):
-            sure.condition(some)
+            sure.restrict(some, floors=True)
     else:
         assert sure.restrict(some).size == 3

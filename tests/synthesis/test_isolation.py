@@ -18,6 +18,7 @@ from mechdesign.certify import second_verifier
 from mechdesign.certify._claims import ExponentBound, Floor, RatioBound
 from mechdesign.certify._stated import Stated
 from mechdesign.errors import InputError, RevealedWarning
+from mechdesign.model._claims import Claims
 from mechdesign.model._disclosure import bounds_pairs, disclosed, loose, untied
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
 from mechdesign.model._requirements._requirement import Requirement
@@ -225,9 +226,9 @@ def test_all_points_between_anchors_are_tied() -> None:
     cost = md.distances.euclidean(anchors)
     made = md.design(md.Problem(np.full(6, 1 / 6), cost, [md.ContinuousPrivacy("0.2", anchors)], "expected", anchors))
     assert made.certificate.revealed == ()
-    (dithered, *_) = md.ContinuousPrivacy("0.2", anchors).claims()
-    assert not untied(6, [dithered]).size
-    assert not loose(6, [dithered]).size
+    dithered = Claims(md.ContinuousPrivacy("0.2", anchors).claims()[:1])
+    assert not untied(6, dithered).size
+    assert not loose(6, dithered).size
 
 
 def test_ties_are_the_definition() -> None:
@@ -249,9 +250,9 @@ def test_ties_are_the_definition() -> None:
         alone = [s for s in range(n) if all(s not in pair[:2] for pair in pairs)]
         limited = {s for s, _, w in pairs if w < limit} | {t for _, t, w in pairs if w == 0}
         hardly = [s for s in range(n) if s not in alone and s not in limited]
-        assert untied(n, claims).tolist() == alone
-        assert loose(n, claims).tolist() == hardly
-        assert bounds_pairs(claims) == (len(claims) > 1)
+        assert untied(n, Claims(claims)).tolist() == alone
+        assert loose(n, Claims(claims)).tolist() == hardly
+        assert bounds_pairs(Claims(claims)) == (len(claims) > 1)
 
 
 def test_nothing_is_said_where_there_is_nothing_to_say() -> None:

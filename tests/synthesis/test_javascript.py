@@ -295,7 +295,7 @@ def test_factors_that_are_ratios() -> None:
             return (Stated.ratios("thirds", Fraction(3, 2), [(0, 1), (1, 0)], [1, 1], [1, 1]),)
 
         size = 2
-        restrict = condition = lambda self, secrets: self
+        from_stated = classmethod(lambda cls, stated, secrets: cls())
         title = promise = lambda self, words: "thirds"
 
     third = TOTAL // 5

@@ -267,7 +267,7 @@ class SensitivityHull:
         It is infinite off the span of K, that is where v differs from its projection, in some coordinate, by more than
         `TOLERANCE` times the largest coordinate of v and the radius of K; for K = {0} everywhere but at the origin.
         """
-        vectors = self._vectors(v)
+        vectors = as_vectors(v, "v", self.basis.shape[1])
         rows = vectors.reshape(-1, vectors.shape[-1])
         half = self.facets[: len(self._cones)]
         result = np.zeros(len(rows))
@@ -310,7 +310,7 @@ class SensitivityHull:
         added, since K contains the origin. Off the span, at the distance h, it becomes the double pyramid of volume
         2 h · volume / (r + 1).
         """
-        vectors = self._vectors(v)
+        vectors = as_vectors(v, "v", self.basis.shape[1])
         rows = vectors.reshape(-1, vectors.shape[-1])
         r = self.dimension
         half = self.facets[: len(self._cones)]
@@ -321,21 +321,6 @@ class SensitivityHull:
         dimensions = np.where(outside, r + 1, r)
         volumes: Floats = np.where(outside, beyond, within)
         return dimensions.reshape(vectors.shape[:-1]), volumes.reshape(vectors.shape[:-1])
-
-    def _vectors(self, v: ArrayLike) -> Floats:
-        require_unmasked(v, "v")
-        try:
-            raw = np.asarray(v)
-            if raw.dtype.kind == "c":
-                raise TypeError(f"an array of {raw.dtype} was given")
-            vectors = raw.astype(np.float64)
-        except (TypeError, ValueError) as error:
-            raise InputError("v", f"is not an array of real numbers ({error})") from error
-        d = self.basis.shape[1]
-        if vectors.ndim == 0 or vectors.shape[-1] != d:
-            raise InputError("v", "has the wrong shape", value=vectors.shape, bound=f"(…, {d})")
-        require(np.isfinite(vectors), vectors, "v", "a finite number")
-        return vectors
 
     @in_own_arithmetic
     def _off_span(self, rows: Floats) -> Flags:
@@ -357,6 +342,22 @@ def as_points(points: Domain | ArrayLike, path: str = "points") -> Floats:
     if 0 in array.shape:
         raise InputError(path, "hold no place", value=array.shape, bound="of shape (n, d), n >= 1 and d >= 1")
     return _in_range(array, path)
+
+
+def as_vectors(values: ArrayLike, path: str, d: int) -> Floats:
+    """Return finite vectors, float64 of shape (…, d)."""
+    require_unmasked(values, path)
+    try:
+        raw = np.asarray(values)
+        if raw.dtype.kind == "c":
+            raise TypeError(f"an array of {raw.dtype} was given")
+        vectors = raw.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise InputError(path, f"is not an array of real numbers ({error})") from error
+    if vectors.ndim == 0 or vectors.shape[-1] != d:
+        raise InputError(path, "has the wrong shape", value=vectors.shape, bound=f"(…, {d})")
+    require(np.isfinite(vectors), vectors, path, "a finite number")
+    return vectors
 
 
 def check_distinct(places: Floats, path: str, remedy: str) -> None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Self
 
-from mechdesign.base._arrays import Integers
 from mechdesign.base._check import as_integer
 from mechdesign.base._errors import InputError
 from mechdesign.certify._claims import Claim, Floor
 from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._exact import nearest
 from mechdesign.certify._stated import Stated
-from mechdesign.model._requirements._requirement import Requirement, Words, restricted
+from mechdesign.model._requirements._requirement import Requirement
+from mechdesign.model._words import Words
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
@@ -50,13 +51,10 @@ class ClaimedPrivacy(Requirement):
         """Return the statements."""
         return self.statements
 
-    def restrict(self, secrets: Integers) -> ClaimedPrivacy:
-        """Keep what is said of these secrets alone."""
-        return ClaimedPrivacy([restricted(each, secrets) for each in self.statements], len(secrets))
-
-    def condition(self, secrets: Integers) -> ClaimedPrivacy:
-        """Keep what is said where only these secrets are possible."""
-        return ClaimedPrivacy([restricted(each, secrets, floors=True) for each in self.statements], len(secrets))
+    @classmethod
+    def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
+        """Return the requirement that makes these statements."""
+        return cls(stated, secrets)
 
     def title(self, words: Words) -> str:
         """Name the requirement as it calls itself."""

@@ -14,7 +14,7 @@ from mechdesign.base._arrays import Integers
 from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError, SpacingWarning
 from mechdesign.base._warnings import warn
-from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered
+from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
@@ -23,7 +23,7 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import Epsilon, Table, says
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, with_fields
-from mechdesign.model._requirements._requirement import Words
+from mechdesign.model._words import Words
 
 Distance = Literal["euclidean", "manhattan", "chebyshev"]
 
@@ -151,8 +151,7 @@ class ContinuousPrivacy(RequirementKind):
         >>> ContinuousPrivacy(1, anchors).least_epsilon(snapped)
         1.0
         """
-        claim = self.stated()[0].claim(self.size)
-        assert isinstance(claim, Dithered)
+        claim = self.claims().point_bounds[0]
         if channel.numerators.shape[0] != self.size:
             raise InputError("channel", "is not one from these anchors", value=channel, bound=f"{self.size} rows")
         return claim.least(claim.steepest(channel.numerators))
@@ -189,15 +188,11 @@ class ContinuousPrivacy(RequirementKind):
             )
         return cls(table.epsilon, reading.secrets, table.distance, table.split)
 
-    def restrict(self, secrets: Integers) -> Self:
+    def restrict(self, secrets: Integers, *, floors: bool = False) -> Self:
         """Keep all of it: between some anchors alone nothing is interpolated."""
         if len(secrets) != self.size:
             raise InputError("secrets", "are some of the anchors, and the requirement is about all", value=len(secrets))
         return with_fields(self)
-
-    def condition(self, secrets: Integers) -> Self:
-        """Keep all of it: between some anchors alone nothing is interpolated."""
-        return self.restrict(secrets)
 
     def title(self, words: Words) -> str:
         """Name the requirement, its unit and its distance."""

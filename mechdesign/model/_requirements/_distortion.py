@@ -10,7 +10,7 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Floats, Integers, as_array, as_floats, require
+from mechdesign.base._arrays import Floats, as_amounts, as_array
 from mechdesign.base._check import renamed, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
@@ -20,8 +20,8 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, PriorTable, Table, says
 from mechdesign.model._numbers import Number, not_negative
 from mechdesign.model._prior import Prior
-from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, with_fields
-from mechdesign.model._requirements._requirement import Requirement, Words
+from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated
+from mechdesign.model._words import Words
 
 # Probabilities that differ by no more than rounding make a uniform prior.
 _EQUAL = 1e-12
@@ -74,7 +74,6 @@ class DistortionPrivacy(RequirementKind):
     """
 
     kind: ClassVar[str] = "distortion"
-    floors: ClassVar[bool] = True
     number: ClassVar[str] = "minimum"
     table: ClassVar[type[Table]] = DistortionTable
     minimum: Fraction
@@ -85,10 +84,9 @@ class DistortionPrivacy(RequirementKind):
         self, minimum: Number, distance: ArrayLike, prior: Prior | ArrayLike | Sequence[Prior] | None = None
     ) -> None:
         value = not_negative(minimum, "minimum")
-        matrix = as_floats(distance, "distance", "(k, n)")
+        matrix = as_amounts(distance, "distance", "(k, n)")
         if 0 in matrix.shape:
             raise InputError("distance", "is empty", value=matrix.shape)
-        require(np.isfinite(matrix) & (matrix >= 0), matrix, "distance", "a finite number >= 0")
         object.__setattr__(self, "minimum", value)
         object.__setattr__(self, "distance", matrix)
         object.__setattr__(self, "priors", _priors(prior, matrix.shape[1]))
@@ -162,18 +160,6 @@ class DistortionPrivacy(RequirementKind):
         if isinstance(table.prior, list):
             return cls(table.minimum, error, [reading.prior(raw, f"prior[{i}]") for i, raw in enumerate(table.prior)])
         return cls(table.minimum, error, None if table.prior is None else reading.prior(table.prior, "prior"))
-
-    def restrict(self, secrets: Integers) -> Requirement:
-        """Keep the errors about these secrets, without a floor: what they add to it is not said for them alone."""
-        if self.priors:
-            return super().restrict(secrets)
-        return with_fields(self, minimum=Fraction(0), distance=self.distance[:, secrets])
-
-    def condition(self, secrets: Integers) -> Requirement:
-        """Keep the errors about these secrets, and the floor, under the prior given that the secret is one of them."""
-        if self.priors:
-            return super().condition(secrets)
-        return with_fields(self, distance=self.distance[:, secrets])
 
     def title(self, words: Words) -> str:
         """Name the requirement, its unit and its distance."""

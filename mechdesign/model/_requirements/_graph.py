@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Annotated, ClassVar, Self
@@ -18,7 +18,7 @@ from mechdesign.certify._stated import Stated
 from mechdesign.model._grammar import CategoriesFile, ChainTable, Distance, EdgesFile, Epsilon, MatrixFile, Table, says
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, with_fields
-from mechdesign.model._requirements._requirement import Requirement, Words
+from mechdesign.model._words import Words
 
 
 class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
@@ -93,6 +93,11 @@ class GraphPrivacy(RequirementKind):
         return int(self.graph.number_of_nodes())
 
     @property
+    def policy_graph(self) -> nx.Graph:
+        """The graph."""
+        return self.graph
+
+    @property
     def edges(self) -> Integers:
         """The edges, as an integer array (k, 2)."""
         return np.array(sorted(tuple(sorted(edge)) for edge in self.graph.edges), dtype=np.int64).reshape(-1, 2)
@@ -116,17 +121,13 @@ class GraphPrivacy(RequirementKind):
         require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.policy_graph(table))
 
-    def restrict(self, secrets: Integers) -> Self:
+    def restrict(self, secrets: Integers, *, floors: bool = False) -> Self:
         """Keep the edges between these secrets."""
         chosen = as_indices(secrets, "secrets", self.size)
         number = {secret: index for index, secret in enumerate(chosen.tolist())}
         kept = nx.empty_graph(len(number))
         kept.add_edges_from((number[s], number[t]) for s, t in self.graph.subgraph(number).edges())
         return with_fields(self, graph=nx.freeze(kept))
-
-    def condition(self, secrets: Integers) -> Self:
-        """Keep the edges between these secrets."""
-        return self.restrict(secrets)
 
     def title(self, words: Words) -> str:
         """Name the requirement and the number of its edges."""
@@ -139,11 +140,6 @@ class GraphPrivacy(RequirementKind):
         return (
             f"shift the odds between two secrets joined by an edge of the policy graph by a factor of at most {factor}"
         )
-
-
-def graph_requirements(requirements: Iterable[Requirement]) -> list[tuple[int, GraphPrivacy]]:
-    """Return those requirements that are a policy graph, each with its place among all."""
-    return [(place, each) for place, each in enumerate(requirements) if isinstance(each, GraphPrivacy)]
 
 
 def _frozen(graph: nx.Graph) -> nx.Graph:

@@ -17,32 +17,16 @@ import networkx as nx
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Floats, Integers, as_floats, read_only, require
+from mechdesign.base._arrays import Floats, as_floats, read_only, require
 from mechdesign.base._check import as_list, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._stated import Stated
 from mechdesign.model._domain import Domain
-from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, PriorTable, Table
+from mechdesign.model._grammar import PriorTable, Table
 from mechdesign.model._prior import Prior
-from mechdesign.model._requirements._requirement import Requirement, restricted
+from mechdesign.model._requirements._requirement import Requirement
 
 _R = TypeVar("_R", bound=Requirement)
-
-
-class MeasuredTable(Protocol):
-    """A table with a measure between secrets: the name of a distance, a file with a matrix, or a graph of steps."""
-
-    @property
-    def distance(self) -> Distance | None:
-        """The name of a distance."""
-
-    @property
-    def matrix(self) -> MatrixFile | None:
-        """A table that names a file."""
-
-    @property
-    def graph(self) -> GraphTable | None:
-        """A table that describes a graph, whose shortest paths are the distance."""
 
 
 class Reading(Protocol):
@@ -55,10 +39,13 @@ class Reading(Protocol):
     def secret(self, name: int | str, key: str) -> int:
         """Return the index of a secret that the key `key` gives: a text is its label, an integer its position."""
 
-    def measure(self, table: MeasuredTable, *, any_rows: bool = False) -> Floats:
-        """Return the matrix (n, n) that a table measures in; with `any_rows`, (k, n) where it names a file."""
+    def measure(self, table: Any, *, any_rows: bool = False) -> Floats:
+        """Return the matrix (n, n) that the key ``distance``, ``matrix`` or ``graph`` of a table describes.
 
-    def margin(self, table: MeasuredTable) -> float:
+        With `any_rows` that of a file has any number of rows.
+        """
+
+    def margin(self, table: Any) -> float:
         """Return by how much rounding may have lengthened what a table measures; see `distances.margin`."""
 
     def prior(self, table: PriorTable, key: str) -> Prior:
@@ -79,8 +66,6 @@ class RequirementKind(Requirement):
 
     joins_all: ClassVar[bool] = False
     """Whether a named distance between secrets ties all of them together, so that they make one program."""
-    floors: ClassVar[bool] = False
-    """Whether it bounds the adversary's error from below, which makes further rows."""
 
     @classmethod
     @abstractmethod
@@ -89,19 +74,6 @@ class RequirementKind(Requirement):
 
         Raises `InputError` for wrong arguments; a path that is the name of an argument is taken for the key.
         """
-
-    @classmethod
-    @abstractmethod
-    def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
-        """Return the requirement on so many secrets that gave these statements: the inverse of `stated`."""
-
-    def restrict(self, secrets: Integers) -> Requirement:
-        """Return what the requirement says of some secrets alone; see `Requirement.restrict`."""
-        return self.from_stated([restricted(each, secrets) for each in self.stated()], len(secrets))
-
-    def condition(self, secrets: Integers) -> Requirement:
-        """Return what the requirement says where only these secrets are possible; see `Requirement.condition`."""
-        return self.from_stated([restricted(each, secrets, floors=True) for each in self.stated()], len(secrets))
 
 
 def check_stated(stated: Sequence[Stated], count: int | None = None) -> list[Stated]:

@@ -19,7 +19,7 @@ from mechdesign.model import distances
 from mechdesign.model._grammar import Distance, Epsilon, GraphTable, MatrixFile, Table, says
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, square, with_fields
-from mechdesign.model._requirements._requirement import Words
+from mechdesign.model._words import Words
 
 _IRREGULAR = {"feet": "foot", "inches": "inch"}
 
@@ -86,14 +86,10 @@ class MetricPrivacy(RequirementKind):
         require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.measure(table))
 
-    def restrict(self, secrets: Integers) -> Self:
+    def restrict(self, secrets: Integers, *, floors: bool = False) -> Self:
         """Keep the distances between these secrets."""
         kept = as_indices(secrets, "secrets", self.size)
         return with_fields(self, distance=self.distance[np.ix_(kept, kept)])
-
-    def condition(self, secrets: Integers) -> Self:
-        """Keep the distances between these secrets."""
-        return self.restrict(secrets)
 
     def title(self, words: Words) -> str:
         """Name the requirement, its unit and its distance."""

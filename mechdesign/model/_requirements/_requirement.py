@@ -3,47 +3,21 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections.abc import Sequence
 from fractions import Fraction
-from typing import ClassVar, Protocol
+from typing import Any, ClassVar, Self
 
+import networkx as nx
 import numpy as np
 
-from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._arrays import Floats, Integers, as_indices
 from mechdesign.base._errors import InputError
-from mechdesign.certify._claims import Claim
+from mechdesign.base._values import cached_property
+from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.certify._stated import Stated
+from mechdesign.model._claims import Claims
 from mechdesign.model._domain import Domain
-
-
-class Measured(Protocol):
-    """A recognised matrix of distances: its name, such as "Euclidean distance", and its unit; either may be empty."""
-
-    @property
-    def name(self) -> str:
-        """The name of the distance."""
-
-    @property
-    def unit(self) -> str:
-        """The unit of the distance."""
-
-    def with_unit(self, number: str) -> str:
-        """Write a number with the unit behind it."""
-
-
-class Words(Protocol):
-    """What a requirement is phrased with: the distances of the problem recognised, and numbers written for reading."""
-
-    def measure(self, matrix: Floats) -> Measured:
-        """Recognise a matrix between the secrets."""
-
-    def number(self, value: float, digits: int = 3) -> str:
-        """Write a number in few digits."""
-
-    def decimal(self, value: Fraction) -> str:
-        """Write an exact number in full."""
-
-    def factor(self, exponent: float) -> str:
-        """Write e to the power of `exponent`."""
+from mechdesign.model._words import Words
 
 
 class Requirement(ABC):
@@ -71,21 +45,20 @@ class Requirement(ABC):
     def stated(self) -> tuple[Stated, ...]:
         """Return the requirement in the words of the verifier: one statement for each claim, always in one order."""
 
+    @classmethod
     @abstractmethod
-    def restrict(self, secrets: Integers) -> Requirement:
+    def from_stated(cls, stated: Sequence[Stated], secrets: int) -> Self:
+        """Return the requirement on so many secrets that gave these statements: the inverse of `stated`."""
+
+    def restrict(self, secrets: Integers, *, floors: bool = False) -> Requirement:
         """Return what the requirement says of some secrets alone, given by ascending indices, numbered anew from 0.
 
         As many statements remain, in their order. Those of floors have the minimum 0, since what the secrets add to the
-        floor is not said for them alone.
+        floor is not said for them alone. With `floors` they keep it, under the prior given that the secret is one of
+        these: only these are then possible. Raises `InputError` for a prior of its own under which none of them is.
         """
-
-    @abstractmethod
-    def condition(self, secrets: Integers) -> Requirement:
-        """Return what the requirement says where only these secrets are possible, numbered anew from 0.
-
-        It differs from `restrict` in that floors keep their minimum, under the prior given that the secret is one of
-        these. Raises `InputError` for a prior of its own under which none of them is possible.
-        """
+        kept = as_indices(secrets, "secrets", self.size)
+        return self.from_stated([restricted(each, kept, floors=floors) for each in self._statements], len(kept))
 
     @abstractmethod
     def title(self, words: Words) -> str:
@@ -107,9 +80,46 @@ class Requirement(ABC):
         """
         return 0
 
-    def claims(self) -> tuple[Claim, ...]:
+    @property
+    def policy_graph(self) -> nx.Graph | None:
+        """The graph whose edges the requirement bounds, by the ε of its statement, and nothing else; else None."""
+        return None
+
+    def claims(self) -> Claims:
         """Return what the requirement claims of a channel: bounds on pairs, floors on the adversary's error."""
-        return tuple(stated.claim(self.size) for stated in self.stated())
+        return self._claims
+
+    @property
+    def pair_bounds(self) -> tuple[PairBound, ...]:
+        """Its bounds on pairs of secrets."""
+        return tuple(self._claims.pair_bounds.values())
+
+    @property
+    def floors(self) -> tuple[Floor, ...]:
+        """Its floors on the adversary's error."""
+        return tuple(self._claims.floors.values())
+
+    @cached_property
+    def _statements(self) -> tuple[Stated, ...]:
+        return self.stated()
+
+    @cached_property
+    def _claims(self) -> Claims:
+        return Claims(stated.claim(self.size) for stated in self._statements)
+
+
+def as_requirements(values: Any, n: int, whose: str = "") -> tuple[Requirement, ...]:
+    """Return requirements on n secrets; raise `InputError` for what is none, or is about another number of them."""
+    if isinstance(values, str) or not isinstance(values, Sequence):
+        raise InputError("requirements", "is not a list", value=values, bound="a list of requirements")
+    for index, requirement in enumerate(values):
+        path = f"requirements[{index}]"
+        if not isinstance(requirement, Requirement):
+            raise InputError(path, "is not a requirement", value=requirement, bound="MetricPrivacy, …")
+        if requirement.size != n:
+            problem = "speaks of another number of secrets"
+            raise InputError(path, problem, value=requirement.size, bound=f"{n}{whose}")
+    return tuple(values)
 
 
 def restricted(stated: Stated, secrets: Integers, *, floors: bool = False) -> Stated:

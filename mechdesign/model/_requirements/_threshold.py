@@ -10,15 +10,15 @@ from typing import Annotated, ClassVar, Self
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mechdesign.base._arrays import Floats, Integers, as_indices
+from mechdesign.base._arrays import Floats
 from mechdesign.base._check import require_kind
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
 from mechdesign.model._grammar import Distance, Epsilon, GraphTable, MatrixFile, Table, says
 from mechdesign.model._numbers import Number, positive
-from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, square, with_fields
-from mechdesign.model._requirements._requirement import Words
+from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, square
+from mechdesign.model._words import Words
 
 
 class ThresholdTable(Table, frozen=True, tag_field="kind", tag="threshold"):
@@ -90,15 +90,6 @@ class ThresholdPrivacy(RequirementKind):
         """Return the requirement that a specification states."""
         require_kind(table, cls.table, "table", cls.table.__name__)
         return cls(table.epsilon, reading.measure(table), table.radius, reading.margin(table))
-
-    def restrict(self, secrets: Integers) -> Self:
-        """Keep the distances between these secrets."""
-        kept = as_indices(secrets, "secrets", self.size)
-        return with_fields(self, distance=self.distance[np.ix_(kept, kept)])
-
-    def condition(self, secrets: Integers) -> Self:
-        """Keep the distances between these secrets."""
-        return self.restrict(secrets)
 
     def title(self, words: Words) -> str:
         """Name the requirement, its radius and its distance."""

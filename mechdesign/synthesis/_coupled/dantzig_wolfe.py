@@ -14,7 +14,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError, SolverError
-from mechdesign.certify._claims import Floor, PairBound
+from mechdesign.certify._claims import Floor
 from mechdesign.certify._costs import distortion
 from mechdesign.certify._evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.certify._privacy import check
@@ -51,7 +51,7 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings) -> 
         SolverError: A solver fails.
     """
     _check_choices(settings)
-    floors = {i: claim for i, claim in enumerate(problem.claims) if isinstance(claim, Floor) and claim.minimum > 0}
+    floors = {i: floor for i, floor in problem.floors.items() if floor.minimum > 0}
     known: Known[int] = Known()
     kinds: list[Kind] = []
     members: list[_Member] = []
@@ -88,7 +88,7 @@ def decomposes(problem: Problem, parts: Sequence[Part]) -> bool:
     Members of a part must be permitted the same answers; the worst cost would couple the parts once more; and where an
     adversary believes in secrets that can never be, all in a part of their own, that part has no scale.
     """
-    beliefs = [claim.prior for claim in problem.claims if isinstance(claim, Floor) and claim.minimum > 0]
+    beliefs = [floor.prior for floor in problem.floors.values() if floor.minimum > 0]
     scaled = all(part.mass or not prior[part.secrets].any() for prior in beliefs if prior is not None for part in parts)
     return problem.objective == "expected" and scaled and all(part.alike for part in parts)
 
@@ -138,7 +138,7 @@ def _distortion(problem: Problem, floor: Floor, part: Part, numerators: Integers
 
 def _rounded(kind: Kind, shares: Floats, weight: float) -> Integers:
     """Mix the proposals of a kind, and its constant channel with the given weight, and round the mixture."""
-    bounds = [claim for claim in kind.problem.claims if isinstance(claim, PairBound)]
+    bounds = kind.problem.pair_bounds.values()
     # Where nobody ever is, the master has no reason to choose.
     if not kind.mass:
         shares = np.eye(shares.size)[int(np.argmin([one.cost for one in kind.proposals]))]

@@ -9,7 +9,6 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import SolverError
-from mechdesign.certify._claims import Floor
 from mechdesign.certify._evidence import Multipliers
 from mechdesign.certify._stated import Stated
 from mechdesign.model._problem import Problem, largest_distortion
@@ -54,8 +53,7 @@ def priced_problem(problem: Problem, part: Part, floors: Sequence[int]) -> tuple
     statements = list(alone.stated)
     estimates: dict[int, Integers] = {}
     for index in floors:
-        floor = problem.claims[index]
-        assert isinstance(floor, Floor)
+        floor = problem.floors[index]
         errors = floor.error[:, part.secrets]
         kept, _ = undominated(errors.T)
         if floor.prior is None:

@@ -15,12 +15,12 @@ from numpy.typing import NDArray
 
 from mechdesign.base._errors import InputError
 from mechdesign.base._version import __version__
-from mechdesign.certify._claims import Claim, ExponentBound, PairBound, RatioBound
-from mechdesign.certify._dithering import Dithered
+from mechdesign.certify._claims import Claim
 from mechdesign.certify._exact import exact, exact_text
+from mechdesign.model._claims import Claims
 from mechdesign.model._domain import Domain
 from mechdesign.model._locate import DEGREES, Lattice
-from mechdesign.model._words import claim_names
+from mechdesign.model._problem_words import claim_names
 from mechdesign.synthesis._bundle import names
 from mechdesign.synthesis.formats._format import Exported, Format
 
@@ -66,8 +66,8 @@ def _payload(exported: Exported) -> dict[str, Any]:
         **_map(problem.secrets),
         "answers": _answers(problem.observables),
         "requirements": [
-            {"name": name, "claim": _claimed(claim), "bound": _bound(claim, n)}
-            for name, claim in zip(claim_names(problem), problem.claims, strict=True)
+            {"name": name, "claim": _claimed(claim), "bound": _bound(problem.claims, place, n)}
+            for place, (name, claim) in enumerate(zip(claim_names(problem), problem.claims, strict=True))
         ],
         "numerators": _encoded(channel.numerators.astype("<u8")),
     }
@@ -144,35 +144,31 @@ def _claimed(claim: Claim) -> str:
     return f"{symbol}{exact_text(claim.nominal)}"
 
 
-def _bound(claim: Claim, n: int) -> dict[str, Any] | None:
-    """Return a bound on pairs: the distinct terms of factors, and which of them each pair has.
+def _bound(claims: Claims, place: int, n: int) -> dict[str, Any] | None:
+    """Return a bound on pairs: the distinct terms of factors, and which of them each pair has; None for a floor.
 
     `pairs` is None where the pairs are all of different secrets, row by row.
     """
-    if isinstance(claim, Dithered):
+    if (claim := claims.point_bounds.get(place)) is not None:
         steps = {"steps": [_ratio(claim.step_x), _ratio(claim.step_y)], "columns": claim.columns, "rows": claim.rows}
         return {"norm": claim.norm, "epsilon": _ratio(claim.epsilon)} | steps
-    if not isinstance(claim, PairBound):
+    if place in claims.floors:
         return None
-    order = np.lexsort((claim.targets, claim.sources))
-    sources, targets = claim.sources[order], claim.targets[order]
-    if isinstance(claim, ExponentBound):
-        distinct, places = np.unique(claim.weights[order], return_inverse=True)
+    bound = claims.pair_bounds[place]
+    order = np.lexsort((bound.targets, bound.sources))
+    sources, targets = bound.sources[order], bound.targets[order]
+    if place in claims.exponent_bounds:
+        distinct, places = np.unique(claims.exponent_bounds[place].weights[order], return_inverse=True)
         terms = distinct.tolist()
-        number = {"epsilon": _ratio(claim.epsilon)}
-    elif isinstance(claim, RatioBound):
-        both = np.column_stack((claim.numerators, claim.denominators))[order].reshape(-1, 2)
-        distinct, places = np.unique(both, axis=0, return_inverse=True)
-        terms = [[str(top), str(bottom)] for top, bottom in distinct.tolist()]
-        number = {"factor": _ratio(claim.factor)}
     else:
-        raise InputError("requirements", "are of no known form", value=type(claim).__name__)
+        distinct, places = np.unique(np.column_stack(bound.terms)[order], axis=0, return_inverse=True)
+        terms = distinct.astype(str).tolist()
     width = 1 if len(terms) <= 2**8 else 2 if len(terms) <= 2**16 else 4
     rows, columns = np.nonzero(~np.eye(n, dtype=np.bool_))
     complete = np.array_equal(sources, rows) and np.array_equal(targets, columns)
     pairs = None if complete else _encoded(np.column_stack((sources, targets)).astype("<u4"))
     found = {"terms": terms, "width": width, "places": _encoded(places.ravel().astype(f"<u{width}")), "pairs": pairs}
-    return number | found
+    return {bound.number: _ratio(bound.nominal)} | found
 
 
 def _ratio(number: Any) -> list[str]:

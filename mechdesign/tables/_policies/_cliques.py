@@ -255,8 +255,7 @@ def label_numbers(labels: ArrayLike, path: str) -> Integers:
         first: dict[object, int] = {}
         found = as_labels(labels, path)  # type: ignore[arg-type]
         numbers = np.array([first.setdefault(label, len(first)) for label in found], dtype=np.int64)
-    read_only(numbers)
-    return numbers
+    return read_only(numbers)
 
 
 def _tally(sizes: Integers) -> Iterator[tuple[int, int]]:

@@ -424,9 +424,7 @@ def merged(labels: Integers, x: Integers, y: Integers) -> Integers:
     count = int(labels.max()) + 1
     links = sparse.coo_matrix((np.ones(len(x), dtype=np.int8), (x, y)), shape=(count, count))
     _, renumbered = connected_components(links, directed=False)
-    result = renumbered.astype(np.int64)[labels]
-    read_only(result)
-    return result
+    return read_only(renumbered.astype(np.int64)[labels])
 
 
 def _same(within: Integers | None, size: int) -> Any:
