@@ -6,9 +6,19 @@ Each message names where the trouble is, what was found, what would be accepted,
 from __future__ import annotations
 
 import pickle
-from collections.abc import Iterator
+import re
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from types import MappingProxyType
+from typing import Self
+
+Keys = tuple[str | int, ...]
+"""A path as its steps: names, and numbers of places in lists. What is no such path is one step, such as a file."""
+
+_PATH = re.compile(r"[\w-]+(?:\.[\w-]+|\[[^\[\]]*\])*")
+_STEP = re.compile(r"\[(?P<index>0|[1-9]\d*)\]|\.?(?P<name>[\w-]+|\[[^\[\]]*\])")
+_AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})
 
 _SHOWS_VALUES = ContextVar("shows_values", default=False)
 _WITHHOLDS_VALUES = ContextVar("withholds_values", default=False)
@@ -51,6 +61,43 @@ def values_are_withheld() -> bool:
     return _WITHHOLDS_VALUES.get() and not _SHOWS_VALUES.get()
 
 
+def keys_of(path: str | Keys) -> Keys:
+    """Return the steps of a path that is written as a text; `path_of` writes it again, as it was.
+
+    >>> keys_of("privacy[1].epsilon")
+    ('privacy', 1, 'epsilon')
+    >>> keys_of("places.csv, row 3")
+    ('places.csv, row 3',)
+    """
+    if isinstance(path, tuple):
+        return path
+    if not _PATH.fullmatch(path):
+        return (path,) if path else ()
+    return tuple(each["name"] if each["index"] is None else int(each["index"]) for each in _STEP.finditer(path))
+
+
+def path_of(keys: Keys) -> str:
+    """Return a path as a text.
+
+    >>> path_of(("privacy", 1, "epsilon"))
+    'privacy[1].epsilon'
+    """
+    steps = (f"[{key}]" if isinstance(key, int) else key if key.startswith("[") else f".{key}" for key in keys)
+    return "".join(steps).removeprefix(".")
+
+
+def moved(keys: Keys, place: Keys, renamed: Mapping[str, str] = _AS_THEY_ARE) -> Keys:
+    """Return a path below `place`; `renamed` lists beginnings of paths that are called otherwise there.
+
+    >>> moved(("requirements", 0, "epsilon"), (), {"requirements[0]": "privacy[2]"})
+    ('privacy', 2, 'epsilon')
+    """
+    for count in range(len(keys), 0, -1):
+        if (name := renamed.get(path_of(keys[:count]))) is not None:
+            return (*place, *keys_of(name), *keys[count:])
+    return (*place, *keys)
+
+
 class MechdesignError(Exception):
     """Base of all errors of this package."""
 
@@ -58,25 +105,36 @@ class MechdesignError(Exception):
 class InputError(MechdesignError, ValueError):
     """An input is wrong; nothing has been computed or written.
 
-    Attributes: `path` (where the input stands, such as ``requirements[1].epsilon``), `problem` (what is wrong),
-    `value` (what was found), `bound` (what is accepted) and `remedy` (what to do), the last three possibly empty. Of a
-    cell of a file `value` is the form, such as ``9999-9-99 9:99``; see `showing_values`.
+    Attributes: `path` (where the input stands, such as ``requirements[1].epsilon``), `keys` (the steps of that path),
+    `problem` (what is wrong), `value` (what was found), `bound` (what is accepted) and `remedy` (what to do), the last
+    three possibly empty. Of a cell of a file `value` is the form, such as ``9999-9-99 9:99``; see `showing_values`.
     """
 
-    def __init__(self, path: str, problem: str, *, value: object = None, bound: str = "", remedy: str = "") -> None:
-        self.path = path
+    def __init__(
+        self, path: str | Keys, problem: str, *, value: object = None, bound: str = "", remedy: str = ""
+    ) -> None:
+        self.keys = keys_of(path)
         self.problem = problem
         self.value = value
         self.bound = bound
         self.remedy = remedy
-        super().__init__(self._message())
+        super().__init__(problem)
+
+    @property
+    def path(self) -> str:
+        """Where the input stands, as a text."""
+        return path_of(self.keys)
+
+    def under(self, place: Keys, renamed: Mapping[str, str] = _AS_THEY_ARE) -> SpecificationError:
+        """Return the error about a key of a specification, at or below `place`; see `moved`."""
+        keys = moved(self.keys, place, renamed)
+        return SpecificationError(keys, self.problem, value=self.value, bound=self.bound, remedy=self.remedy)
 
     def restate(self, value: object) -> None:
         """Name another value in place of the one that was found, such as its form."""
         self.value = value
-        self.args = (self._message(),)
 
-    def _message(self) -> str:
+    def __str__(self) -> str:
         message = f"{self.path}: {self.problem}"
         if self.value is not None:
             message += f"; found {_short(self.value)}"
@@ -97,7 +155,7 @@ class UnknownNameError(InputError, KeyError):
     """A name that a registry does not hold: a kind of requirement, or a format, that nobody registered."""
 
     # A KeyError would show its message in quotes.
-    __str__ = Exception.__str__
+    __str__ = InputError.__str__
 
 
 class SpecificationError(InputError):
@@ -105,7 +163,27 @@ class SpecificationError(InputError):
 
 
 class InfeasibleError(MechdesignError):
-    """No channel meets all requirements."""
+    """No channel meets all requirements.
+
+    Attributes: `path` (the input that asks for too much, such as ``requirements[1]``, possibly empty) and `keys` (the
+    steps of that path).
+    """
+
+    def __init__(self, problem: str, path: str | Keys = ()) -> None:
+        self.keys = keys_of(path)
+        super().__init__(problem)
+
+    @property
+    def path(self) -> str:
+        """The input that asks for too much, as a text."""
+        return path_of(self.keys)
+
+    def under(self, place: Keys, renamed: Mapping[str, str] = _AS_THEY_ARE) -> Self:
+        """Return the error about a key of a specification, at or below `place`; see `moved`."""
+        return type(self)(self.args[0], moved(self.keys, place, renamed))
+
+    def __str__(self) -> str:
+        return f"{self.path}: {self.args[0]}" if self.keys else str(self.args[0])
 
 
 class UnboundedError(MechdesignError):

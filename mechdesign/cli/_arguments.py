@@ -168,7 +168,9 @@ def with_release(given: Specification, **changed: object) -> Specification:
     asked = {key: value for key, value in changed.items() if value is not None}
     if not asked:
         return given
-    return replace(given, document=structs.replace(given.document, release={**given.document.release, **asked}))
+    return replace(
+        given, document=structs.replace(given.document, release=structs.replace(given.document.release, **asked))
+    )
 
 
 def example_for(name: str, command: str) -> examples.Example:

@@ -36,7 +36,7 @@ from mechdesign.cli._console import (
 from mechdesign.model._locate import DEGREES, PLANE
 from mechdesign.model._origin import Origin
 from mechdesign.solve._contract import Status
-from mechdesign.specification._read import named
+from mechdesign.specification._read import Source
 from mechdesign.synthesis._folders import (
     SCHEDULE,
     SET,
@@ -217,7 +217,7 @@ def design(
     given = specified(specification, example, "design", _DEFAULT)
     folder = _folder(specification) if target is None else target
     changed = {name: value for name, value in options.items() if value is not None}
-    with named({name: f"--{name.replace('_', '-')}" for name in changed}):
+    with Source().keys({name: f"--{name.replace('_', '-')}" for name in changed}):
         settings = replace(given.settings, **changed)
     if "solver" in changed:
         from mechdesign.specification._designs import check_solver

@@ -170,8 +170,8 @@ def release(
         with progress() as live:
             for note in (*given.notes, *settings.notes, *resampled, *([ADD_UP] if second else [])):
                 say_note(note)
-            seeded = seed is not None or settings.seed is not None
-            for said, warning in ((seeded, _SEEDED), (settings.snap is False, _UNSNAPPED)):
+            seeded = seed is not None or settings.table.seed is not None
+            for said, warning in ((seeded, _SEEDED), (settings.table.snap is False, _UNSNAPPED)):
                 if said:
                     say_warning(warning, UserWarning, "", 0)
             ledger = None

@@ -19,13 +19,14 @@ from ._grammar import BudgetsFile as BudgetsFile
 from ._grammar import CountsFile as CountsFile
 from ._grammar import Distance as Distance
 from ._grammar import EdgesFile as EdgesFile
+from ._grammar import Epsilon as Epsilon
 from ._grammar import GraphTable as GraphTable
 from ._grammar import MatrixFile as MatrixFile
 from ._grammar import PlacesFile as PlacesFile
+from ._grammar import PriorTable as PriorTable
 from ._grammar import Raw as Raw
 from ._grammar import Table as Table
-from ._grammar import holds as holds
-from ._grammar import refers as refers
+from ._grammar import says as says
 from ._locate import Area as Area
 from ._locate import Between as Between
 from ._locate import Corners as Corners
@@ -49,7 +50,6 @@ from ._requirements._continuous import ContinuousPrivacy as ContinuousPrivacy
 from ._requirements._distortion import DistortionPrivacy as DistortionPrivacy
 from ._requirements._extensions import finding_extensions as finding_extensions
 from ._requirements._graph import GraphPrivacy as GraphPrivacy
-from ._requirements._kind import Epsilon as Epsilon
 from ._requirements._kind import Reading as Reading
 from ._requirements._kind import RequirementKind as RequirementKind
 from ._requirements._kind import check_stated as check_stated

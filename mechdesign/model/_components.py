@@ -77,8 +77,9 @@ def spread(cost: Floats, claims: Claims) -> Floats:
     nothing = np.flatnonzero(np.asarray(sets.all(axis=1))[labels])
     if nothing.size:
         raise InfeasibleError(
-            f"cost: no channel has an answer for secret {nothing[0]}: each is forbidden to it, or to a "
-            "secret that requirements tie to it. Permit secrets that are tied together a common answer"
+            f"no channel has an answer for secret {nothing[0]}: each is forbidden to it, or to a "
+            "secret that requirements tie to it. Permit secrets that are tied together a common answer",
+            "cost",
         )
     return read_only(np.where(sets[labels], np.inf, cost))
 

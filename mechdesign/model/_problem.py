@@ -251,8 +251,9 @@ def _check_reachable(
         remedy = "Lower it, or use a flatter prior" + ("" if sets == 1 else ", or forbid fewer answers")
         unit = _unit(floor.error, secrets)
         raise InfeasibleError(
-            f"{path}: no channel keeps the adversary's expected error at {nearest(floor.minimum):.12g}{unit} under "
-            f"{whose}; the largest possible, releasing {releasing}, is {nearest(largest):.12g}{unit}. {remedy}"
+            f"no channel keeps the adversary's expected error at {nearest(floor.minimum):.12g}{unit} under "
+            f"{whose}; the largest possible, releasing {releasing}, is {nearest(largest):.12g}{unit}. {remedy}",
+            path,
         )
 
 

@@ -24,14 +24,15 @@ from mechdesign.data._text import file_digest
 from mechdesign.model._grammar import Raw
 from mechdesign.model._origin import counted_keys
 from mechdesign.model._requirements._kind import RequirementKind
-from mechdesign.model._requirements._kinds import KINDS
+from mechdesign.model._requirements._kinds import KINDS, look_for_kinds
 from mechdesign.report._private import COUNTED
 from mechdesign.runs._identity import identity
 from mechdesign.runs._store import Request, Value
 from mechdesign.solve import _registry as registry
 from mechdesign.specification._designs import check_solver
 from mechdesign.specification._grammar import check_key, files, with_value
-from mechdesign.specification._specification import Specification, from_tables, read_text, tables_of
+from mechdesign.specification._read import read_text, tables_of
+from mechdesign.specification._specification import Specification, from_tables
 
 Mode = Literal["product", "zip"]
 
@@ -148,13 +149,10 @@ def _parsed(text: str, base_folder: str | os.PathLike[str], source: str = "speci
 
 def _look_for_kinds(tables: Raw, swept: Mapping[str, Any]) -> None:
     """Let kinds of other packages be loaded, where they are to be: their keys are then known."""
-    stated = tables.get("privacy")
-    names = [raw.get("kind") for raw in stated if isinstance(raw, dict)] if isinstance(stated, list) else []
-    lists = [values for key, values in swept.items() if key.endswith(".kind") and isinstance(values, list)]
-    names += [name for values in lists for name in values]
-    for name in names:
-        # Looking for it loads it.
-        _ = name in KINDS
+    look_for_kinds(tables.get("privacy"))
+    for key, values in swept.items():
+        if key.endswith(".kind") and isinstance(values, list):
+            look_for_kinds([{"kind": name} for name in values])
 
 
 def place(key: str) -> str:
@@ -354,7 +352,7 @@ def _looked_at(sweep: Sweep, point: Mapping[str, Any], tables: Raw, like: Specif
 def _placed(error: InputError, sweep: Sweep, point: Mapping[str, Any]) -> SpecificationError:
     """Return an error about a design as one about the value that was swept, where it is one, or naming the values."""
     remedy = error.remedy
-    dotted = error.path.replace("[", ".").replace("]", "")
+    dotted = ".".join(map(str, error.keys))
     blamed = next((key for key in point if dotted == key or dotted.startswith(f"{key}.")), None)
     if blamed is not None:
         index = list(sweep.values[blamed]).index(point[blamed])

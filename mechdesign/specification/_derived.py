@@ -8,8 +8,8 @@ from dataclasses import dataclass, replace
 from fractions import Fraction
 from typing import Any
 
-import msgspec
 import numpy as np
+from msgspec import structs
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import as_nonnegative
@@ -24,11 +24,12 @@ from mechdesign.leakage._correlations import Correlation
 from mechdesign.leakage._estimate import Correlations
 from mechdesign.leakage._transitions import as_target
 from mechdesign.model._domain import Domain
-from mechdesign.model._grammar import Raw
+from mechdesign.model._grammar import ChainTable, Checkins, PriorTable
 from mechdesign.model._markov import MarkovChain
 from mechdesign.model._open_chain import OpenChain
 from mechdesign.specification._chains import build_correlations
 from mechdesign.specification._designs import design_problem
+from mechdesign.specification._read import Source
 from mechdesign.specification._specification import Specification, beyond_budgets
 
 
@@ -48,19 +49,19 @@ def chain_files(
     `border` count more than what stands there. So do `times`, keys of the table of check-ins: "time", "date",
     "time_format", "time_zone" and "missing". A row that nobody saw is the word that `ends` says, unless people stay.
     """
-    release = given.document.release
-    path = "release.transition"
-    raw: Raw = dict(release["transition"]) if "transition" in release else {"estimated": True}
+    stated = given.document.release.transition
+    source = Source(("release", "transition"), given.folder)
     asked = {"every": every, "gap": gap, "smoothing": smoothing, "ends": ends, "border": border}
-    raw |= {name: value for name, value in asked.items() if value is not None}
+    changed = {name: value for name, value in asked.items() if value is not None}
+    chain: ChainTable = structs.replace(stated or ChainTable(estimated=True), **changed)
     prior = given.document.prior
     if said := {name: value for name, value in (times or {}).items() if value is not None}:
-        raw, prior = _with_times(raw, prior, said)
+        chain, prior = _with_times(chain, prior, said)
     domain = given.domain
     try:
-        found, notes = build_correlations(raw, path, domain, given.folder, prior)
+        found, notes = build_correlations(chain, source, domain, prior)
     except SpecificationError as error:
-        if "transition" in release or error.path != f"{path}.estimated" or "prior" not in error.problem:
+        if stated is not None or error.keys != (source / "estimated").path or "prior" not in error.problem:
             raise
         raise SpecificationError(
             "prior", "comes from no data in order of time", remedy="add [release] with transition = { … }"
@@ -70,12 +71,12 @@ def chain_files(
         "backward.csv": _matrix(found.backward),
         "states.csv": _states(found, domain),
     }
-    smoothing = raw.get("smoothing") or 0.0
+    smoothing = chain.smoothing or 0.0
     if isinstance(found.forward, MarkovChain) and found.forward.counts is not None:
         files[CHAIN_COUNTS] = counts_file(found.forward, files)
     if smoothing:
         _warn_of_smoothing(smoothing)
-    return files, (*notes, *_ends(found, domain, smoothing, raw.get("ends") or "stay"), *_private(found))
+    return files, (*notes, *_ends(found, domain, smoothing, chain.ends or "stay"), *_private(found))
 
 
 def _warn_of_smoothing(smoothing: float) -> None:
@@ -116,15 +117,14 @@ def _ends(found: Correlations, domain: Domain, smoothing: float, ends: str) -> I
         yield f"nobody was seen to {verb} {count} of {len(found.states)} states: {row}"
 
 
-def _with_times(raw: Raw, prior: Raw, times: Mapping[str, object]) -> tuple[Raw, Raw]:
+def _with_times(chain: ChainTable, prior: PriorTable, times: Mapping[str, object]) -> tuple[ChainTable, PriorTable]:
     """Return the tables of the chain and of the prior with other keys about times in that of the data."""
-    for form in ("checkins", "plt"):
-        if form == "plt" and set(times) != {"missing"}:
-            continue
-        if isinstance(raw.get(form), dict):
-            return {**raw, form: {**raw[form], **times}}, prior
-        if raw.get("estimated") and isinstance(prior.get(form), dict):
-            return raw, {**prior, form: {**prior[form], **times}}
+    counted = chain.checkins or chain.plt
+    table: ChainTable | PriorTable = chain if counted is not None else prior
+    data = counted or (prior.checkins or prior.plt if chain.estimated else None)
+    if isinstance(data, Checkins) or (data is not None and set(times) == {"missing"}):
+        changed = structs.replace(table, **{table.form: structs.replace(data, **times)})
+        return (changed, prior) if isinstance(changed, ChainTable) else (chain, changed)
     key, value = next(iter(times.items()))
     problem = "goes with check-ins only, in which this chain is not counted"
     raise SpecificationError(f"--{key.replace('_', '-')}", problem, value=value, remedy="leave it out")
@@ -238,7 +238,7 @@ def price_budgets(
 
 def _place(specification: Specification) -> int:
     """Return which ``[[privacy]]`` table has the ε."""
-    places = [place for place, raw in enumerate(specification.document.privacy) if "epsilon" in raw]
+    places = [place for place, table in enumerate(specification.document.privacy) if hasattr(table, "epsilon")]
     if len(places) != 1:
         raise SpecificationError(
             "privacy", f"has {len(places)} tables with epsilon", bound="one, whose epsilon the budgets vary"
@@ -247,11 +247,9 @@ def _place(specification: Specification) -> int:
 
 
 def _varied(specification: Specification, place: int, epsilon: Fraction) -> Specification:
-    tables = [
-        {**raw, "epsilon": exact_text(epsilon)} if i == place else raw
-        for i, raw in enumerate(specification.document.privacy)
-    ]
-    varied = replace(specification, document=msgspec.structs.replace(specification.document, privacy=tables))
+    tables = [*specification.document.privacy]
+    tables[place] = structs.replace(tables[place], epsilon=epsilon)
+    varied = replace(specification, document=structs.replace(specification.document, privacy=tables))
     return varied.with_data_of(specification)
 
 

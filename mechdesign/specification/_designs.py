@@ -2,48 +2,37 @@
 
 from __future__ import annotations
 
-import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from fractions import Fraction
-from pathlib import Path
 from typing import TYPE_CHECKING
 
 import networkx as nx
 import numpy as np
+from msgspec import structs
 
 from mechdesign.base._errors import InfeasibleError, InputError, SpecificationError
 from mechdesign.data._budgets import Schedule, read_exact_budgets
 from mechdesign.model._domain import Domain, Grid
-from mechdesign.model._grammar import BudgetsFile, Raw
-from mechdesign.model._requirements._kinds import KINDS
+from mechdesign.model._grammar import BudgetsFile, Table
+from mechdesign.model._requirements._kinds import kind_of
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.solve._blocks.layout import is_sparse
 from mechdesign.solve._blocks.memory import Sparsity, measure
-from mechdesign.specification._document import Document
-from mechdesign.specification._read import convert, named
+from mechdesign.specification._document import ARGUMENTS, Document
+from mechdesign.specification._policy import PolicyTable
+from mechdesign.specification._read import Source
 from mechdesign.synthesis._sizes import Size, most_symmetries
 
 if TYPE_CHECKING:
     from mechdesign.model._problem import Problem
-    from mechdesign.specification._policy import PolicySettings
     from mechdesign.synthesis._result import Design
     from mechdesign.synthesis._settings import SolveSettings
 
 
-_KEYS = {
-    "solver": "solver.name",
-    "tolerance": "solver.tolerance",
-    "time_limit": "solver.time_limit",
-    "rows": "solver.rows",
-    "threads": "solver.threads",
-    "options": "solver.options",
-}
-
-
 def design_problem(
-    problem: Problem, policy: PolicySettings, settings: SolveSettings, given: Collection[str] = ()
+    problem: Problem, policy: PolicyTable, settings: SolveSettings, given: Collection[str] = ()
 ) -> Design:
     """Return the certified design of a problem, whose policy graphs, if it has any, are kept as `policy` says.
 
@@ -55,7 +44,7 @@ def design_problem(
     from mechdesign.synthesis._design import synthesise
     from mechdesign.synthesis._isolation import check_isolated
 
-    with _named_as_specified(solver_keys(given)):
+    with _named_as_specified(given):
         if problem.graphs:
             return _design_policy(problem, policy, settings)
         check_isolated(problem, policy.isolated)
@@ -63,21 +52,16 @@ def design_problem(
         return made.noted(isolated=policy.isolated) if policy.isolated == "release" else made
 
 
-def solver_keys(given: Collection[str]) -> Mapping[str, str]:
-    """Return the keys of a specification that arguments of a solver stand for, but for those that are `given`."""
-    return {argument: key for argument, key in _KEYS.items() if argument not in given}
-
-
 def check_solver(name: str, path: str) -> None:
     """Raise an error for a solver that is not known, or not installed; `path` is where its name stands."""
     from mechdesign.solve import _registry as registry
 
     if name != "auto":
-        with named({"solver": path}):
+        with Source().keys({"solver": path}):
             registry.find(name)
 
 
-def _design_policy(problem: Problem, policy: PolicySettings, settings: SolveSettings) -> Design:
+def _design_policy(problem: Problem, policy: PolicyTable, settings: SolveSettings) -> Design:
     from mechdesign.graphs._problem import problem as policy_problem
     from mechdesign.synthesis._design import synthesise
 
@@ -89,7 +73,7 @@ def _design_policy(problem: Problem, policy: PolicySettings, settings: SolveSett
             "are others than the secrets, and answers are to stay in the component of the secret",
             remedy='leave them out, or say [policy] within = "map"',
         )
-    with _counted_as_specified(asked.places):
+    try:
         stated = policy_problem(
             asked.domain,
             graph=asked.graph,
@@ -103,6 +87,9 @@ def _design_policy(problem: Problem, policy: PolicySettings, settings: SolveSett
             observables=problem.observables if other else None,
             title=problem.title,
         )
+    except InfeasibleError as error:
+        places = {f"requirements[{index}]": f"privacy[{place}]" for index, place in enumerate(asked.places)}
+        raise error.under((), places) from error
     made = synthesise(stated, settings)
     return made.noted(edges_added=int(stated.facts["edges_added"]) + asked.repaired)
 
@@ -119,7 +106,7 @@ class _Asked:
     repaired: int
 
 
-def _asked(problem: Problem, policy: PolicySettings) -> _Asked:
+def _asked(problem: Problem, policy: PolicyTable) -> _Asked:
     from mechdesign.graphs._builders import union
     from mechdesign.graphs._constraints import constrain
     from mechdesign.graphs._exposure import exposed
@@ -137,54 +124,33 @@ def _asked(problem: Problem, policy: PolicySettings) -> _Asked:
         graph = constrain(graph, support)
         others = tuple(each.restrict(np.array(support), floors=True) for each in others)
     added = 0
-    if policy.isolated == "repair" and len(graph) > 1:
-        with named({"points": "domain", "method": "policy.repair"}):
-            if exposed(problem.secrets, graph, policy.hull).size:
-                made = repair(problem.secrets, graph, policy.repair, hull=policy.hull)
-                graph, added = made.graph, len(made.added)
+    if policy.isolated == "repair" and len(graph) > 1 and exposed(problem.secrets, graph, policy.hull).size:
+        made = repair(problem.secrets, graph, policy.repair, hull=policy.hull)
+        graph, added = made.graph, len(made.added)
     return _Asked(problem.secrets, graph, epsilon, others, places, added)
 
 
 @contextmanager
-def _counted_as_specified(places: Sequence[int]) -> Iterator[None]:
-    """Let an error about a requirement count it as the specification does; `places` are those of the requirements."""
-
-    def renamed(text: str) -> str:
-        return re.sub(r"^requirements\[(\d+)\]", lambda found: f"privacy[{places[int(found[1])]}]", text)
-
+def _named_as_specified(given: Collection[str]) -> Iterator[None]:
+    """Give arguments the path that they have in a specification, but for those that are `given` beside it."""
+    own = {name: name for name in given} | ({"options.extra": "options"} if "options" in given else {})
     try:
-        yield
-    except InfeasibleError as error:
-        raise InfeasibleError(renamed(str(error))) from error
-
-
-@contextmanager
-def _named_as_specified(keys: Mapping[str, str]) -> Iterator[None]:
-    """Give the solver's own options, and the graph, the path that they have in a specification."""
-    try:
-        with named(keys):
+        with Source().keys({**ARGUMENTS, **own}):
             yield
-    except InputError as error:
-        remedy, path = error.remedy, error.path
-        if path == "graph":
-            path = "privacy"
-            remedy = remedy.replace("isolated=", "[policy] isolated = ") + "; `mechdesign policy` shows them"
-        elif path == "requirements":
-            path, remedy = "privacy", remedy.replace("isolated=", "[policy] isolated = ")
-        elif "options.extra" in path:
-            # What a solver calls its own options.
-            path = path.replace("options.extra", "options")
-        else:
-            raise
-        raise SpecificationError(path, error.problem, value=error.value, bound=error.bound, remedy=remedy) from error
+    except SpecificationError as error:
+        if error.keys == ("privacy",):
+            of_graph = isinstance(error.__cause__, InputError) and error.__cause__.keys == ("graph",)
+            shows = "; `mechdesign policy` shows them" if of_graph else ""
+            error.remedy = error.remedy.replace("isolated=", "[policy] isolated = ") + shows
+        raise
 
 
-def scheduled(privacy: Sequence[Raw]) -> int | None:
+def scheduled(privacy: Sequence[Table]) -> int | None:
     """Return which ``[[privacy]]`` table takes its ε from a file, or None; raise `SpecificationError` for several."""
-    places = [place for place, raw in enumerate(privacy) if isinstance(raw.get("epsilon"), dict)]
+    places = [place for place, table in enumerate(privacy) if isinstance(getattr(table, "epsilon", 0), BudgetsFile)]
     if len(places) > 1:
         raise SpecificationError(
-            f"privacy[{places[1]}].epsilon",
+            ("privacy", places[1], "epsilon"),
             f"is taken from a file, as privacy[{places[0]}].epsilon is",
             bound="a file of budgets in one requirement at most",
             remedy="write a number in all others",
@@ -192,24 +158,22 @@ def scheduled(privacy: Sequence[Raw]) -> int | None:
     return places[0] if places else None
 
 
-def read_schedule(raw: Raw, path: str, folder: Path) -> Schedule:
-    """Return the schedule that ``epsilon = { budgets = "…" }`` at `path` names.
+def read_schedule(table: BudgetsFile, source: Source) -> Schedule:
+    """Return the schedule that ``epsilon = { budgets = "…" }`` at `source` names.
 
     Releases with a budget of 0 are left out. Raises `SpecificationError` for a file that cannot be read, and for one in
     which all releases are left out.
     """
-    key = f"{path}.budgets"
-    file = folder / convert(raw, BudgetsFile, path).budgets
+    file = source.folder / table.budgets
     try:
         epsilons = read_exact_budgets(file)
     except InputError as error:
-        raise SpecificationError(
-            key, f"{error.path} {error.problem}", value=error.value, bound=error.bound, remedy=error.remedy
-        ) from error
+        problem = f"{error.path} {error.problem}"
+        raise source.error("budgets", problem, value=error.value, bound=error.bound, remedy=error.remedy) from error
     schedule = Schedule(epsilons)
     if not schedule.distinct:
-        raise SpecificationError(
-            key,
+        raise source.error(
+            "budgets",
             f"{file} leaves all releases out",
             value=f"{len(epsilons)} budgets of 0",
             bound="at least one budget greater than 0",
@@ -228,18 +192,18 @@ def specified_size(document: Document, secrets: Domain, observables: Domain) -> 
     A distance between all secrets ties them together; steps of a graph, thresholds and distances from files may not,
     and the possible secrets of a policy are some of all.
     """
-    kinds = [(KINDS.get(str(raw.get("kind"))), isinstance(raw.get("distance"), str)) for raw in document.privacy]
-    other = set(document.policy) - {"isolated"}
-    if other or not any(kind is not None and kind.joins_all and named for kind, named in kinds):
+    kinds = [(kind_of(table), getattr(table, "distance", None)) for table in document.privacy]
+    kept = structs.replace(document.policy, isolated="refuse") == PolicyTable()
+    if not kept or not any(kind.joins_all and isinstance(distance, str) for kind, distance in kinds):
         return None
-    floors = sum(kind is not None and kind.number == "minimum" for kind, _ in kinds)
+    floors = sum(kind.number == "minimum" for kind, _ in kinds)
     cells = secrets.cells
     sparsity = None
-    if cells is not None and not floors and all(raw.get("distance") == "manhattan" for raw in document.privacy):
+    if cells is not None and not floors and all(distance == "manhattan" for _, distance in kinds):
         sparsity = _of_neighbours(cells)
-    worst = document.cost.get("objective") == "worst"
+    worst = document.cost.objective == "worst"
     # The worst cost has the symmetries of the map, whatever the prior.
-    counted = not (worst and not floors) and any(name in document.prior for name in _COUNTED)
+    counted = not (worst and not floors) and document.prior.form in _COUNTED
     most = 1 if counted else min(most_symmetries(secrets), secrets.size)
     return Size(secrets.size, observables.size, floors, most, cells is not None, worst=worst, sparsity=sparsity)
 

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping
-from pathlib import Path
 from types import MappingProxyType
-from typing import Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import numpy as np
 
-from mechdesign.base._errors import Shown, SpecificationError
+from mechdesign.base._errors import InputError, Shown, SpecificationError
 from mechdesign.certify._texts import require_plain
 from mechdesign.data._degrees import say_beyond
 from mechdesign.data._labels import Names
@@ -18,184 +17,145 @@ from mechdesign.data._layout import cell
 from mechdesign.data._maps import COLUMNS
 from mechdesign.data._text import column_text, number, plain_numbers, read_columns
 from mechdesign.model._domain import Domain
-from mechdesign.model._grammar import PlacesFile, Raw, Table, holds
+from mechdesign.model._grammar import Either, PlacesFile, Table, says
 from mechdesign.model._locate import DEGREES
-from mechdesign.specification._read import at, convert, in_file, one_of
+from mechdesign.specification._read import Source
 
 LARGEST = 5000
 """Most secrets, or observables, of a specification: a channel between more would not fit into memory."""
 
 
-class PlaneGrid(Table, frozen=True):
-    """A rectangle of cells, numbered from the south-west, row by row.
+Columns = Annotated[int, says("how many cells, or anchors, from west to east; at least 2 anchors.")]
+Rows = Annotated[int, says("how many cells, or anchors, from south to north; at least 2 anchors.")]
 
-    Attributes:
-        columns: how many cells from west to east.
-        rows: how many cells from south to north.
-        width: the width of the whole rectangle.
-        height: the height of the whole rectangle.
-        unit: the unit of width and height.
+
+class PlaneGrid(Table, frozen=True):
+    """A rectangle of cells, or of anchors at their corners, numbered from the south-west, row by row.
+
+    The first anchor stands at (0, 0).
     """
 
-    columns: int
-    rows: int
-    width: float
-    height: float
-    unit: str = "km"
+    columns: Columns
+    rows: Rows
+    width: Annotated[float, says("the width of the whole rectangle.")]
+    height: Annotated[float, says("the height of the whole rectangle.")]
+    unit: Annotated[str, says("the unit of width and height.")] = "km"
 
 
 class GeographicGrid(Table, frozen=True):
-    """A box of cells on the Earth, projected to kilometres.
+    """A box of cells on the Earth, or of anchors at their corners, projected to kilometres.
 
-    Attributes:
-        columns: how many cells from west to east.
-        rows: how many cells from south to north.
-        south: the southern border in degrees.
-        north: the northern border in degrees.
-        west: the western border in degrees.
-        east: the eastern border in degrees.
+    Between anchors distances in the plane never exceed the great circle.
     """
 
-    columns: int
-    rows: int
-    south: float
-    north: float
-    west: float
-    east: float
+    columns: Columns
+    rows: Rows
+    south: Annotated[float, says("the southern border in degrees.")]
+    north: Annotated[float, says("the northern border in degrees.")]
+    west: Annotated[float, says("the western border in degrees.")]
+    east: Annotated[float, says("the eastern border in degrees.")]
 
 
-class PlaneAnchors(Table, frozen=True):
-    """The corners of a grid over a rectangle, numbered from the south-west, row by row; the first stands at (0, 0).
+if TYPE_CHECKING:
+    AnyGrid = PlaneGrid | GeographicGrid
+else:
 
-    Attributes:
-        columns: how many anchors from west to east, at least 2.
-        rows: how many anchors from south to north, at least 2.
-        width: the width of the rectangle.
-        height: the height of the rectangle.
-        unit: the unit of width and height.
-    """
+    class AnyGrid(Either):
+        """A grid on a plane, which has a size, or on the Earth, which has borders."""
 
-    columns: int
-    rows: int
-    width: float
-    height: float
-    unit: str = "km"
+        choices = (PlaneGrid, GeographicGrid)
 
-
-class GeographicAnchors(Table, frozen=True):
-    """The corners of a grid over a box on the Earth, in kilometres of a plane that never exceed the great circle.
-
-    Attributes:
-        columns: how many anchors from west to east, at least 2.
-        rows: how many anchors from south to north, at least 2.
-        south: the southern border in degrees.
-        north: the northern border in degrees.
-        west: the western border in degrees.
-        east: the eastern border in degrees.
-    """
-
-    columns: int
-    rows: int
-    south: float
-    north: float
-    west: float
-    east: float
+        @staticmethod
+        def kind_of(value: object) -> type:
+            keys = set(value) if isinstance(value, Mapping) else set()
+            borders = keys & {"south", "north", "west", "east"}
+            if keys & {"width", "height"} and borders:
+                bound = "either width and height, or south, north, west and east"
+                raise InputError("", f"has both a size and {min(borders)}", bound=bound)
+            return GeographicGrid if borders and "unit" not in keys else PlaneGrid
 
 
 class DomainTable(Table, frozen=True):
-    """The secrets, or the answers.
-
-    Attributes:
-        grid: a grid of cells.
-        anchors: the corners of a grid, for ``kind = "continuous"``: real coordinates between them are secrets, too.
-        points: the coordinates of each place.
-        csv: a file of places.
-        labels: the names of members without places, or of the `points`.
-        line: the number of places 0, 1, 2, … on a line.
-        unit: the unit of coordinates; a grid has its own.
-    """
+    """The secrets, or the answers."""
 
     alternatives: ClassVar[tuple[str, ...]] = ("grid", "anchors", "points", "csv", "line", "labels")
     beside: ClassVar = MappingProxyType({"labels": "points"})
 
-    grid: Annotated[Raw, holds(PlaneGrid, GeographicGrid)] | None = None
-    anchors: Annotated[Raw, holds(PlaneAnchors, GeographicAnchors)] | None = None
-    points: list[list[float]] | None = None
-    csv: Annotated[Raw, holds(PlacesFile)] | None = None
-    labels: list[str] | None = None
-    line: int | None = None
-    unit: str | None = None
+    grid: Annotated[AnyGrid | None, says("a grid of cells.")] = None
+    anchors: Annotated[
+        AnyGrid | None,
+        says('the corners of a grid, for ``kind = "continuous"``: real coordinates between them are secrets, too.'),
+    ] = None
+    points: Annotated[list[list[float]] | None, says("the coordinates of each place.")] = None
+    csv: Annotated[PlacesFile | None, says("a file of places.")] = None
+    labels: Annotated[list[str] | None, says("the names of members without places, or of the `points`.")] = None
+    line: Annotated[int | None, says("the number of places 0, 1, 2, … on a line.")] = None
+    unit: Annotated[str | None, says("the unit of coordinates; a grid has its own.")] = None
 
 
 class ObservablesTable(DomainTable, frozen=True):
-    """The answers, where they are others than the secrets.
-
-    Attributes:
-        subset: some of the secrets: texts are labels, integers positions from 0 on.
-        blocks: one answer for each block of so many cells of the secrets' grid, in each direction or [across, up].
-        grid: a grid of cells.
-        anchors: the corners of a grid.
-        points: the coordinates of each place.
-        csv: a file of places.
-        labels: the names of members without places, or of the `points`.
-        line: the number of places 0, 1, 2, … on a line.
-        unit: the unit of coordinates; a grid has its own.
-    """
+    """The answers, where they are others than the secrets."""
 
     alternatives: ClassVar[tuple[str, ...]] = ("subset", "blocks", *DomainTable.alternatives)
 
-    subset: list[int | str] | None = None
-    blocks: int | tuple[int, int] | None = None
+    subset: Annotated[
+        list[int | str] | None, says("some of the secrets: texts are labels, integers positions from 0 on.")
+    ] = None
+    blocks: Annotated[
+        int | tuple[int, int] | None,
+        says("one answer for each block of so many cells of the secrets' grid, in each direction or [across, up]."),
+    ] = None
 
 
-def doubts_of(raw: Raw, path: str) -> tuple[str, ...]:
+def doubts_of(table: DomainTable | None, source: Source) -> tuple[str, ...]:
     """Say which columns of a file of places are called otherwise than they are taken."""
-    named = raw.get("csv")
-    given = named if isinstance(named, Mapping) else {}
+    if table is None or table.csv is None:
+        return ()
     notes = []
     for axis, wanted in (("latitude", "longitude"), ("longitude", "latitude"), ("x", ""), ("y", "")):
-        column = given.get(axis)
-        says = next((name for name in DEGREES if str(column).strip().lower() in COLUMNS[name]), None)
-        if column is not None and says is not None and says == (wanted or says):
+        column = getattr(table.csv, axis)
+        named = next((name for name in DEGREES if str(column).strip().lower() in COLUMNS[name]), None)
+        if column is not None and named is not None and named == (wanted or named):
             end = "" if wanted else ": on a plane, degrees are no distances"
-            notes.append(f"{path}.csv.{axis} is the column {column_text(str(column))}, whose name says {says}{end}")
+            place = source / "csv" / axis
+            notes.append(f"{place} is the column {column_text(column)}, whose name says {named}{end}")
     return tuple(notes)
 
 
-def build_observables(raw: Raw, path: str, secrets: Domain, folder: Path) -> tuple[Domain, tuple[int, ...] | None]:
-    """Return the answers that the table at `path` describes, and their indices where they are some of the secrets."""
-    table = convert(raw, ObservablesTable, path)
-    form = one_of(table, path)
-    if form not in ("subset", "blocks"):
-        return build_domain(raw, path, folder), None
+def build_observables(
+    table: ObservablesTable, source: Source, secrets: Domain
+) -> tuple[Domain, tuple[int, ...] | None]:
+    """Return the answers that the table at `source` describes, and their indices where they are some of the secrets."""
+    if table.form not in ("subset", "blocks"):
+        return build_domain(table, source), None
     if table.unit is not None:
-        raise SpecificationError(f"{path}.unit", f"does not go with {form}", remedy="leave it out")
+        raise source.error("unit", f"does not go with {table.form}", remedy="leave it out")
     if table.blocks is not None:
-        return _coarser(table.blocks, f"{path}.blocks", secrets), None
+        return _coarser(table.blocks, source / "blocks", secrets), None
     names = Names.of(secrets.labels)
     found: dict[int, int] = {}
     for place, name in enumerate(table.subset or ()):
-        with at(path):
+        with source.keys():
             index = names.find_typed(name, f"subset[{place}]")
         if index in found:
-            raise SpecificationError(f"{path}.subset[{place}]", f"repeats subset[{found[index]}]", value=name)
+            raise source.error(("subset", place), f"repeats subset[{found[index]}]", value=name)
         found[index] = place
     if not found:
-        raise SpecificationError(f"{path}.subset", "is empty", bound="at least one secret")
+        raise source.error("subset", "is empty", bound="at least one secret")
     members = sorted(found)
     return secrets.part(members), tuple(members)
 
 
-def _coarser(blocks: int | tuple[int, int], path: str, secrets: Domain) -> Domain:
+def _coarser(blocks: int | tuple[int, int], source: Source, secrets: Domain) -> Domain:
     """Return the grid whose cells are blocks of those of the secrets."""
     cells, box = secrets.cells, secrets.geographic
     if cells is None:
-        raise SpecificationError(path, "needs secrets on a grid", value=Shown(secrets), bound="a domain with a grid")
+        raise source.error("", "needs secrets on a grid", value=Shown(secrets), bound="a domain with a grid")
     across, up = (blocks, blocks) if isinstance(blocks, int) else blocks
     for size, count, name in ((across, cells.columns, "columns"), (up, cells.rows, "rows")):
         if size < 1 or count % size:
-            raise SpecificationError(
-                path,
+            raise source.error(
+                "",
                 f"does not divide the {count} {name}",
                 value=size,
                 bound=f"one of {', '.join(str(each) for each in range(1, count + 1) if count % each == 0)}",
@@ -208,90 +168,74 @@ def _coarser(blocks: int | tuple[int, int], path: str, secrets: Domain) -> Domai
     return Domain.grid(columns, rows, cells.width, cells.height, secrets.unit)
 
 
-def build_domain(raw: Raw, path: str, folder: Path) -> Domain:
-    """Return the domain that the table at `path` describes; file names are relative to `folder`."""
-    table = convert(raw, DomainTable, path)
-    form = one_of(table, path)
+def build_domain(table: DomainTable, source: Source) -> Domain:
+    """Return the domain that the table at `source` describes."""
+    form = table.form
     if table.unit is not None and form in ("grid", "anchors", "labels"):
         remedy = "leave it out" if form == "labels" else f"write the unit into the {form}"
-        raise SpecificationError(f"{path}.unit", f"does not go with {form}", remedy=remedy)
-    unit = table.unit or ""
-    if table.grid is not None:
-        return _grid(table.grid, f"{path}.grid")
-    if table.anchors is not None:
-        return _grid(table.anchors, f"{path}.anchors", anchors=True)
+        raise source.error("unit", f"does not go with {form}", remedy=remedy)
+    grid = table.grid or table.anchors
+    if grid is not None:
+        return _grid(grid, source / form)
     if table.csv is not None:
-        return _places(convert(table.csv, PlacesFile, f"{path}.csv"), f"{path}.csv", unit, folder)
+        return _places(table.csv, source / "csv", table.unit or "")
     if table.line is not None:
         if table.line < 1:
-            raise SpecificationError(f"{path}.line", "is too small", value=table.line, bound="an integer >= 1")
-        _check_size(table.line, f"{path}.line")
-        return Domain.from_points(np.arange(float(table.line))[:, None], unit=unit)
+            raise source.error("line", "is too small", value=table.line, bound="an integer >= 1")
+        _check_size(table.line, source / "line")
+        return Domain.from_points(np.arange(float(table.line))[:, None], unit=table.unit or "")
     if table.points is not None:
-        _check_size(len(table.points), f"{path}.points")
+        _check_size(len(table.points), source / "points")
         if not table.points:
-            raise SpecificationError(f"{path}.points", "is empty", bound="at least one point")
+            raise source.error("points", "is empty", bound="at least one point")
         for index, point in enumerate(table.points):
             if len(point) != len(table.points[0]):
-                raise SpecificationError(
-                    f"{path}.points[{index}]", "has another number of coordinates", value=point, bound="as the first"
+                raise source.error(
+                    ("points", index), "has another number of coordinates", value=point, bound="as the first"
                 )
-        with at(path):
-            return Domain.from_points(np.array(table.points, ndmin=2), table.labels, unit)
-    _check_size(len(table.labels or ()), f"{path}.labels")
-    with at(path):
+        with source.keys():
+            return Domain.from_points(np.array(table.points, ndmin=2), table.labels, table.unit or "")
+    _check_size(len(table.labels or ()), source / "labels")
+    with source.keys():
         return Domain.from_labels(table.labels or ())
 
 
-def _grid(raw: Raw, path: str, anchors: bool = False) -> Domain:
-    if not {"width", "height", "unit"} & set(raw) and {"south", "north", "west", "east"} & set(raw):
-        box: GeographicGrid | GeographicAnchors
-        box = convert(raw, GeographicAnchors, path) if anchors else convert(raw, GeographicGrid, path)
-        _check_size(max(0, box.columns) * max(0, box.rows), path)
-        with at(path):
-            made = Domain.geographic_anchors if anchors else Domain.geographic_grid
-            return made(box.columns, box.rows, box.south, box.north, box.west, box.east)
-    if {"width", "height"} & set(raw) and (mixed := {"south", "north", "west", "east"} & set(raw)):
-        raise SpecificationError(
-            path,
-            f"has both a size and {min(mixed)}",
-            bound="either width and height, or south, north, west and east",
-        )
-    plane: PlaneGrid | PlaneAnchors
-    plane = convert(raw, PlaneAnchors, path) if anchors else convert(raw, PlaneGrid, path)
-    _check_size(max(0, plane.columns) * max(0, plane.rows), path)
-    with at(path):
-        return (Domain.anchors if anchors else Domain.grid)(
-            plane.columns, plane.rows, plane.width, plane.height, plane.unit
-        )
+def _grid(table: AnyGrid, source: Source) -> Domain:
+    _check_size(max(0, table.columns) * max(0, table.rows), source)
+    anchors = source.path[-1] == "anchors"
+    with source.keys():
+        if isinstance(table, GeographicGrid):
+            make = Domain.geographic_anchors if anchors else Domain.geographic_grid
+            return make(table.columns, table.rows, table.south, table.north, table.west, table.east)
+        made = Domain.anchors if anchors else Domain.grid
+        return made(table.columns, table.rows, table.width, table.height, table.unit)
 
 
-def _places(table: PlacesFile, path: str, unit: str, folder: Path) -> Domain:
+def _places(table: PlacesFile, source: Source, unit: str) -> Domain:
     given = [name for name in ("x", "y", "latitude", "longitude") if getattr(table, name) is not None]
     if given not in (["x", "y"], ["latitude", "longitude"]):
-        raise SpecificationError(
-            path, f"names the columns {', '.join(given) or 'of no place'}", bound="x and y, or latitude and longitude"
+        raise source.error(
+            "", f"names the columns {', '.join(given) or 'of no place'}", bound="x and y, or latitude and longitude"
         )
     if unit and given[0] == "latitude":
-        raise SpecificationError(f"{path.rpartition('.')[0]}.unit", "does not go with latitudes", remedy="leave it out")
+        raise SpecificationError((*source.path[:-1], "unit"), "does not go with latitudes", remedy="leave it out")
     names = [str(getattr(table, key)) for key in (*given, "label") if getattr(table, key) is not None]
-    source = folder / table.path
-    with in_file(path, table):
-        columns = read_columns(source, names, table.delimiter)
+    with source.file(table) as file:
+        columns = read_columns(file, names, table.delimiter)
         limits = (90, 360) if given[0] == "latitude" else (math.inf, math.inf)
         first, second = (
             [
-                _finite(text, f"{source}, row {row}, column {name}")
-                for row, text in enumerate(plain_numbers(columns[name], source, name, limit), 1)
+                _finite(text, f"{file}, row {row}, column {name}")
+                for row, text in enumerate(plain_numbers(columns[name], file, name, limit), 1)
             ]
             for name, limit in zip(names[:2], limits, strict=True)
         )
-        _check_size(len(first), f"{path}.path")
+        _check_size(len(first), source / "path")
         labels = columns[names[2]] if table.label is not None else None
         for row, label in enumerate(labels or (), 1):
-            require_plain(label, f"{source}, row {row}, column {names[2]}")
+            require_plain(label, f"{file}, row {row}, column {names[2]}")
         if given[0] == "latitude":
-            say_beyond(source, np.array(second))
+            say_beyond(file, np.array(second))
             return Domain.from_coordinates(first, second, labels)
         return Domain.from_points(np.column_stack((first, second)), labels, unit)
 
@@ -303,10 +247,10 @@ def _finite(text: str, path: str) -> float:
     return value
 
 
-def _check_size(size: int, path: str) -> None:
+def _check_size(size: int, source: Source) -> None:
     if size > LARGEST:
-        raise SpecificationError(
-            path,
+        raise source.error(
+            "",
             "describes too many",
             value=size,
             bound=f"at most {LARGEST}",

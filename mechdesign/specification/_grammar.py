@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-import difflib
-import inspect
-import re
-import types
 from collections.abc import Iterator, Mapping
 from fractions import Fraction
-from typing import Annotated, Any, Union, get_args, get_origin, get_type_hints
+from typing import Any, get_args, get_origin
 
 import msgspec
 
 from mechdesign.base._docstrings import docstring
 from mechdesign.base._errors import InputError, SpecificationError
-from mechdesign.model._grammar import Raw, Table, holds
-from mechdesign.model._requirements._kinds import KINDS
-from mechdesign.specification._document import VERSION, Document
+from mechdesign.model._grammar import Either, Raw, Table
+from mechdesign.specification._document import Document
+from mechdesign.specification._document import document as document_with_kinds
+from mechdesign.specification._read import VERSION, below, is_table, names_of, parts, suggestion
 
 _DRAFT = "https://json-schema.org/draft/2020-12/schema"
-_ATTRIBUTE = re.compile(r"^    (?P<name>\w+): (?P<text>.*(?:\n     +.*)*)", re.MULTILINE)
+_REF = "#/$defs/{name}"
 
 
 def schema(document: type[Table] = Document) -> dict[str, Any]:
@@ -34,51 +31,48 @@ def schema(document: type[Table] = Document) -> dict[str, Any]:
     """
     if not (isinstance(document, type) and issubclass(document, Table)):
         raise InputError("document", "is no table", value=type(document).__name__, bound="a class derived from Table")
-    kinds: list[type[Table]] = [kind.table for kind in KINDS.values()] if document is Document else []
-    outer: list[type[Table]] = [document, *kinds]
-    tables = list(dict.fromkeys(inner for table in outer for inner in _tables(table)))
-    _, found = msgspec.json.schema_components(tables, schema_hook=_hook, ref_template="#/$defs/{name}")
+    # Which kinds there are is known only now: other packages register some.
+    outer = document_with_kinds() if document is Document else document
+    tables = list(dict.fromkeys(_tables(outer)))
+    _, found = msgspec.json.schema_components(tables, schema_hook=_hook, ref_template=_REF)
     for table in tables:
         _describe(found[table.__name__], table)
-    whole = found.pop(document.__name__)
+    whole = found.pop(outer.__name__)
     whole["properties"]["version"]["const"] = VERSION
-    if kinds:
-        # Which kinds there are is known only now: other packages register some.
-        required = {"anyOf": [{"$ref": f"#/$defs/{kind.__name__}"} for kind in kinds]}
-        whole["properties"]["privacy"] |= {"minItems": 1, "items": required}
     whole["title"] = f"mechdesign specification, version {VERSION}"
     cleaned: dict[str, Any] = _cleaned({"$schema": _DRAFT, **whole, "$defs": found})
     return cleaned
 
 
-def _tables(table: type[Table]) -> Iterator[type[Table]]:
-    """Yield a table and all that may stand in it."""
-    yield table
-    for hint in get_type_hints(table, include_extras=True).values():
-        for inner in held(hint):
-            yield from _tables(inner)
-
-
-def held(hint: object) -> Iterator[type[Table]]:
-    """Yield the tables that may stand at a key whose type is `hint`, or in a list there."""
-    for meta in getattr(hint, "__metadata__", ()):
-        yield from meta.extra["tables"]
-    for each in get_args(hint):
-        yield from held(each)
+def _tables(hint: Any) -> Iterator[type[Table]]:
+    """Yield the tables that a value of a type may be, and all that may stand in them."""
+    if is_table(hint):
+        yield hint
+        for name in hint.__struct_fields__:
+            for inner in below([hint], name):
+                yield from _tables(inner)
+    else:
+        for inner in get_args(hint):
+            for each in parts(inner):
+                yield from _tables(each)
 
 
 def _hook(kind: type) -> dict[str, Any]:
+    if issubclass(kind, Either):
+        choices = [
+            {"$ref": _REF.format(name=each.__name__)} if is_table(each) else _hook(each) for each in kind.choices
+        ]
+        return {"anyOf": choices}
     if kind is Fraction:
         return {"anyOf": [{"type": "number"}, {"type": "string"}]}
     raise TypeError(f"a table of a specification holds a {kind.__name__}, which has no JSON schema")
 
 
 def _describe(described: dict[str, Any], table: type[Table]) -> None:
-    """Add what the docstring of a table says of it and its keys, and which keys exclude each other."""
-    summary, _, attributes = inspect.cleandoc(docstring(table)).partition("\nAttributes:\n")
-    described["description"] = _joined(summary)
-    for found in _ATTRIBUTE.finditer(attributes):
-        described["properties"][found["name"]]["description"] = _joined(found["text"])
+    """Add what the docstring of a table says of it, and which keys exclude each other."""
+    described["description"] = " ".join(docstring(table).split())
+    if (tag := table.__struct_config__.tag_field) is not None:
+        described["properties"][tag]["description"] = "which of the tables it is."
     if table.alternatives:
         described["oneOf"] = [
             {"required": [name]} | ({"not": {"required": [table.beside[name]]}} if name in table.beside else {})
@@ -92,15 +86,15 @@ def _cleaned(value: Any) -> Any:
         return [_cleaned(each) for each in value]
     if not isinstance(value, dict):
         return value
-    kept = {name: _cleaned(each) for name, each in value.items() if (name, each) != ("default", None)}
+    kept = {
+        name: _cleaned(each)
+        for name, each in value.items()
+        if (name, each) != ("default", None) and name != "discriminator"
+    }
     if "anyOf" in kept:
         choices = [choice for choice in kept.pop("anyOf") if choice != {"type": "null"}]
         kept = {**(choices[0] if len(choices) == 1 else {"anyOf": choices}), **kept}
     return kept
-
-
-def _joined(text: str) -> str:
-    return " ".join(text.split())
 
 
 # In every table that has them these keys name a file, or a folder, of data.
@@ -108,7 +102,7 @@ _FILES = ("path", "budgets")
 # In every table that has them these keys list such names.
 _LISTS = ("paths",)
 # What is not about one design.
-_FIXED = ((Document, "sweep"), (Document, "version"))
+_FIXED = ("sweep", "version")
 _WITHOUT_FILES = ("ledger", "solver", "sweep", "title")
 
 
@@ -117,20 +111,20 @@ def check_key(key: str, path: str) -> None:
 
     Keys that a specification may leave out are known, too; steps into lists are numbers, counted from 0.
     """
-    hints: list[object] = []
-    tables: tuple[type[Table], ...] = (Document,)
-    steps = key.split(".")
-    for depth, step in enumerate(steps):
+    outer = document_with_kinds()
+    hints: list[Any] = [outer]
+    for depth, step in enumerate(steps := key.split(".")):
         before = ".".join(steps[:depth])
-        items = [item for hint in hints if get_origin(hint) in (list, tuple) for item in get_args(hint)]
-        names = {name for table in tables for name in _names(table)}
-        if items and step.isdecimal() and step.isascii():
-            hints = items
+        lists = [hint for hint in hints if get_origin(hint) in (list, tuple)]
+        names = {name for hint in hints if is_table(hint) for name in names_of(hint)}
+        names -= set(_FIXED if depth == 0 else ())
+        if lists and step.isdecimal() and step.isascii():
+            hints = below(lists, int(step))
         elif step in names:
-            hints = [_hint(table, step) for table in tables if step in _names(table)]
+            hints = below(hints, step)
         elif names:
             raise _unknown(path, f"{before}.{step}" if before else step, step, sorted(names))
-        elif items:
+        elif lists:
             remedy = f"count from 0, as in {before}.0"
             raise SpecificationError(path, f"{before} is a list, and {step!r} no place in it", remedy=remedy)
         elif not any(get_origin(hint) is dict for hint in hints):
@@ -138,8 +132,6 @@ def check_key(key: str, path: str) -> None:
         else:
             # Such as the options of a solver, which have names of its own.
             return
-        hints = [part for hint in hints for part in _alternatives(hint)]
-        tables = tuple(dict.fromkeys(table for hint in hints if get_origin(hint) is not list for table in held(hint)))
 
 
 def with_value(data: Raw, key: str, value: object, path: str) -> Raw:
@@ -192,25 +184,6 @@ def _replaced(data: Any, step: str, rest: str, value: object, before: str, path:
     return copied
 
 
-def _names(table: type[Table]) -> list[str]:
-    return [field.name for field in msgspec.structs.fields(table) if (table, field.name) not in _FIXED]
-
-
-def _hint(table: type[Table], name: str) -> object:
-    if (table, name) == (Document, "privacy"):
-        # Which kinds there are is known only now: other packages register some.
-        return list[Annotated[Raw, holds(*(kind.table for kind in KINDS.values()))]]
-    return get_type_hints(table, include_extras=True)[name]
-
-
-def _alternatives(hint: object) -> tuple[object, ...]:
-    """Return what a union is one of, or the type itself."""
-    return get_args(hint) if get_origin(hint) in (Union, types.UnionType) else (hint,)
-
-
 def _unknown(path: str, key: str, step: str, names: list[str]) -> SpecificationError:
-    close = difflib.get_close_matches(step, names, n=1)
-    remedy = f"did you mean {close[0]}?" if close else ""
-    return SpecificationError(
-        path, f"{key} is not a key of a specification", value=step, bound=f"one of {', '.join(names)}", remedy=remedy
-    )
+    bound, problem = f"one of {', '.join(names)}", f"{key} is not a key of a specification"
+    return SpecificationError(path, problem, value=step, bound=bound, remedy=suggestion(step, names))

@@ -4,12 +4,36 @@ from __future__ import annotations
 
 from fractions import Fraction
 from pathlib import Path
+from typing import Annotated
 
 from mechdesign.base._errors import SpecificationError
 from mechdesign.base._locks import WAIT_S, file_of, stands
 from mechdesign.certify._exact import exact_text
 from mechdesign.leakage.accounting import Ledger
-from mechdesign.specification._read import at
+from mechdesign.model._grammar import Table, says
+from mechdesign.specification._read import Source
+
+
+class LedgerTable(Table, frozen=True):
+    """The ledger that `mechdesign release` charges before each step: one for each person whose traces are released.
+
+    Nothing else charges it: it goes with ``[release]`` and with policy graphs alone.
+    """
+
+    path: Annotated[
+        str,
+        says(
+            "its file. It is made when something is first to be spent, only where a budget is given, and only in "
+            "the folder of the specification or below."
+        ),
+    ]
+    epsilon: Annotated[
+        Fraction | None, says("the budget of all releases together under pure differential privacy, exact.")
+    ] = None
+    rho: Annotated[
+        Fraction | None,
+        says("the budget of all releases together under zero-concentrated differential privacy, exact."),
+    ] = None
 
 
 def open_ledger(
@@ -21,7 +45,7 @@ def open_ledger(
         SpecificationError: there is none, and it cannot be made: no budget is given, or it would lie outside `folder`.
         LedgerError: its file is damaged, or was made with another budget.
     """
-    with at("ledger"):
+    with Source(("ledger",)).keys():
         path = file_of(folder / name)
         if stands(path):
             return Ledger(epsilon, rho=rho, path=path, wait=wait)

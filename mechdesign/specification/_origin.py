@@ -7,13 +7,13 @@ import re
 import tomllib
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Any
 
 from mechdesign.data._text import file_digest
 from mechdesign.model._grammar import Raw
 from mechdesign.model._origin import Origin
 from mechdesign.specification._document import Document
 from mechdesign.specification._grammar import files
+from mechdesign.specification._read import VERSION
 
 # Strings, which may hold the sign of a comment; lines of nothing but comments, with empty ones among them; and comments
 # at the end of a line.
@@ -35,18 +35,11 @@ _FORMS = {
 }
 
 
-def build_origin(document: Document, text: str, folder: Path, notes: tuple[str, ...] = (), name: str = "") -> Origin:
+def build_origin(tables: Raw, text: str, folder: Path, notes: tuple[str, ...] = (), name: str = "") -> Origin:
     """Return where the problem comes from; tables without a text are written as JSON, their numbers exactly."""
-    tables: dict[str, object] = {
-        "domain": document.domain,
-        "observables": document.observables or {},
-        "prior": document.prior,
-        "cost": document.cost,
-        "privacy": document.privacy,
-        "policy": document.policy,
-    }
-    digests = {name: file_digest(folder / name) for name in dict.fromkeys(files(tables))}
-    return Origin(without_comments(text) or _written(document), _prior(document.prior), digests, notes, name)
+    named = files([tables.get(key) for key in ("domain", "observables", "prior", "cost", "privacy", "policy")])
+    digests = {file: file_digest(folder / file) for file in dict.fromkeys(named)}
+    return Origin(without_comments(text) or _written(tables), _prior(tables["prior"]), digests, notes, name)
 
 
 def without_comments(text: str) -> str:
@@ -89,6 +82,7 @@ def _prior(raw: Raw) -> str:
     return said + (f", {raw['smoothing']} added to each count" if raw.get("smoothing") else "")
 
 
-def _written(document: Document) -> str:
-    tables: dict[str, Any] = {name: getattr(document, name) for name in document.__struct_fields__}
-    return json.dumps({name: table for name, table in tables.items() if table}, indent=1, default=str)
+def _written(tables: Raw) -> str:
+    whole = {"version": VERSION, **tables}
+    written = {name: whole[name] for name in Document.__struct_fields__ if whole.get(name)}
+    return json.dumps(written, indent=1, default=str)

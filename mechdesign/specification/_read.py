@@ -1,38 +1,42 @@
-"""What all tables of a specification have in common: how they are converted, and what an error about a key says.
+"""From the values of a specification to its tables, by one conversion, and what an error about a key says.
 
-A table is converted on its own, with the path at which it stands, so that an error names the key as the reader wrote
-it: ``privacy[1].epsilon``. Numbers that a proof rests on (ε, radius, minimum) become exact fractions; all others become
-float64, rounded once from the decimal in the file. The docstrings of the tables are the reference of the grammar: the
-JSON schema takes its descriptions from them.
+Numbers that a proof rests on (ε, radius, minimum) become exact fractions; all others become float64, rounded once from
+the decimal in the file.
 """
 
 from __future__ import annotations
 
 import difflib
 import math
+import os
 import re
+import tomllib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from decimal import Decimal
 from fractions import Fraction
-from typing import Literal, TypeVar, get_args, get_origin, get_type_hints
+from pathlib import Path
+from types import MappingProxyType, NoneType, UnionType
+from typing import Annotated, Any, Literal, TypeVar, Union, get_args, get_origin, get_type_hints
 
 import msgspec
 
-from mechdesign.base._check import LARGEST_NUMBER, LEAST_NUMBER
-from mechdesign.base._errors import InputError, Shown, SpecificationError
+from mechdesign.base._check import LARGEST_NUMBER, LEAST_NUMBER, as_path, require_kind
+from mechdesign.base._errors import InfeasibleError, InputError, Keys, Shown, SpecificationError, keys_of, path_of
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.data._layout import reading_as, withheld
-from mechdesign.model._grammar import Table
+from mechdesign.model._grammar import Either, Raw, Table
 
 # What a specification looks like, for errors about a text that is none.
 TOML = "lines are key = value with texts in quotes, and [names] of tables; `mechdesign examples city` prints one"
 
 AnyTable = TypeVar("AnyTable", bound=Table)
 
+_AS_THEY_ARE: Mapping[str, str] = MappingProxyType({})
 _WHERE = re.compile(r"(?P<what>.*?)(?: - at `\$(?P<where>.*)`)?", re.DOTALL)
 _UNKNOWN = re.compile(r"Object contains unknown field `(?P<key>.*)`", re.DOTALL)
-_CHOICE = re.compile(r"Invalid enum value .*", re.DOTALL)
+_CHOICE = re.compile(r"Invalid (?:enum )?value .*", re.DOTALL)
 _MISSING = re.compile(r"Object missing required field `(?P<key>.*)`")
 _EXPECTED = re.compile(r"Expected `(?P<kinds>[^`]*)`(?P<length> of length \d+)?, got .*", re.DOTALL)
 # How a file is written, as its table says it, see `mechdesign.data._layout`.
@@ -41,7 +45,8 @@ _LAYOUT = ("delimiter", "decimal", "encoding", "header", "numbered", "latitude",
 _KEYS = (*_LAYOUT, "date", "time_format", "time_zone", "longitudes", "missing")
 # Exact numbers, as the verifier reads them.
 _EXACT = ("1e-400", "1e+400")
-_STEP = re.compile(r"\.(?P<key>[^.\[]+)|\[(?P<index>\d+)\]")
+# Of the values of a table that has any names msgspec says only that it is one of them.
+_ANY = "[...]"
 _KINDS = {
     "array": "a list",
     "bool": "true or false",
@@ -52,25 +57,160 @@ _KINDS = {
 }
 
 
-def convert(data: object, kind: type[AnyTable], path: str) -> AnyTable:
-    """Return the table `data`, which stands at `path`, as a `kind`; raise `SpecificationError` naming the key."""
+@dataclass(frozen=True)
+class Source:
+    """The place of a value in a specification: the keys that lead to it, and the folder that names of files start from.
+
+    >>> print(Source() / "privacy" / 1 / "epsilon")
+    privacy[1].epsilon
+    """
+
+    path: Keys = ()
+    folder: Path = Path()
+
+    def __truediv__(self, key: str | int) -> Source:
+        return Source((*self.path, *(keys_of(key) if isinstance(key, str) else (key,))), self.folder)
+
+    def __str__(self) -> str:
+        return path_of(self.path)
+
+    def error(
+        self, key: str | Keys, problem: str, *, value: object = None, bound: str = "", remedy: str = ""
+    ) -> SpecificationError:
+        """Return the error about a key below this place, or, where `key` is empty, about the place itself."""
+        return SpecificationError((*self.path, *keys_of(key)), problem, value=value, bound=bound, remedy=remedy)
+
+    @contextmanager
+    def keys(self, renamed: Mapping[str, str] = _AS_THEY_ARE) -> Iterator[None]:
+        """Turn errors about arguments into errors about the keys at or below this place.
+
+        Arguments of functions and keys of tables are called alike; `renamed` lists the exceptions: argument to key.
+        """
+        try:
+            yield
+        except SpecificationError:
+            raise
+        except InputError as error:
+            found = error.under(self.path, renamed)
+            found.restate(_shown(found.value))
+            raise found from error
+        except InfeasibleError as error:
+            raise error.under(self.path, renamed) from error
+
+    @contextmanager
+    def file(self, table: object = None, name: str | None = None) -> Iterator[Path]:
+        """Yield the file that the table at this place names, and turn errors about its contents into errors about it.
+
+        Of what stands in the file they show the form only; see `mechdesign.data._layout`. How it is written is what the
+        `table` says of it.
+        """
+        layout = {key: getattr(table, key, None) for key in _LAYOUT}
+        try:
+            with reading_as(**layout):
+                yield self.folder / (name if name is not None else getattr(table, "path", ""))
+        except SpecificationError:
+            raise
+        except InputError as error:
+            key, problem = "", error.problem
+            if error.path in _KEYS:
+                key = error.path
+            elif error.path == "folder" or isinstance(error.__cause__, OSError):
+                key = "path"
+            else:
+                problem = f"{error.path} {problem}"
+            value: object = error.path
+            if not isinstance(error.__cause__, OSError):
+                value = _shown(error.value) if key else withheld(_shown(error.value))
+                error.restate(value)
+            raise self.error(key, problem, value=value, bound=error.bound, remedy=error.remedy) from error
+
+
+VERSION = 1
+"""The version of the grammar; a specification of another one is refused."""
+
+
+def read_text(path: str | os.PathLike[str]) -> str:
+    """Return the text of a specification; raise `SpecificationError` where there is none."""
+    path = as_path(path, "path")
+    source = Path(path)
     try:
-        table = msgspec.convert(data, kind, dec_hook=_number)
+        return source.read_text(encoding="utf-8-sig")
+    except OSError as error:
+        others = {each.stem: each for each in source.parent.glob("*.toml")}
+        near = difflib.get_close_matches(source.name.removesuffix(".toml"), others, n=1)
+        remedy = f"did you mean {others[near[0]]}?" if near and not source.exists() else ""
+        problem = f"cannot be opened ({error.strerror})"
+        raise SpecificationError(str(source), problem, bound="a file in TOML", remedy=remedy) from error
+    except UnicodeDecodeError as error:
+        raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
+
+
+def tables_of(text: str, source: str = "specification") -> Raw:
+    """Return the tables of a text in TOML, whose numbers stay the decimals that the reader wrote.
+
+    `source` is the file that the text came from, for errors.
+    """
+    require_kind(text, str, "text", "a text in TOML")
+    try:
+        return tomllib.loads(text, parse_float=Decimal)
+    except tomllib.TOMLDecodeError as error:
+        remedy = "this is the name of a file: read it with read_spec" if _names_file(text) else TOML
+        raise SpecificationError(source, f"is not valid TOML: {error}", remedy=remedy) from error
+    except (ValueError, RecursionError) as error:
+        raise SpecificationError(source, f"cannot be read: {error}") from error
+
+
+def _names_file(text: str) -> bool:
+    return text.strip().endswith(".toml") and len(text.split()) == 1
+
+
+def check_version(data: Mapping[str, Any]) -> None:
+    """Raise `SpecificationError` for another version of the grammar, whose other keys are not known."""
+    found = data.get("version", VERSION)
+    if isinstance(found, int) and found != VERSION:
+        raise SpecificationError("version", "is not known", value=found, bound=str(VERSION))
+
+
+def convert(data: object, kind: type[AnyTable], path: str | Keys = ()) -> AnyTable:
+    """Return the tables `data`, which stand at `path`, as a `kind`; raise `SpecificationError` naming the key."""
+    try:
+        table = msgspec.convert(data, kind, dec_hook=_decoded)
     except msgspec.ValidationError as error:
-        raise _explained(error, data, kind, path) from None
-    for name in table.__struct_fields__:
-        _check_sizes(getattr(table, name), join(path, name))
+        raise _explained(error, data, kind, keys_of(path)) from None
+    _check_sizes(table, keys_of(path))
     return table
 
 
-def _check_sizes(value: object, path: str) -> None:
+def _decoded(kind: type, value: object) -> object:
+    """Return a value of a type that msgspec does not know."""
+    if kind is Fraction:
+        return exact(value, "")
+    if issubclass(kind, Either):
+        chosen = kind.kind_of(value)
+        try:
+            return msgspec.convert(value, chosen, dec_hook=_decoded)
+        except msgspec.ValidationError as error:
+            # What is wrong is explained where the place of the value is known.
+            raise ValueError("is of no kind", chosen) from error
+    # What msgspec expects of a hook that is asked for a type it does not know.
+    raise NotImplementedError(kind)
+
+
+def _check_sizes(value: object, path: Keys) -> None:
     """Raise `SpecificationError` for a number that floats, or integers of 64 bits, cannot be reckoned with.
 
     Infinities and NaN pass: a key says itself whether it takes them.
     """
-    if isinstance(value, list | tuple):
+    if isinstance(value, Table):
+        for name in value.__struct_fields__:
+            _check_sizes(getattr(value, name), (*path, name))
+    elif isinstance(value, list | tuple):
         for index, each in enumerate(value):
-            _check_sizes(each, f"{path}[{index}]")
+            _check_sizes(each, (*path, index))
+    elif isinstance(value, dict):
+        for key, each in value.items():
+            if isinstance(each, Table):
+                _check_sizes(each, (*path, key))
     elif isinstance(value, int):
         if not -(2**63) <= value < 2**63:
             raise SpecificationError(path, "is out of range", value=_short(value), bound="an integer of 64 bits")
@@ -95,21 +235,7 @@ def _short(value: float | Fraction) -> object:
     return Shown(f"about {'-' if value < 0 else ''}1e{math.floor(bits * math.log10(2))}")
 
 
-def one_of(table: Table, path: str, names: Sequence[str] = ()) -> str:
-    """Return which of the alternatives, or of `names`, is there; raise `SpecificationError` unless exactly one is."""
-    names = names or table.alternatives
-    given = [
-        name
-        for name in names
-        if getattr(table, name) is not None and (name not in table.beside or getattr(table, table.beside[name]) is None)
-    ]
-    if len(given) == 1:
-        return given[0]
-    problem = "is incomplete" if not given else f"has {' and '.join(given)}, which exclude each other"
-    raise SpecificationError(path, problem, bound=f"given by exactly one of {', '.join(names)}")
-
-
-def choice(value: str, choices: Iterable[str], path: str) -> str:
+def choice(value: str, choices: Iterable[str], path: str | Keys) -> str:
     """Return `value` if it is one of `choices`; raise `SpecificationError`, with the nearest of them, otherwise."""
     names = list(choices)
     if value in names:
@@ -117,139 +243,145 @@ def choice(value: str, choices: Iterable[str], path: str) -> str:
     raise _unknown(value, names, path)
 
 
-@contextmanager
-def at(path: str, renamed: Mapping[str, str] | None = None) -> Iterator[None]:
-    """Turn any `InputError` into a `SpecificationError` about a key at or below `path`.
-
-    Arguments of functions and keys of tables are called alike; `renamed` lists the exceptions: argument to key.
-    """
-    try:
-        yield
-    except SpecificationError:
-        raise
-    except InputError as error:
-        argument = re.split(r"[.\[]", error.path, maxsplit=1)[0]
-        place = (renamed or {}).get(argument, argument) + error.path[len(argument) :]
-        raise SpecificationError(
-            join(path, place), error.problem, value=_shown(error.value), bound=error.bound, remedy=error.remedy
-        ) from error
+def parts(hint: Any) -> Iterator[Any]:
+    """Yield the types that a value with the type `hint` may have, without None."""
+    if get_origin(hint) is Annotated:
+        yield from parts(get_args(hint)[0])
+    elif get_origin(hint) in (Union, UnionType):
+        for each in get_args(hint):
+            yield from parts(each)
+    elif isinstance(hint, type) and issubclass(hint, Either):
+        yield from hint.choices
+    elif hint is not NoneType:
+        yield hint
 
 
-@contextmanager
-def named(keys: Mapping[str, str]) -> Iterator[None]:
-    """Turn an `InputError` about an argument of a function into a `SpecificationError` about the key it came from.
-
-    `keys` lists the arguments that have another name, or place, in a specification.
-    """
-    with at("", keys):
-        yield
+def is_table(hint: object) -> bool:
+    """Tell whether a type is a table of a specification."""
+    return isinstance(hint, type) and issubclass(hint, Table)
 
 
-@contextmanager
-def in_file(path: str, table: object = None) -> Iterator[None]:
-    """Turn any `InputError` about the contents of a file into a `SpecificationError` about the table at `path`.
-
-    Of what stands in the file it shows the form only; see `mechdesign.data._layout`. How it is written is what the
-    `table` says of it.
-    """
-    layout = {key: getattr(table, key, None) for key in _LAYOUT}
-    try:
-        with reading_as(**layout):
-            yield
-    except SpecificationError:
-        raise
-    except InputError as error:
-        if error.path in _KEYS:
-            place, problem = join(path, error.path), error.problem
-        elif error.path == "folder" or isinstance(error.__cause__, OSError):
-            place, problem = join(path, "path"), error.problem
-        else:
-            place, problem = path, f"{error.path} {error.problem}"
-        value: object = error.path
-        if not isinstance(error.__cause__, OSError):
-            value = _shown(error.value) if place != path else withheld(_shown(error.value))
-            error.restate(value)
-        raise SpecificationError(place, problem, value=value, bound=error.bound, remedy=error.remedy) from error
+def below(hints: Iterable[Any], key: str | int) -> list[Any]:
+    """Return the types that may stand at a key, or place in a list, where a value may have the types `hints`."""
+    found: list[object] = []
+    for hint in hints:
+        inner = get_args(hint)
+        if is_table(hint):
+            found += [each for name, each in get_type_hints(hint, include_extras=True).items() if name == key]
+        elif get_origin(hint) is dict:
+            found.append(inner[1])
+        elif get_origin(hint) in (list, tuple) and isinstance(key, int):
+            found.append(inner[key] if get_origin(hint) is tuple and key < len(inner) else inner[0])
+    return [part for each in found for part in parts(each)]
 
 
-def join(path: str, key: str) -> str:
-    """Return the path of `key` below `path`."""
-    return path + key if not path or not key or key.startswith("[") else f"{path}.{key}"
+def names_of(table: type[Table]) -> list[str]:
+    """Return the keys of a table, with the one that tells its kind first."""
+    tag = table.__struct_config__.tag_field
+    return [*([tag] if tag else []), *table.__struct_fields__]
 
 
-def _number(kind: type, value: object) -> object:
-    if kind is Fraction:
-        return exact(value, "")
-    # What msgspec expects of a hook that is asked for a type it does not know.
-    raise NotImplementedError(kind)
-
-
-def _explained(error: msgspec.ValidationError, data: object, kind: type[Table], path: str) -> SpecificationError:
+def _explained(error: msgspec.ValidationError, data: object, kind: Any, path: Keys) -> SpecificationError:
     match = _WHERE.fullmatch(str(error))
     what, where = (match["what"], match["where"] or "") if match else (str(error), "")
-    place = path + where if path else where.removeprefix(".")
-    names = [field.name for field in msgspec.structs.fields(kind)]
+    hints: list[Any] = [kind]
+    tables: list[type[Table]] = []
+    value: Any = data
+    inside: Keys = ()
+    for step in keys_of(f"specification{where}")[1:]:
+        if step == _ANY:
+            return _explained_inside(value, hints, (*path, *inside))
+        tables = [hint for hint in hints if is_table(hint)]
+        hints, value, inside = below(_like(hints, value), step), _at(value, step), (*inside, step)
+    place = (*path, *inside)
+    here = [hint for hint in _like(hints, value) if is_table(hint)]
     if found := _UNKNOWN.fullmatch(what):
-        return SpecificationError(
-            join(place, found["key"]),
-            "is not a known key",
-            bound=f"one of {', '.join(names)}",
-            remedy=_inner(found["key"], kind, where) or _suggestion(found["key"], names),
-        )
+        return _unknown_key(found["key"], here[0], place)
     if found := _MISSING.fullmatch(what):
-        return SpecificationError(join(place, found["key"]), "is missing", remedy=f"add {found['key']} = …")
-    value = _shown(_inside(data, where))
+        key = found["key"]
+        tags = _tags(here) if key == here[0].__struct_config__.tag_field else ""
+        return SpecificationError((*place, key), "is missing", bound=tags, remedy="" if tags else f"add {key} = …")
+    cause = error.__cause__
+    if cause is not None and isinstance(cause.__cause__, msgspec.ValidationError):
+        return _explained(cause.__cause__, value, cause.args[1], place)
+    if isinstance(cause, InputError):
+        shown = None if cause.value is None else _shown(value)
+        return SpecificationError(place, cause.problem, value=shown, bound=cause.bound, remedy=cause.remedy)
+    value = _shown(value)
+    if tables and place and place[-1] == tables[0].__struct_config__.tag_field:
+        names = [str(table.__struct_config__.tag) for table in tables]
+        if isinstance(value, str):
+            return _unknown(value, names, place)
+        return SpecificationError(place, "is not a kind", value=value, bound=f"one of {', '.join(names)}")
     if _CHOICE.fullmatch(what):
-        return _unknown(str(value), _choices(kind, where.removeprefix(".")), place)
-    if isinstance(error.__cause__, InputError):
-        return SpecificationError(place, error.__cause__.problem, value=value, bound=error.__cause__.bound)
-    if found := _EXPECTED.fullmatch(what):
-        kinds = [_KINDS.get(name, name) for name in found["kinds"].split(" | ") if name != "null"]
-        bound = " or ".join(kinds) + (found["length"] or "")
-        remedy = ""
-        if found["kinds"] == "array" and isinstance(value, Mapping):
-            remedy = f"write [[{place}]] in place of [{place}]: there may be several"
-        if found["kinds"] == "object" and isinstance(value, list) and value and isinstance(value[0], Mapping):
-            remedy = f"write [{place}] in place of [[{place}]]: there is one"
-        return SpecificationError(
-            place or "specification", "has the wrong type", value=value, bound=bound, remedy=remedy
-        )
-    return SpecificationError(place or "specification", f"is not accepted ({what})", value=value)
+        return _unknown(str(value), next(get_args(hint) for hint in hints if get_origin(hint) is Literal), place)
+    return _wrong_type(what, value, place or ("specification",))
 
 
-def _unknown(value: str, names: Sequence[str], path: str) -> SpecificationError:
-    bound, remedy = f"one of {', '.join(names)}", _suggestion(value, names)
+def _explained_inside(values: Any, hints: Sequence[Any], place: Keys) -> SpecificationError:
+    """Return the error about the first of the values of a table with any names that is wrong."""
+    (hint,) = below(hints, "")
+    for key, value in values.items():
+        try:
+            msgspec.convert(value, hint, dec_hook=_decoded)
+        except msgspec.ValidationError as error:
+            return _explained(error, value, hint, (*place, key))
+    raise AssertionError("msgspec accepts what it has refused")
+
+
+def _wrong_type(what: str, value: object, place: Keys) -> SpecificationError:
+    found = _EXPECTED.fullmatch(what)
+    if found is None:
+        return SpecificationError(place, f"is not accepted ({what})", value=value)
+    kinds = [_KINDS.get(name, name) for name in found["kinds"].split(" | ") if name != "null"]
+    bound = " or ".join(kinds) + (found["length"] or "")
+    remedy, written = "", path_of(place)
+    if found["kinds"] == "array" and isinstance(value, Mapping):
+        remedy = f"write [[{written}]] in place of [{written}]: there may be several"
+    if "a table" in kinds and isinstance(value, list) and value and isinstance(value[0], Mapping):
+        remedy = f"write [{written}] in place of [[{written}]]: there is one"
+    return SpecificationError(place, "has the wrong type", value=value, bound=bound, remedy=remedy)
+
+
+def _unknown_key(key: str, table: type[Table], place: Keys) -> SpecificationError:
+    """Return the error about a key that a table does not know; it says where the key belongs, or what was meant."""
+    names = names_of(table)
+    remedy = suggestion(key, names)
+    for name in table.__struct_fields__:
+        if any(is_table(inner) and key in inner.__struct_fields__ for inner in below([table], name)):
+            remedy = f"write it inside {name}: {name} = {{ …, {key} = … }}"
+            break
+    return SpecificationError((*place, key), "is not a known key", bound=f"one of {', '.join(names)}", remedy=remedy)
+
+
+def _like(hints: Sequence[Any], value: object) -> list[Any]:
+    """Return of several tables the one whose kind a value names, if it names one; else all of them."""
+    tagged = [hint for hint in hints if is_table(hint) and hint.__struct_config__.tag is not None]
+    if len(tagged) < 2 or not isinstance(value, Mapping):
+        return list(hints)
+    named = [hint for hint in tagged if value.get(hint.__struct_config__.tag_field) == hint.__struct_config__.tag]
+    return named or list(hints)
+
+
+def _tags(tables: Sequence[type[Table]]) -> str:
+    return f"one of {', '.join(str(table.__struct_config__.tag) for table in tables)}"
+
+
+def _at(value: Any, step: str | int) -> Any:
+    """Return what stands at a step below a value, None where nothing does."""
+    try:
+        return value[step]
+    except (KeyError, IndexError, TypeError):
+        return None
+
+
+def _unknown(value: str, names: Sequence[str], path: str | Keys) -> SpecificationError:
+    bound, remedy = f"one of {', '.join(names)}", suggestion(value, names)
     return SpecificationError(path, "is not known", value=value, bound=bound, remedy=remedy)
 
 
-def _choices(kind: type[Table], key: str) -> tuple[str, ...]:
-    """Return the texts that a key accepts which is one of a few."""
-    of = get_type_hints(kind)[key]
-    return next(get_args(each) for each in (of, *get_args(of)) if get_origin(each) is Literal)
-
-
-def _inside(data: object, where: str) -> object:
-    """Return what stands at the path `where` in `data`."""
-    for step in _STEP.finditer(where):
-        try:
-            data = data[step["key"] if step["key"] is not None else int(step["index"])]  # type: ignore[index]
-        except (KeyError, IndexError, TypeError):
-            return None
-    return data
-
-
-def _inner(key: str, kind: type[Table], where: str) -> str:
-    """Return in which table below, if any, a key belongs that is unknown here."""
-    if where:
-        return ""
-    for name, hint in get_type_hints(kind, include_extras=True).items():
-        held = [meta.extra["tables"] for each in (hint, *get_args(hint)) for meta in getattr(each, "__metadata__", ())]
-        if any(key in inner.__struct_fields__ for tables in held for inner in tables):
-            return f"write it inside {name}: {name} = {{ …, {key} = … }}"
-    return ""
-
-
-def _suggestion(name: str, names: Sequence[str]) -> str:
+def suggestion(name: str, names: Sequence[str]) -> str:
+    """Return the question whether another name was meant, empty where none is close."""
     close = difflib.get_close_matches(name, names, n=1)
     return f"did you mean {close[0]}?" if close else ""
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 import os
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from decimal import Decimal
@@ -15,15 +14,13 @@ from typing import Annotated, Any, ClassVar
 import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._errors import InputError, Shown, SpecificationError
+from mechdesign.base._errors import InputError, Shown
 from mechdesign.certify._exact import exact, exact_text, nearest
 from mechdesign.data._layout import cell, composed
 from mechdesign.data._text import plain_numbers, read_columns
-from mechdesign.model._grammar import Raw, Table, holds
-from mechdesign.specification._read import convert, one_of
+from mechdesign.model._grammar import Table, says
+from mechdesign.specification._read import Source
 from mechdesign.tables._domain import Attribute, Domain
-
-_NAMED = re.compile(r"\['(.+?)'\]")
 
 _MISSING = "fill it in, or delete the record: none is left out"
 _EMPTY = 'fill it in, or leave the cell empty, without blanks, as the value "" is'
@@ -39,35 +36,24 @@ LARGEST = 2**24
 
 
 class AttributeTable(Table, frozen=True):
-    """The values of one column, in order.
-
-    Attributes:
-        range: the first and the last of successive integers, both included.
-        values: the values themselves, texts or numbers.
-        low: the least value, beside `step`: values are low, low + step, …
-        high: the largest value.
-        step: the step between values, exact.
-        round: read a number between two values as the nearest one, instead of refusing it.
-    """
+    """The values of one column, in order."""
 
     alternatives: ClassVar = ("range", "values", "low")
 
-    range: tuple[int, int] | None = None
-    values: list[Any] | None = None
-    low: Fraction | None = None
-    high: Fraction | None = None
-    step: Fraction | None = None
-    round: bool = False
+    range: Annotated[tuple[int, int] | None, says("the first and the last of successive integers, both included.")] = (
+        None
+    )
+    values: Annotated[list[Any] | None, says("the values themselves, texts or numbers.")] = None
+    low: Annotated[Fraction | None, says("the least value, beside `step`: values are low, low + step, …")] = None
+    high: Annotated[Fraction | None, says("the largest value.")] = None
+    step: Annotated[Fraction | None, says("the step between values, exact.")] = None
+    round: Annotated[bool, says("read a number between two values as the nearest one, instead of refusing it.")] = False
 
 
 class RecordsTable(Table, frozen=True):
-    """The values that a record of the table may have: every combination of the values of its attributes.
+    """The values that a record of the table may have: every combination of the values of its attributes."""
 
-    Attributes:
-        attributes: for each column that is used, its name and its values.
-    """
-
-    attributes: dict[str, Annotated[Raw, holds(AttributeTable)]]
+    attributes: Annotated[dict[str, AttributeTable], says("for each column that is used, its name and its values.")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,101 +136,87 @@ def _signs(attribute: Attribute) -> str:
     return "" if isinstance(attribute.values, range) else "".join(map(str, attribute.values))
 
 
-def build_records(raw: Raw, path: str) -> Records:
-    """Return what the table at `path` says of the records."""
-    table = convert(raw, RecordsTable, path)
-    attributes: dict[str, Any] = {}
-    rounded = set()
-    for name, described in table.attributes.items():
-        place = f"{path}.attributes.{name}"
-        attribute = convert(described, AttributeTable, place)
-        attributes[name] = _values(attribute, place)
-        if attribute.round:
-            rounded.add(name)
-    try:
+def build_records(table: RecordsTable, source: Source) -> Records:
+    """Return what the table at `source` says of the records."""
+    place = source / "attributes"
+    attributes = {name: _values(described, place / name) for name, described in table.attributes.items()}
+    rounded = [name for name, described in table.attributes.items() if described.round]
+    with source.keys({f"domain[{name!r}]": f"attributes.{name}" for name in attributes} | {"domain": "attributes"}):
         domain = Domain(attributes)
-    except InputError as error:
-        place = _NAMED.sub(r".\1", error.path.replace("domain", f"{path}.attributes", 1))
-        raise SpecificationError(
-            place, error.problem, value=error.value, bound=error.bound, remedy=error.remedy
-        ) from error
     for name in rounded:
         if not domain.attribute(name).ascending:
-            raise SpecificationError(
-                f"{path}.attributes.{name}.round", "does not go with these values", bound="numbers in ascending order"
-            )
+            raise place.error((name, "round"), "does not go with these values", bound="numbers in ascending order")
     return Records(domain, frozenset(rounded))
 
 
-def _values(table: AttributeTable, path: str) -> Sequence[Any]:
-    form = one_of(table, path)
-    if form != "low" and (table.high is not None or table.step is not None):
-        raise SpecificationError(path, f"has {form} beside high or step", bound="low, high and step together")
+def _values(table: AttributeTable, source: Source) -> Sequence[Any]:
+    if table.low is None and (table.high is not None or table.step is not None):
+        raise source.error("", f"has {table.form} beside high or step", bound="low, high and step together")
     if table.range is not None:
         first, last = table.range
         if first > last:
-            raise SpecificationError(f"{path}.range", "ends before it begins", value=list(table.range))
-        _check_size(last - first + 1, f"{path}.range")
+            raise source.error("range", "ends before it begins", value=list(table.range))
+        _check_size(last - first + 1, source / "range")
         return range(first, last + 1)
     if table.values is not None:
         for index, value in enumerate(table.values):
             if not isinstance(value, str | bool | int | Decimal):
-                raise SpecificationError(
-                    f"{path}.values[{index}]",
+                raise source.error(
+                    ("values", index),
                     "is no value of a column",
                     value=str(value),
                     bound="a text, a number, true or false",
                     remedy="write it as a text, in quotes, as the cells spell it",
                 )
-        _check_composed(table.values, path)
+        _check_composed(table.values, source / "values")
         return [
-            _float(value, f"{path}.values[{place}]") if isinstance(value, Decimal) else value
+            _float(value, source / "values" / place) if isinstance(value, Decimal) else value
             for place, value in enumerate(table.values)
         ]
     for name in ("high", "step"):
         if getattr(table, name) is None:
-            raise SpecificationError(f"{path}.{name}", "is missing", remedy=f"add {name} = …")
+            raise source.error(name, "is missing", remedy=f"add {name} = …")
     assert table.low is not None
     assert table.high is not None
     assert table.step is not None
     if table.step <= 0:
-        raise SpecificationError(f"{path}.step", "is not positive", value=exact_text(table.step), bound="> 0")
+        raise source.error("step", "is not positive", value=exact_text(table.step), bound="> 0")
     count, rest = divmod(table.high - table.low, table.step)
     if rest or count < 0:
-        raise SpecificationError(
-            f"{path}.high",
+        raise source.error(
+            "high",
             "is not low plus a number of steps",
             value=exact_text(table.high),
             remedy="adjust high or step",
         )
-    _check_size(count + 1, path)
+    _check_size(count + 1, source)
     if table.low.denominator == table.step.denominator == 1:
         return range(int(table.low), int(table.high) + 1, int(table.step))
     return [nearest(table.low + index * table.step) for index in range(count + 1)]
 
 
-def _check_composed(values: Sequence[object], path: str) -> None:
+def _check_composed(values: Sequence[object], source: Source) -> None:
     """Raise `SpecificationError` for a text that no cell can be told from, as letters and marks of cells are joined."""
     first: dict[str, int] = {}
     for index, value in enumerate(values):
         if isinstance(value, str) and values[earlier := first.setdefault(composed(value), index)] != value:
             problem = f"repeats values[{earlier}], once letters and marks are joined (Unicode NFC)"
-            raise SpecificationError(f"{path}.values[{index}]", problem, value=value, bound="distinct from all others")
+            raise source.error((index,), problem, value=value, bound="distinct from all others")
 
 
-def _float(value: Decimal, path: str) -> float:
+def _float(value: Decimal, source: Source) -> float:
     """Return a decimal as a float; raise `SpecificationError` where there is none near it."""
     found = math.nan
     if value.is_finite() and -_LARGEST_EXPONENT <= value.adjusted() <= _LARGEST_EXPONENT:
         found = nearest(Fraction(value))
     if not math.isfinite(found) or (found == 0) != (value == 0):
-        raise SpecificationError(path, "is out of range", value=Shown(value), bound="0, or between 5e-324 and 1.7e308")
+        raise source.error("", "is out of range", value=Shown(value), bound="0, or between 5e-324 and 1.7e308")
     return found
 
 
-def _check_size(size: int, path: str) -> None:
+def _check_size(size: int, source: Source) -> None:
     if size > LARGEST:
-        raise SpecificationError(path, "has too many values", value=size, bound=f"at most {LARGEST}")
+        raise source.error("", "has too many values", value=size, bound=f"at most {LARGEST}")
 
 
 def _codes(texts: Sequence[str], attribute: Attribute, rounded: bool) -> dict[str, int | None]:
@@ -337,27 +309,25 @@ def _accepted(attribute: Attribute) -> str:
     return f"one of the {len(values)} values {values[0]}, {values[1]}, ..., {values[-1]}"
 
 
-def value_numbers(attribute: Attribute, wanted: object, path: str) -> list[int]:
+def value_numbers(attribute: Attribute, wanted: object, source: Source) -> list[int]:
     """Return the numbers of the values of an attribute that a key names: one value, a list, or { low, high }."""
     if isinstance(wanted, Mapping):
         if set(wanted) != {"low", "high"}:
-            raise SpecificationError(
-                path, "names no values", value=sorted(wanted), bound="a value, a list, or low and high"
-            )
-        first, last = (_place(attribute, wanted[name], f"{path}.{name}") for name in ("low", "high"))
+            raise source.error("", "names no values", value=sorted(wanted), bound="a value, a list, or low and high")
+        first, last = (_place(attribute, wanted[name], source / name) for name in ("low", "high"))
         if first > last:
-            raise SpecificationError(path, "ends before it begins", bound="low <= high")
+            raise source.error("", "ends before it begins", bound="low <= high")
         return list(range(first, last + 1))
     listed = wanted if isinstance(wanted, list) else [wanted]
     if not listed:
-        raise SpecificationError(path, "names no values", bound="at least one")
-    return [_place(attribute, value, path) for value in listed]
+        raise source.error("", "names no values", bound="at least one")
+    return [_place(attribute, value, source) for value in listed]
 
 
-def _place(attribute: Attribute, value: object, path: str) -> int:
+def _place(attribute: Attribute, value: object, source: Source) -> int:
     """Return the number of a value as a specification writes it."""
     text = value if isinstance(value, str) else str(value)
     code = _codes([text], attribute, rounded=False)[text]
     if code is None:
-        raise SpecificationError(path, f"is no value of {attribute.name}", value=text, bound=_accepted(attribute))
+        raise source.error("", f"is no value of {attribute.name}", value=text, bound=_accepted(attribute))
     return code

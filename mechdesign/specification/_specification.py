@@ -12,10 +12,8 @@ The specification then describes one problem for each distinct ε.
 
 from __future__ import annotations
 
-import difflib
 import itertools
 import os
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, fields, replace
 from decimal import Decimal
@@ -24,12 +22,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
+from msgspec import structs
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import as_path, require_kind
 from mechdesign.base._deadline import ProgressCallback
 from mechdesign.base._errors import (
-    InfeasibleError,
     InputError,
     MetricWarning,
     SolverInterruptedError,
@@ -52,27 +50,25 @@ from mechdesign.model._origin import Origin
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._graph import GraphPrivacy
+from mechdesign.model._requirements._kinds import look_for_kinds
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.solve._contract import Status
 from mechdesign.specification._designs import check_solver, design_problem, read_schedule, scheduled, specified_size
-from mechdesign.specification._document import VERSION, Document, SolverTable
+from mechdesign.specification._document import Document, SolverTable, read_document
 from mechdesign.specification._domains import build_domain, build_observables, doubts_of
 from mechdesign.specification._ledgers import open_ledger
 from mechdesign.specification._measures import Measures
 from mechdesign.specification._origin import build_origin, without_comments
 from mechdesign.specification._policy import (
-    LedgerTable,
     Policy,
-    PolicySettings,
     PolicyTable,
     ReleaseSettings,
-    ReleaseTable,
     build_policy,
     build_release,
     build_settings,
 )
 from mechdesign.specification._priors import build_prior
-from mechdesign.specification._read import TOML, at, convert
+from mechdesign.specification._read import Source, check_version, read_text, tables_of
 from mechdesign.specification._visits import priced, read_raw_visits
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.synthesis._sizes import Size, check_size
@@ -105,7 +101,8 @@ class Specification:
         title: what the mechanism is called.
         settings: how programs are solved, as ``[solver]`` says.
         folder: the folder that file names are relative to.
-        document: the tables as they were written.
+        document: the tables.
+        tables: the tables as they were written.
         text: the text that they were read from; empty where they were given as tables.
         name: what the file is called, without its folder; empty where there is none.
     """
@@ -114,6 +111,7 @@ class Specification:
     settings: SolveSettings
     folder: Path
     document: Document
+    tables: Raw
     text: str = ""
     name: str = ""
 
@@ -137,7 +135,11 @@ class Specification:
     @cached_property
     def domain(self) -> Domain:
         """The secrets."""
-        return build_domain(self.document.domain, "domain", self.folder)
+        return build_domain(self.document.domain, self._source / "domain")
+
+    @property
+    def _source(self) -> Source:
+        return Source(folder=self.folder)
 
     def problem(self) -> Problem:
         """Return the problem.
@@ -273,8 +275,8 @@ class Specification:
         """Return the states of a trace and their times, at even steps where ``[release]`` asks for it, and notes."""
         secrets = self._first.secrets
         assert secrets is not None
-        table = convert(self.document.release, ReleaseTable, "release")
-        with at("release"):
+        table, release = self.document.release, self._source / "release"
+        with release.keys():
             asked = Sampling.of(table.every, table.gap)
         try:
             found = as_steps(
@@ -288,7 +290,7 @@ class Specification:
         except InputError as error:
             if error.path not in ("date", "time_format", "time_zone", "missing"):
                 raise
-            with at("release"):
+            with release.keys():
                 raise
         notes = tuple(f"trace: {note}" for note in found.notes)
         if asked == Sampling():
@@ -348,9 +350,9 @@ class Specification:
         Raises `LedgerError` where its file is damaged, or was made with another budget, and `SpecificationError` where
         it would be made outside the folder of the specification, or without a budget.
         """
-        if self.document.ledger is None:
+        table = self.document.ledger
+        if table is None:
             return None
-        table = convert(self.document.ledger, LedgerTable, "ledger")
         return open_ledger(self.folder, table.path, table.epsilon, table.rho, wait)
 
     @property
@@ -365,10 +367,10 @@ class Specification:
 
     def _doubts(self) -> Iterator[str]:
         """Yield what may be meant otherwise: names of columns, and costs by which the truth is not the cheapest."""
-        for path in ("domain", "observables"):
-            yield from doubts_of(getattr(self.document, path) or {}, path)
+        for name in ("domain", "observables"):
+            yield from doubts_of(getattr(self.document, name), self._source / name)
         cost = self._data.cost
-        if "matrix" in self.document.cost and self._domains[1] is self._domains[0]:
+        if self.document.cost.matrix is not None and self._domains[1] is self._domains[0]:
             dear = int((np.diagonal(cost) > cost.min(axis=1)).sum())
             if dear:
                 yield f"cost.matrix: another answer costs less than the truth for {dear} of {len(cost)} secrets"
@@ -381,7 +383,7 @@ class Specification:
     @cached_property
     def origin(self) -> Origin:
         """Where the problem comes from, as it is kept with designs: `kept_text`, the prior, digests of the data."""
-        return build_origin(self.document, self.text, self.folder, self._data.notes, self.name)
+        return build_origin(self.tables, self.text, self.folder, self._data.notes, self.name)
 
     @cached_property
     def schedule(self) -> Schedule | None:
@@ -389,7 +391,8 @@ class Specification:
         place = scheduled(self.document.privacy)
         if place is None:
             return None
-        return read_schedule(self.document.privacy[place]["epsilon"], f"privacy[{place}].epsilon", self.folder)
+        epsilon: Any = getattr(self.document.privacy[place], "epsilon", None)
+        return read_schedule(epsilon, self._source / "privacy" / place / "epsilon")
 
     @cached_property
     def policy(self) -> Policy:
@@ -400,14 +403,16 @@ class Specification:
         return build_policy(self._first, self.policy_settings)
 
     @cached_property
-    def policy_settings(self) -> PolicySettings:
+    def policy_settings(self) -> PolicyTable:
         """What ``[policy]`` says: how policy graphs are to be kept, if there are any."""
-        return build_settings(self.document.policy, self._data.measures.graphs)
+        return build_settings(self.document.policy, self._source / "policy", self._data.measures.graphs)
 
     @cached_property
     def release_settings(self) -> ReleaseSettings:
         """What ``[release]`` says; raise `SpecificationError` where no transitions are named."""
-        return build_release(self.document.release, self._data.measures.graphs, self._data.prior)
+        return build_release(
+            self.document.release, self._source / "release", self._data.measures.graphs, self._data.prior
+        )
 
     @cached_property
     def _domains(self) -> tuple[Domain, Domain]:
@@ -419,20 +424,20 @@ class Specification:
         """The observables, and their indices where they are some of the secrets."""
         if self.document.observables is None:
             return self.domain, None
-        return build_observables(self.document.observables, "observables", self.domain, self.folder)
+        return build_observables(self.document.observables, self._source / "observables", self.domain)
 
     @cached_property
     def _data(self) -> _Data:
-        document = self.document
+        document, source = self.document, self._source
         secrets, (observables, subset) = self._domains[0], self._observables
-        visits = read_raw_visits(document.prior, "prior", secrets, self.folder)
+        visits = read_raw_visits(document.prior, source / "prior", secrets)
         if visits is not None:
-            mean_prior, means = priced(visits, secrets, observables, document.cost, "cost")
-            measures = Measures(secrets, observables, self.folder, document.prior, subset, visits.points)
+            mean_prior, means = priced(visits, secrets, observables, document.cost, source / "cost")
+            measures = Measures(secrets, observables, document.prior, subset, visits.points)
             return _Data(mean_prior, means, "expected", measures, visits.notes)
-        prior, notes = build_prior(document.prior, "prior", secrets, self.folder)
-        measures = Measures(secrets, observables, self.folder, document.prior, subset)
-        cost, objective = measures.cost(document.cost, "cost")
+        prior, notes = build_prior(document.prior, source / "prior", secrets)
+        measures = Measures(secrets, observables, document.prior, subset)
+        cost, objective = measures.cost(document.cost, source / "cost")
         return _Data(prior, cost, objective, measures, notes)
 
     @cached_property
@@ -442,7 +447,7 @@ class Specification:
     def _single(self, instead: str) -> Problem:
         if self.schedule is not None and len(self.schedule.distinct) > 1:
             raise SpecificationError(
-                f"privacy[{scheduled(self.document.privacy)}].epsilon",
+                ("privacy", scheduled(self.document.privacy) or 0, "epsilon"),
                 f"holds {len(self.schedule.distinct)} distinct ε, each with a problem of its own",
                 remedy=f"use {instead} of the specification",
             )
@@ -460,16 +465,15 @@ class Specification:
     def _problem(self, epsilon: Fraction | None) -> Problem:
         """Return the problem in which `epsilon` stands where a file of budgets is named."""
         data, place = self._data, scheduled(self.document.privacy)
+        tables = [*self.document.privacy]
+        if place is not None:
+            tables[place] = structs.replace(tables[place], epsilon=epsilon)
         requirements = [
-            data.measures.requirement(raw | {"epsilon": epsilon} if i == place else raw, f"privacy[{i}]")
-            for i, raw in enumerate(self.document.privacy)
+            data.measures.requirement(table, self._source / "privacy" / index) for index, table in enumerate(tables)
         ]
         secrets, observables = data.measures.secrets, data.measures.observables
-        try:
-            with at(""), withholding():
-                return Problem(data.prior, data.cost, requirements, data.objective, secrets, observables, self.title)
-        except InfeasibleError as error:
-            raise InfeasibleError(str(error).replace("requirements[", "privacy[", 1)) from error
+        with self._source.keys({"requirements": "privacy"}), withholding():
+            return Problem(data.prior, data.cost, requirements, data.objective, secrets, observables, self.title)
 
 
 def _changed(settings: SolveSettings, changed: Mapping[str, Any]) -> SolveSettings:
@@ -507,56 +511,24 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> Specification
     return replace(from_tables(tables_of(text), base_folder), text=text)
 
 
-def read_text(path: str | os.PathLike[str]) -> str:
-    """Return the text of a specification; raise `SpecificationError` where there is none."""
-    path = as_path(path, "path")
-    source = Path(path)
-    try:
-        return source.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        others = {each.stem: each for each in source.parent.glob("*.toml")}
-        near = difflib.get_close_matches(source.name.removesuffix(".toml"), others, n=1)
-        remedy = f"did you mean {others[near[0]]}?" if near and not source.exists() else ""
-        problem = f"cannot be opened ({error.strerror})"
-        raise SpecificationError(str(source), problem, bound="a file in TOML", remedy=remedy) from error
-    except UnicodeDecodeError as error:
-        raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
-
-
-def tables_of(text: str, source: str = "specification") -> Raw:
-    """Return the tables of a text in TOML, whose numbers stay the decimals that the reader wrote.
-
-    `source` is the file that the text came from, for errors.
-    """
-    require_kind(text, str, "text", "a text in TOML")
-    try:
-        return tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        remedy = "this is the name of a file: read it with read_spec" if _names_file(text) else TOML
-        raise SpecificationError(source, f"is not valid TOML: {error}", remedy=remedy) from error
-    except (ValueError, RecursionError) as error:
-        raise SpecificationError(source, f"cannot be read: {error}") from error
-
-
-def _names_file(text: str) -> bool:
-    return text.strip().endswith(".toml") and len(text.split()) == 1
-
-
 def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specification:
     """Return the specification with these tables; names of files in it are relative to `base_folder`."""
-    with at(""):
+    source = Source(folder=Path(base_folder))
+    with source.keys():
         require_plain_texts(data, "", lines=True)
     if isinstance(domain := data.get("domain"), dict) and "attributes" in domain:
         problem, remedy = "belongs to the specification of a release from a table", "use `mechdesign blowfish` for it"
         raise SpecificationError("domain.attributes", problem, remedy=remedy)
-    document = convert(data, Document, "")
-    with at(""):
+    check_version(data)
+    look_for_kinds(data.get("privacy"))
+    _require_graphs(data)
+    document = read_document(data)
+    with source.keys():
         # Of what is written into bundles, nothing has several lines.
         require_plain(document.title, "title")
-        for name, table in (("domain", document.domain), ("observables", document.observables or {})):
+        for name in ("domain", "observables"):
+            table = data.get(name, {})
             require_plain_texts({key: table[key] for key in _SHOWN if key in table}, name)
-    if document.version != VERSION:
-        raise SpecificationError("version", "is not known", value=document.version, bound=str(VERSION))
     if document.sweep:
         raise SpecificationError(
             "sweep", "asks for a design for each of many values", remedy="use `mechdesign sweep`, or leave it out"
@@ -565,46 +537,46 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
         raise SpecificationError(
             "privacy", "is empty", bound="at least one requirement", remedy='add [[privacy]] with kind = "metric", say'
         )
-    # Their data are read when they are asked for, but keys are checked at once.
-    policy = convert(document.policy, PolicyTable, "policy")
-    convert(document.release, ReleaseTable, "release")
-    if document.ledger is not None:
-        _require_charge(document)
-        convert(document.ledger, LedgerTable, "ledger")
-    if not any(raw.get("kind") == GraphPrivacy.kind for raw in document.privacy):
-        if set(document.policy) - {"isolated"}:
-            raise SpecificationError(
-                "policy", "is about a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
-            )
-        if policy.isolated in ("repair", "hull"):
-            raise SpecificationError(
-                "policy.isolated",
-                "adds edges to a policy graph, and there is none",
-                value=policy.isolated,
-                bound='"refuse" or "release"',
-                remedy='or add [[privacy]] with kind = "graph"',
-            )
-    return Specification(document.title, _settings(document.solver), Path(base_folder), document)
+    return Specification(document.title, _settings(document.solver), Path(base_folder), document, data)
 
 
-def _require_charge(document: Document) -> None:
-    """Raise `SpecificationError` where a ledger is named and nothing would ever be charged to it."""
-    others = [raw.get("kind") for raw in document.privacy if raw.get("kind") != GraphPrivacy.kind]
-    if document.release and not others:
+def _require_graphs(data: Raw) -> None:
+    """Raise `SpecificationError` for tables that go with policy graphs, where there are none, or not these alone.
+
+    What is not in its place at all is not asked for here.
+    """
+    stated, policy = data.get("privacy"), data.get("policy")
+    kinds = [table.get("kind") for table in stated if isinstance(table, dict)] if isinstance(stated, list) else []
+    others = [kind for kind in kinds if kind != GraphPrivacy.kind]
+    if not kinds:
         return
-    raise SpecificationError(
-        "ledger",
-        "is never charged: `mechdesign release` alone charges a ledger, for a trace under a policy graph",
-        value="no [release]" if not document.release else f"[[privacy]] of kind {others[0]!r}",
-        bound='a [release] table, and [[privacy]] of kind "graph" alone',
-        remedy="leave [ledger] out, and record each answer that is sampled with Ledger.spend in Python",
-    )
+    if "ledger" in data and (others or not data.get("release")):
+        raise SpecificationError(
+            "ledger",
+            "is never charged: `mechdesign release` alone charges a ledger, for a trace under a policy graph",
+            value="no [release]" if not data.get("release") else f"[[privacy]] of kind {others[0]!r}",
+            bound='a [release] table, and [[privacy]] of kind "graph" alone',
+            remedy="leave [ledger] out, and record each answer that is sampled with Ledger.spend in Python",
+        )
+    if not isinstance(policy, dict) or len(others) < len(kinds):
+        return
+    if set(policy) - {"isolated"}:
+        raise SpecificationError(
+            "policy", "is about a policy graph, and there is none", remedy='add [[privacy]] with kind = "graph"'
+        )
+    if policy.get("isolated") in ("repair", "hull"):
+        raise SpecificationError(
+            "policy.isolated",
+            "adds edges to a policy graph, and there is none",
+            value=policy["isolated"],
+            bound='"refuse" or "release"',
+            remedy='or add [[privacy]] with kind = "graph"',
+        )
 
 
-def _settings(raw: Raw) -> SolveSettings:
-    table = convert(raw, SolverTable, "solver")
+def _settings(table: SolverTable) -> SolveSettings:
     options = {name: float(value) if isinstance(value, Decimal) else value for name, value in table.options.items()}
-    with at("solver", {"solver": "name"}):
+    with Source(("solver",)).keys({"solver": "name"}):
         return SolveSettings(table.name, table.tolerance, table.time_limit, table.rows, table.threads, options)
 
 

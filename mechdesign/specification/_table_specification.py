@@ -23,13 +23,11 @@
 from __future__ import annotations
 
 import os
-import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from decimal import Decimal
 from fractions import Fraction
 from pathlib import Path
-from types import MappingProxyType
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -43,9 +41,9 @@ from mechdesign.certify._texts import require_plain, require_plain_texts
 from mechdesign.data._matrices import read_matrix
 from mechdesign.data._text import column_text, has_columns, read_rows
 from mechdesign.leakage.accounting import Ledger
-from mechdesign.model._grammar import MatrixFile, Raw, Table, holds
-from mechdesign.specification._ledgers import open_ledger
-from mechdesign.specification._read import TOML, at, choice, convert, in_file, named, one_of
+from mechdesign.model._grammar import MatrixFile, Table, says
+from mechdesign.specification._ledgers import LedgerTable, open_ledger
+from mechdesign.specification._read import VERSION, Source, check_version, convert, read_text, tables_of
 from mechdesign.specification._records import Records, RecordsTable, build_records, value_numbers
 from mechdesign.specification._table_policies import BlocksTable, RecordPolicyTable, blocks, build_policy
 from mechdesign.tables._budget import Budget, LedgerLike
@@ -64,14 +62,17 @@ Mechanism = Literal["auto", "ordered", "ordered-hierarchical", "hierarchical"]
 
 
 class ReleaseTable(Table, frozen=True):
-    """What all kinds of release have in common.
+    """What all kinds of release have in common."""
 
-    Attributes:
-        confidence: the probability with which the interval of any one answer contains the truth, exact;
-            0.95 unless given.
-    """
+    confidence: Annotated[
+        Fraction | None,
+        says("the probability with which the interval of any one answer contains the truth, exact; 0.95 unless given."),
+    ] = None
 
-    confidence: Fraction | None = None
+    @property
+    def kind(self) -> str:
+        """Return the name of the kind of release."""
+        return str(self.__struct_config__.tag)
 
     @property
     def level(self) -> Fraction:
@@ -93,28 +94,24 @@ class ReleaseTable(Table, frozen=True):
 class _EitherTable(ReleaseTable, frozen=True, kw_only=True):
     alternatives: ClassVar = ("epsilon", "rho")
 
-    epsilon: Fraction | None = None
-    rho: Fraction | None = None
+    epsilon: Annotated[
+        Fraction | None,
+        says("ε in nats, exact, for two-sided geometric noise; for Laplace noise on the strategy of a workload."),
+    ] = None
+    rho: Annotated[
+        Fraction | None,
+        says("instead ρ under zero-concentrated differential privacy, exact, for discrete or rounded Gaussian noise."),
+    ] = None
 
 
-class HistogramTable(_EitherTable, frozen=True, kw_only=True):
-    """How many records have each value, or are in each block.
+class HistogramTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="histogram"):
+    """How many records have each value, or are in each block."""
 
-    Attributes:
-        kind: the kind of release.
-        epsilon: ε in nats, exact, for two-sided geometric noise.
-        rho: instead ρ under zero-concentrated differential privacy, exact, for discrete Gaussian noise.
-        confidence: the probability with which the interval of any one answer contains the truth, exact;
-            0.95 unless given.
-        partition: count blocks instead of values.
-    """
+    partition: Annotated[BlocksTable | None, says("count blocks instead of values.")] = None
 
-    kind: Literal["histogram"]
-    partition: Annotated[Raw, holds(BlocksTable)] | None = None
-
-    def query(self, domain: Domain, path: str, folder: Path) -> Histogram:
+    def query(self, domain: Domain, source: Source) -> Histogram:
         """Return the counts of values, or of blocks."""
-        return Histogram(None if self.partition is None else blocks(self.partition, f"{path}.partition", domain))
+        return Histogram(None if self.partition is None else blocks(self.partition, source / "partition", domain))
 
     def size(self, domain: Domain, query: Any) -> tuple[int, int]:
         """Return the number of values, and the length of the longest name of a value or block."""
@@ -122,26 +119,16 @@ class HistogramTable(_EitherTable, frozen=True, kw_only=True):
         return rows, label if self.partition is None else max(map(_length, query.partition)) + _CELL
 
 
-class SumTable(_EitherTable, frozen=True, kw_only=True):
-    """The sum of a numeric attribute over the records.
+class SumTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="sum"):
+    """The sum of a numeric attribute over the records."""
 
-    Attributes:
-        kind: the kind of release.
-        attribute: the attribute; may be left out where there is only one.
-        epsilon: ε in nats, exact, for two-sided geometric noise.
-        rho: instead ρ under zero-concentrated differential privacy, exact, for discrete Gaussian noise.
-        confidence: the probability with which the interval of any one answer contains the truth, exact;
-            0.95 unless given.
-    """
+    attribute: Annotated[str | None, says("the attribute; may be left out where there is only one.")] = None
 
-    kind: Literal["sum"]
-    attribute: str | None = None
-
-    def query(self, domain: Domain, path: str, folder: Path) -> Sum:
+    def query(self, domain: Domain, source: Source) -> Sum:
         """Return the sum of the attribute."""
         if self.attribute is None and len(domain.names) > 1:
             names = ", ".join(domain.names)
-            raise SpecificationError(f"{path}.attribute", "is missing", bound=f"one of {names}")
+            raise source.error("attribute", "is missing", bound=f"one of {names}")
         return Sum(self.attribute)
 
     def size(self, domain: Domain, query: Any) -> tuple[int, int]:
@@ -149,101 +136,78 @@ class SumTable(_EitherTable, frozen=True, kw_only=True):
         return 1, super().size(domain, query)[1]
 
 
-class CdfTable(ReleaseTable, frozen=True, kw_only=True):
-    """How many records have at most each value of one ordered attribute.
+class CdfTable(ReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="cdf"):
+    """How many records have at most each value of one ordered attribute."""
 
-    Attributes:
-        kind: the kind of release.
-        epsilon: ε in nats, exact.
-        mechanism: how; "auto" takes the one of these mechanisms with the least expected error. The strategies of
-            ``kind = "workload"`` may err less.
-        fanout: the fan-out of trees; the one of least expected error unless given.
-        confidence: the probability with which the interval of any one answer contains the truth, exact;
-            0.95 unless given.
-    """
+    epsilon: Annotated[Fraction, says("ε in nats, exact.")]
+    mechanism: Annotated[
+        Mechanism,
+        says(
+            'how; "auto" takes the one of these mechanisms with the least expected error. The strategies of ``kind '
+            '= "workload"`` may err less.'
+        ),
+    ] = "auto"
+    fanout: Annotated[int | None, says("the fan-out of trees; the one of least expected error unless given.")] = None
 
-    kind: Literal["cdf"]
-    epsilon: Fraction
-    mechanism: Mechanism = "auto"
-    fanout: int | None = None
-
-    def query(self, domain: Domain, path: str, folder: Path) -> Cumulative:
+    def query(self, domain: Domain, source: Source) -> Cumulative:
         """Return the cumulative counts."""
         return Cumulative(mechanism=self.mechanism, fanout=self.fanout)
 
 
-class QuantilesTable(ReleaseTable, frozen=True, kw_only=True):
-    """Quantiles of one ordered attribute, read from a released cumulative histogram.
+class QuantilesTable(ReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="quantiles"):
+    """Quantiles of one ordered attribute, read from a released cumulative histogram."""
 
-    Attributes:
-        kind: the kind of release.
-        epsilon: ε in nats, exact.
-        probabilities: which quantiles, each above 0 and at most 1, exact.
-        mechanism: how; "auto" takes the one of these mechanisms with the least expected error. The strategies of
-            ``kind = "workload"`` may err less.
-        fanout: the fan-out of trees; the one of least expected error unless given.
-        confidence: the probability with which the interval of any one answer contains the truth, exact;
-            0.95 unless given.
-    """
+    epsilon: Annotated[Fraction, says("ε in nats, exact.")]
+    probabilities: Annotated[list[Fraction], says("which quantiles, each above 0 and at most 1, exact.")]
+    mechanism: Annotated[
+        Mechanism,
+        says(
+            'how; "auto" takes the one of these mechanisms with the least expected error. The strategies of ``kind '
+            '= "workload"`` may err less.'
+        ),
+    ] = "auto"
+    fanout: Annotated[int | None, says("the fan-out of trees; the one of least expected error unless given.")] = None
 
-    kind: Literal["quantiles"]
-    epsilon: Fraction
-    probabilities: list[Fraction]
-    mechanism: Mechanism = "auto"
-    fanout: int | None = None
-
-    def query(self, domain: Domain, path: str, folder: Path) -> Quantiles:
+    def query(self, domain: Domain, source: Source) -> Quantiles:
         """Return the quantiles."""
         return Quantiles(self.probabilities, mechanism=self.mechanism, fanout=self.fanout)
 
 
-class RangesTable(ReleaseTable, frozen=True, kw_only=True):
-    """How many records have a value in each of several ranges, read from a released cumulative histogram.
+class RangesTable(ReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="ranges"):
+    """How many records have a value in each of several ranges, read from a released cumulative histogram."""
 
-    Attributes:
-        kind: the kind of release.
-        epsilon: ε in nats, exact.
-        ranges: pairs of values, the first and the last of each range.
-        mechanism: how; "auto" takes the one of these mechanisms with the least expected error on the ranges. The
-            strategies of ``kind = "workload"``, which takes the same ranges, may err less.
-        fanout: the fan-out of trees; the one of least expected error unless given.
-        confidence: the probability with which the interval of any one answer contains the truth, exact;
-            0.95 unless given.
-    """
+    epsilon: Annotated[Fraction, says("ε in nats, exact.")]
+    ranges: Annotated[list[tuple[Any, Any]], says("pairs of values, the first and the last of each range.")]
+    mechanism: Annotated[
+        Mechanism,
+        says(
+            'how; "auto" takes the one of these mechanisms with the least expected error on the ranges. The '
+            'strategies of ``kind = "workload"``, which takes the same ranges, may err less.'
+        ),
+    ] = "auto"
+    fanout: Annotated[int | None, says("the fan-out of trees; the one of least expected error unless given.")] = None
 
-    kind: Literal["ranges"]
-    epsilon: Fraction
-    ranges: list[tuple[Any, Any]]
-    mechanism: Mechanism = "auto"
-    fanout: int | None = None
-
-    def query(self, domain: Domain, path: str, folder: Path) -> Ranges:
+    def query(self, domain: Domain, source: Source) -> Ranges:
         """Return the ranges."""
-        numbers = range_numbers(self.ranges, f"{path}.ranges", domain)
+        numbers = range_numbers(self.ranges, source / "ranges", domain)
         return Ranges(positions=numbers, mechanism=self.mechanism, fanout=self.fanout)
 
 
-class KMeansTable(ReleaseTable, frozen=True, kw_only=True):
-    """Clusters of the records by their numeric attributes.
+class KMeansTable(ReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="kmeans"):
+    """Clusters of the records by their numeric attributes."""
 
-    Attributes:
-        kind: the kind of release.
-        epsilon: ε in nats for all iterations together, exact.
-        k: how many clusters.
-        iterations: how many iterations.
-        initial: where the centroids begin, an entry for each numeric attribute, chosen without looking at the data;
-            they are drawn at random unless given.
-        confidence: the probability with which the interval of any one answer contains the truth, exact;
-            0.95 unless given.
-    """
+    epsilon: Annotated[Fraction, says("ε in nats for all iterations together, exact.")]
+    k: Annotated[int, says("how many clusters.")]
+    iterations: Annotated[int, says("how many iterations.")] = 10
+    initial: Annotated[
+        list[list[float]] | None,
+        says(
+            "where the centroids begin, an entry for each numeric attribute, chosen without looking at the data; "
+            "they are drawn at random unless given."
+        ),
+    ] = None
 
-    kind: Literal["kmeans"]
-    epsilon: Fraction
-    k: int
-    iterations: int = 10
-    initial: list[list[float]] | None = None
-
-    def query(self, domain: Domain, path: str, folder: Path) -> KMeans:
+    def query(self, domain: Domain, source: Source) -> KMeans:
         """Return the clustering."""
         return KMeans(self.k, self.iterations, self.initial)
 
@@ -252,47 +216,47 @@ class KMeansTable(ReleaseTable, frozen=True, kw_only=True):
         return self.k * (1 + len(domain.names)), super().size(domain, query)[1]
 
 
-class WorkloadTable(_EitherTable, frozen=True, kw_only=True):
-    """Many linear queries, answered through the strategy with the least expected error.
+class WorkloadTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="workload"):
+    """Many linear queries, answered through the strategy with the least expected error."""
 
-    Attributes:
-        kind: the kind of release.
-        queries: queries by name: "identity" (the count of each value), "prefixes" (of all values up to each), "ranges"
-            (of all ranges), or "marginals" (of each value of each attribute).
-        ranges: pairs of values of the only attribute, the first and the last of each range.
-        marginals: the attributes of each marginal table.
-        matrix: the weight of each value in each query, from a file.
-        epsilon: ε in nats, exact, for Laplace noise.
-        rho: instead ρ under zero-concentrated differential privacy, exact, for Gaussian noise.
-        strategy: which strategy; "auto" takes the one with the least expected error, and under known counts noise on
-            each query of its own.
-        tolerance: the relative gap at which the search for the best Gaussian strategy ends.
-        confidence: the probability with which the interval of any one answer contains the truth, exact;
-            0.95 unless given.
-    """
+    queries: Annotated[
+        Literal["identity", "prefixes", "ranges", "marginals"] | None,
+        says(
+            'queries by name: "identity" (the count of each value), "prefixes" (of all values up to each), "ranges" '
+            '(of all ranges), or "marginals" (of each value of each attribute).'
+        ),
+    ] = None
+    ranges: Annotated[
+        list[tuple[Any, Any]] | None,
+        says("pairs of values of the only attribute, the first and the last of each range."),
+    ] = None
+    marginals: Annotated[list[list[str]] | None, says("the attributes of each marginal table.")] = None
+    matrix: Annotated[MatrixFile | None, says("the weight of each value in each query, from a file.")] = None
+    strategy: Annotated[
+        Literal["auto", "optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical"],
+        says(
+            'which strategy; "auto" takes the one with the least expected error, and under known counts noise on '
+            "each query of its own."
+        ),
+    ] = "auto"
+    tolerance: Annotated[float, says("the relative gap at which the search for the best Gaussian strategy ends.")] = (
+        5e-5
+    )
 
-    kind: Literal["workload"]
-    queries: Literal["identity", "prefixes", "ranges", "marginals"] | None = None
-    ranges: list[tuple[Any, Any]] | None = None
-    marginals: list[list[str]] | None = None
-    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
-    strategy: Literal["auto", "optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical"] = "auto"
-    tolerance: float = 5e-5
-
-    def query(self, domain: Domain, path: str, folder: Path) -> Workload:
+    def query(self, domain: Domain, source: Source) -> Workload:
         """Return the workload."""
-        form = one_of(self, path, ("queries", "ranges", "marginals", "matrix"))
+        with source.keys():
+            form = self.one_of(("queries", "ranges", "marginals", "matrix"))
         asked: object = self.queries
         positions = None
         if self.ranges is not None:
-            positions = range_numbers(self.ranges, f"{path}.ranges", domain)
+            positions = range_numbers(self.ranges, source / "ranges", domain)
         elif self.marginals is not None:
-            with at(path, {"ways": form}):
+            with source.keys({"ways": form}):
                 asked = marginals(domain, self.marginals)
         elif self.matrix is not None:
-            file = convert(self.matrix, MatrixFile, f"{path}.matrix")
-            with in_file(f"{path}.matrix", file):
-                asked = read_matrix(folder / file.path, file.delimiter, (None, domain.size))
+            with (source / "matrix").file(self.matrix) as file:
+                asked = read_matrix(file, self.matrix.delimiter, (None, domain.size))
         return as_workload(asked, domain, positions=positions).using(self.strategy, self.tolerance)
 
     def size(self, domain: Domain, query: Any) -> tuple[int, int]:
@@ -300,48 +264,30 @@ class WorkloadTable(_EitherTable, frozen=True, kw_only=True):
         return query.count, 2 * super().size(domain, query)[1]
 
 
-TABLES: Mapping[str, type[ReleaseTable]] = MappingProxyType(
-    {
-        "histogram": HistogramTable,
-        "cdf": CdfTable,
-        "quantiles": QuantilesTable,
-        "ranges": RangesTable,
-        "kmeans": KMeansTable,
-        "workload": WorkloadTable,
-        "sum": SumTable,
-    }
-)
+AnyRelease = HistogramTable | CdfTable | QuantilesTable | RangesTable | KMeansTable | WorkloadTable | SumTable
 
 
-def read_release(raw: Raw, path: str) -> Any:
-    """Return the table at `path` as that of its kind."""
-    if "kind" not in raw:
-        raise SpecificationError(f"{path}.kind", "is missing", bound=f"one of {', '.join(TABLES)}")
-    kind = choice(str(raw["kind"]), TABLES, f"{path}.kind")
-    table: Any = convert(raw, TABLES[kind], path)
-    if isinstance(table, _EitherTable):
-        one_of(table, path)
+def check_release(table: AnyRelease, source: Source) -> None:
+    """Raise `SpecificationError` for numbers of the table at `source` that are out of range."""
     for name in ("epsilon", "rho"):
         amount = getattr(table, name, None)
         if amount is not None and amount <= 0:
-            raise SpecificationError(f"{path}.{name}", "is not positive", value=exact_text(amount), bound="> 0")
+            raise source.error(name, "is not positive", value=exact_text(amount), bound="> 0")
     if not 0 < table.level < 1:
         shown = exact_text(table.level)
-        raise SpecificationError(f"{path}.confidence", "is out of range", value=shown, bound="above 0 and below 1")
+        raise source.error("confidence", "is out of range", value=shown, bound="above 0 and below 1")
     if isinstance(table, QuantilesTable):
         for index, share in enumerate(table.probabilities):
             if not 0 < share <= 1:
-                place = f"{path}.probabilities[{index}]"
-                raise SpecificationError(
-                    place, "is out of range", value=exact_text(share), bound="above 0 and at most 1"
+                raise source.error(
+                    ("probabilities", index), "is out of range", value=exact_text(share), bound="above 0 and at most 1"
                 )
     for name in ("ranges", "probabilities"):
         if getattr(table, name, None) == []:
-            raise SpecificationError(f"{path}.{name}", "is empty", bound="at least one")
+            raise source.error(name, "is empty", bound="at least one")
     for name in ("k", "iterations"):
         if getattr(table, name, 1) < 1:
-            raise SpecificationError(f"{path}.{name}", "is too small", value=getattr(table, name), bound=">= 1")
-    return table
+            raise source.error(name, "is too small", value=getattr(table, name), bound=">= 1")
 
 
 def shared_ends(ranges: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
@@ -360,24 +306,19 @@ def shared_ends(ranges: Sequence[tuple[Any, Any]]) -> tuple[str, ...]:
     return ()
 
 
-def range_numbers(ranges: list[tuple[Any, Any]], path: str, domain: Domain) -> list[tuple[int, int]]:
+def range_numbers(ranges: list[tuple[Any, Any]], source: Source, domain: Domain) -> list[tuple[int, int]]:
     """Return ranges of values as ranges of their numbers, both ends included."""
-    with at(path):
+    with source.keys():
         attribute = domain.ordered_attribute("ranges")
     found = []
     for index, (low, high) in enumerate(ranges):
-        place = f"{path}[{index}]"
+        place = source / index
         first, last = (value_numbers(attribute, [end], place)[0] for end in (low, high))
         if first > last:
-            raise SpecificationError(
-                place, "ends before it begins", value=[str(low), str(high)], remedy="exchange the two"
-            )
+            raise place.error("", "ends before it begins", value=[str(low), str(high)], remedy="exchange the two")
         found.append((first, last))
     return found
 
-
-VERSION = 1
-"""The version of the grammar; a specification of another one is refused."""
 
 Rng = np.random.Generator | int | None
 
@@ -388,63 +329,39 @@ _CELL, _ROW, _REPORT_SIZE, _OTHER_FILES = 8, 140, 2_000_000, 100_000
 _WHOLE = "specification"
 # What a column of counts is called, in small letters.
 _COUNTS = ("count", "counts", "n", "freq", "frequency")
-_KEYS = {
-    "epsilon": "release.epsilon",
-    "rho": "release.rho",
-    "partition": "release.partition",
-    "attribute": "release.attribute",
-    "mechanism": "release.mechanism",
-    "fanout": "release.fanout",
-    "k": "release.k",
-    "iterations": "release.iterations",
-    "initial": "release.initial",
+# Arguments that are called otherwise in a specification, or stand in another table than ``[release]``.
+_RENAMED = {
     "workload": "release.queries",
     "kind": "release.strategy",
-    "tolerance": "release.tolerance",
-    "confidence": "release.confidence",
     "constraints": "policy.constraints",
     "division": "ledger.division",
 }
 
 
-class LedgerTable(Table, frozen=True):
-    """The ledger that a release is charged to before it is made.
+class DividedLedgerTable(LedgerTable, frozen=True):
+    """The ledger that a release is charged to before it is made."""
 
-    Attributes:
-        path: its file. It is made when something is first to be spent, only where a budget is given, and only in the
-            folder of the specification or below.
-        epsilon: the budget of all releases together under pure differential privacy, exact.
-        rho: the budget of all releases together under zero-concentrated differential privacy, exact.
-        division: the name of a division of all people into disjoint groups, each with a table of its own: what releases
-            about different groups spend does not add up. Refused where known counts tie the groups together.
-        part: the group that the table is about, beside `division`.
-    """
-
-    path: str
-    epsilon: Fraction | None = None
-    rho: Fraction | None = None
-    division: str | None = None
-    part: str | None = None
+    division: Annotated[
+        str | None,
+        says(
+            "the name of a division of all people into disjoint groups, each with a table of its own: what releases "
+            "about different groups spend does not add up. Refused where known counts tie the groups together."
+        ),
+    ] = None
+    part: Annotated[str | None, says("the group that the table is about, beside `division`.")] = None
 
 
 class ReleaseDocument(Table, frozen=True):
-    """A specification of a release from a table of records.
+    """A specification of a release from a table of records."""
 
-    Attributes:
-        domain: what values a record may have.
-        policy: which two values of a record must not be told apart, and what is publicly known.
-        release: what is released, and with what budget.
-        ledger: where that budget is charged.
-        version: the version of this grammar.
-        title: what the release is called in its report.
-    """
-
-    domain: Annotated[Raw, holds(RecordsTable)]
-    policy: Annotated[Raw, holds(RecordPolicyTable)]
-    release: Annotated[Raw, holds(*TABLES.values())]
-    ledger: Annotated[Raw, holds(LedgerTable)] | None = None
-    version: int = VERSION
-    title: str = ""
+    domain: Annotated[RecordsTable, says("what values a record may have.")]
+    policy: Annotated[
+        RecordPolicyTable, says("which two values of a record must not be told apart, and what is publicly known.")
+    ]
+    release: Annotated[AnyRelease, says("what is released, and with what budget.")]
+    ledger: Annotated[DividedLedgerTable | None, says("where that budget is charged.")] = None
+    version: Annotated[int, says("the version of this grammar.")] = VERSION
+    title: Annotated[str, says("what the release is called in its report.")] = ""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -465,7 +382,7 @@ class ReleaseSpecification:
     records: Records
     policy: Policy
     table: Any
-    ledger_table: LedgerTable | None = None
+    ledger_table: DividedLedgerTable | None = None
 
     def __repr__(self) -> str:
         return f"ReleaseSpecification({self.title!r}, {self.table.kind}, {describe_policy(self.policy)})"
@@ -525,7 +442,7 @@ class ReleaseSpecification:
         query, numbers = self.query, self.records.indices(table, delimiter)
         whole = self.ledger() if ledger is None and rng is None else ledger
         charged: LedgerLike | None = whole
-        with named(_KEYS):
+        with self._keys():
             if whole is not None and (given := self.ledger_table) is not None and given.division is not None:
                 charged = part_of(whole, self.policy, given.division, part=given.part or "")
             found = query.release(
@@ -558,10 +475,14 @@ class ReleaseSpecification:
             return None
         return open_ledger(self.folder, table.path, table.epsilon, table.rho, wait)
 
+    def _keys(self) -> AbstractContextManager[None]:
+        own = {name: f"release.{name}" for name in self.table.__struct_fields__}
+        return Source().keys(own | _RENAMED)
+
     @cached_property
     def _planned(self) -> Plan:
         query = self.query
-        with named(_KEYS):
+        with self._keys():
             return query.plan(self.policy, self.table.budget)
 
     @cached_property
@@ -571,8 +492,8 @@ class ReleaseSpecification:
         Raises:
             SpecificationError: a key is wrong.
         """
-        with named(_KEYS):
-            query: Query[Any] = self.table.query(self.domain, "release", self.folder)
+        with self._keys():
+            query: Query[Any] = self.table.query(self.domain, Source(("release",), self.folder))
         return query
 
 
@@ -593,14 +514,7 @@ def read(path: str | os.PathLike[str]) -> ReleaseSpecification:
         SpecificationError: a key is wrong; the message names its path, the value and what is accepted.
     """
     path = as_path(path, "path")
-    source = Path(path)
-    try:
-        text = source.read_text(encoding="utf-8-sig")
-    except OSError as error:
-        raise SpecificationError(str(source), f"cannot be opened ({error.strerror})", bound="a file in TOML") from error
-    except UnicodeDecodeError as error:
-        raise SpecificationError(str(source), f"is not a text in UTF-8 ({error.reason})") from error
-    return _parsed(text, source.parent, str(source))
+    return _parsed(read_text(path), Path(path).parent, str(path))
 
 
 def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> ReleaseSpecification:
@@ -619,36 +533,23 @@ def parse(text: str, base_folder: str | os.PathLike[str] = ".") -> ReleaseSpecif
     return _parsed(text, base_folder, "specification")
 
 
-def _parsed(text: str, base_folder: str | os.PathLike[str], source: str) -> ReleaseSpecification:
-    try:
-        # Numbers stay the decimals that the reader wrote.
-        data = tomllib.loads(text, parse_float=Decimal)
-    except tomllib.TOMLDecodeError as error:
-        raise SpecificationError(source, f"is not valid TOML: {error}", remedy=TOML) from error
-    except (ValueError, RecursionError) as error:
-        raise SpecificationError(source, f"cannot be read: {error}") from error
+def _parsed(text: str, base_folder: str | os.PathLike[str], name: str) -> ReleaseSpecification:
+    data, source = tables_of(text, name), Source(folder=Path(base_folder))
     for key in ("privacy", "prior", "cost"):
         if key in data:
             remedy = "use `mechdesign design` for it, or leave the key out"
             raise SpecificationError(key, "belongs to the specification of a design", remedy=remedy)
-    with at(""):
+    with source.keys():
         require_plain_texts(data, "", lines=True)
-    document = convert(data, ReleaseDocument, "")
-    with at(""):
+    check_version(data)
+    document = convert(data, ReleaseDocument)
+    with source.keys():
         require_plain(document.title, "title")
-    if document.version != VERSION:
-        raise SpecificationError("version", "is not known", value=document.version, bound=str(VERSION))
-    folder = Path(base_folder)
-    records = build_records(document.domain, "domain")
-    table = read_release(document.release, "release")
-    policy = build_policy(document.policy, "policy", records.domain, folder)
-    ledger = None if document.ledger is None else _ledger_table(document.ledger)
-    return ReleaseSpecification(document.title, folder, records, policy, table, ledger)
-
-
-def _ledger_table(raw: Raw) -> LedgerTable:
-    table = convert(raw, LedgerTable, "ledger")
-    if (table.division is None) != (table.part is None):
-        missing = "part" if table.part is None else "division"
-        raise SpecificationError(f"ledger.{missing}", "is missing", bound="division and part together")
-    return table
+    records = build_records(document.domain, source / "domain")
+    check_release(document.release, source / "release")
+    policy = build_policy(document.policy, source / "policy", records.domain)
+    ledger = document.ledger
+    if ledger is not None and (ledger.division is None) != (ledger.part is None):
+        missing = "part" if ledger.part is None else "division"
+        raise source.error(("ledger", missing), "is missing", bound="division and part together")
+    return ReleaseSpecification(document.title, source.folder, records, policy, document.release, ledger)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import NamedTuple, Protocol
 
 import numpy as np
+from msgspec import structs
 from numpy.typing import NDArray
 
 from mechdesign.base._check import as_truth
@@ -27,34 +28,33 @@ from mechdesign.data._chain_counts import counts_of
 from mechdesign.data._layout import cell
 from mechdesign.data._states import States, Steps
 from mechdesign.leakage.accounting import Ledger
-from mechdesign.model._grammar import ChainTable, Raw
+from mechdesign.model._grammar import ChainTable, Checkins, PriorTable, Trajectories
 from mechdesign.model._markov import MarkovChain, VaryingChain
 from mechdesign.model._problem import Problem
+from mechdesign.model._requirements._graph import GraphPrivacyTable
 from mechdesign.solve._contract import Status
 from mechdesign.specification._designs import scheduled
-from mechdesign.specification._document import Document
+from mechdesign.specification._document import ARGUMENTS, Document
 from mechdesign.specification._policy import Policy, ReleaseSettings
-from mechdesign.specification._priors import PriorTable, read_traces
-from mechdesign.specification._read import convert, named, one_of
+from mechdesign.specification._priors import read_traces
+from mechdesign.specification._read import Source
 from mechdesign.synthesis._result import Design
 from mechdesign.synthesis._settings import SolveSettings
 from mechdesign.traces._released import History, ReleasedTrace
 from mechdesign.traces._stage import Release
 from mechdesign.traces._trace import Trace
 
-_TRACES = ("checkins", "plt")
 _COUNTS = ("csv", "visits")
 _NUMBERS = ("counts", "probabilities")
 # What `mechdesign chain` writes into one folder.
 _CHAIN, _STATES = ("forward.csv", "backward.csv"), "states.csv"
 
 
-class _Source(NamedTuple):
-    """Where something comes from: a key, the table of data with times, if there is one, and whether it was counted."""
+class _Origin(NamedTuple):
+    """Where something comes from: a place, its table of data with times, if any, and whether it was counted."""
 
-    key: str
-    form: str
-    raw: Raw | None
+    place: Source
+    data: Checkins | Trajectories | None = None
     counted: bool = True
 
 
@@ -77,9 +77,9 @@ def compared(
         HistoryWarning: Something was counted in data, and trace or data have no times.
     """
     as_truth(own_history, "own_history")
-    sources = list(_sources(document, folder))
-    counted = tuple(source.key for source in sources if source.counted)
-    given = tuple(source.key for source in sources if not source.counted)
+    origins = list(_origins(document, Source(folder=folder)))
+    counted = tuple(str(origin.place) for origin in origins if origin.counted)
+    given = tuple(str(origin.place) for origin in origins if not origin.counted)
     if others and own_history:
         raise SpecificationError(
             "release.history",
@@ -90,7 +90,7 @@ def compared(
         )
     if others or not counted:
         return History(counted, given, others=others)
-    found = [_rows_within(source, folder, steps.span) for source in sources if source.counted]
+    found = [_rows_within(origin, steps.span) for origin in origins if origin.counted]
     if True in found and not own_history:
         key = counted[found.index(True)]
         raise SpecificationError(
@@ -114,15 +114,15 @@ def compared(
     return History(counted, given, within)
 
 
-def _rows_within(source: _Source, folder: Path, span: tuple[np.datetime64, np.datetime64] | None) -> bool | None:
+def _rows_within(origin: _Origin, span: tuple[np.datetime64, np.datetime64] | None) -> bool | None:
     """Tell whether a row lies in the time from the first to the last of `span`, both included; None if not known."""
-    if span is None or source.raw is None:
+    if span is None or origin.data is None:
         return None
     # As they were seen: even steps would put them to other times.
-    raw = {key: value for key, value in source.raw.items() if key not in ("every", "gap")}
+    data = structs.replace(origin.data, every=None, gap=None)
     # Reading the same table before has warned of it.
     with silenced(Warning):
-        found = read_traces(raw, source.form, source.key, folder).found
+        found = read_traces(data, origin.place).found
     known = True
     for trace in found:
         if trace.time is None:
@@ -136,43 +136,36 @@ def _any_between(times: NDArray[np.datetime64], span: tuple[np.datetime64, np.da
     return bool(((times >= span[0]) & (times <= span[1])).any())
 
 
-def _sources(document: Document, folder: Path) -> Iterator[_Source]:
-    release = document.release
-    if "initial" in release:
-        yield from _prior(release["initial"], "release.initial")
-    if "initial" not in release or "anchors" in document.domain:
+def _origins(document: Document, source: Source) -> Iterator[_Origin]:
+    release, place = document.release, source / "release"
+    if release.initial is not None:
+        yield from _prior(release.initial, place / "initial")
+    if release.initial is None or document.domain.anchors is not None:
         # Costs of anchors are those of the visits.
-        yield from _prior(document.prior, "prior")
-    yield from _chain(release.get("transition"), "release.transition", document.prior, folder)
-    for place, raw in enumerate(document.privacy):
-        yield from _chain(raw.get("transitions"), f"privacy[{place}].transitions", document.prior, folder)
+        yield from _prior(document.prior, source / "prior")
+    yield from _chain(release.transition, place / "transition", document.prior)
+    for index, table in enumerate(document.privacy):
+        if isinstance(table, GraphPrivacyTable):
+            yield from _chain(table.transitions, source / "privacy" / index / "transitions", document.prior)
 
 
-def _prior(raw: Raw, path: str) -> Iterator[_Source]:
-    table = convert(raw, PriorTable, path)
-    form = one_of(table, path)
-    if form in _TRACES:
-        yield _Source(f"{path}.{form}", form, getattr(table, form))
-    elif form in _COUNTS:
-        yield _Source(f"{path}.{form}", form, None)
-    elif form in _NUMBERS:
-        yield _Source(f"{path}.{form}", form, None, counted=False)
+def _prior(table: PriorTable, source: Source) -> Iterator[_Origin]:
+    form, data = table.form, table.checkins or table.plt
+    if data is not None or form in (*_COUNTS, *_NUMBERS):
+        yield _Origin(source / form, data, form not in _NUMBERS)
 
 
-def _chain(raw: Raw | None, path: str, prior: Raw, folder: Path) -> Iterator[_Source]:
-    if raw is None:
+def _chain(table: ChainTable | None, source: Source, prior: PriorTable) -> Iterator[_Origin]:
+    if table is None:
         return
-    table = convert(raw, ChainTable, path)
-    form = one_of(table, path)
-    if form in _TRACES:
-        yield _Source(f"{path}.{form}", form, getattr(table, form))
-    elif form == "estimated":
-        (data,) = (source for source in _prior(prior, "prior") if source.form in _TRACES)
-        yield _Source(f"{path}.{form}", data.form, data.raw)
-    elif form in ("path", "paths"):
-        names = [Path(name) for name in ([table.path] if table.path is not None else table.paths or ())]
-        counted = any(_is_counted(folder / name) for name in names)
-        yield _Source(f"{path}.{form}", form, None, counted)
+    data, place = table.checkins or table.plt, source / table.form
+    if data is not None:
+        yield _Origin(place, data)
+    elif table.estimated:
+        yield _Origin(place, prior.checkins or prior.plt)
+    elif table.path is not None or table.paths is not None:
+        names = table.paths or [str(table.path)]
+        yield _Origin(place, None, any(_is_counted(source.folder / name) for name in names))
 
 
 def _is_counted(matrix: Path) -> bool:
@@ -180,28 +173,6 @@ def _is_counted(matrix: Path) -> bool:
     places = (matrix, matrix.resolve())
     named = any(place.name in _CHAIN and place.with_name(_STATES).is_file() for place in places)
     return named or counts_of(matrix) is not None
-
-
-# What the arguments of a trace are called in a specification, before its first step and during a step.
-_KEYS = {
-    "graph": "privacy",
-    "mechanism": "release.mechanism",
-    "transition": "release.transition",
-    "initial": "release.initial",
-    "snap": "release.snap",
-    "delta": "policy.delta",
-    "repair": "policy.repair",
-    "repaired": "policy.repaired",
-    "hull": "policy.hull",
-    "within": "policy.within",
-}
-_STEP_KEYS = {
-    "snap": "release.snap",
-    "epsilon": "privacy.epsilon",
-    "solver": "solver.name",
-    "rows": "solver.rows",
-    "options": "solver.options",
-}
 
 
 class Asked(Protocol):
@@ -240,10 +211,12 @@ def release_trace(
     problem, settings = step_problem(given), given.release_settings
     steps, _ = given.steps(trace, delimiter)
     states = steps.states
-    history = compared(given.document, given.folder, steps, others=settings.others, own_history=own_history)
-    transition = settings.transitions.along(steps, "release.transition")
+    history = compared(
+        given.document, given.folder, steps, others=settings.table.history == "others", own_history=own_history
+    )
+    transition = settings.transitions.along(steps, Source(("release", "transition")))
     epsilons = _epsilons(given, len(states))
-    seed = settings.seed if seed is None else seed
+    seed = settings.table.seed if seed is None else seed
     charged = given.ledger() if ledger is None and seed is None else ledger
     if charged is not None:
         _require_budget(charged, [epsilon or given.policy.epsilon for epsilon in epsilons])
@@ -285,7 +258,7 @@ def _released(
 ) -> ReleasedTrace:
     settings = given.release_settings
     made = (transition, settings.initial, seed is not None, finished, history)
-    return ReleasedTrace(given.title, settings.mechanism, tuple(releases), *made)
+    return ReleasedTrace(given.title, settings.table.mechanism, tuple(releases), *made)
 
 
 def step_problem(given: Asked) -> Problem:
@@ -369,20 +342,20 @@ def _prepared(
     """Return the trace before its first step; raise `SpecificationError` for keys that do not fit together."""
     policy = given.policy
     assert problem.secrets is not None
-    with named(_KEYS):
+    with Source().keys(ARGUMENTS):
         return Trace(
             problem.secrets,
             policy.graph,
             policy.epsilon,
             transition,
             settings.initial,
-            settings.mechanism,
+            settings.table.mechanism,
             delta=policy.settings.delta,
             repair=policy.settings.repair,
             repaired=policy.settings.repaired,
             hull=policy.settings.hull,
             within=policy.settings.within,
-            snap=settings.snap is not False,
+            snap=settings.table.snap is not False,
             cost=problem.cost,
             settings=given.settings,
             rng=seed,
@@ -392,7 +365,7 @@ def _prepared(
 
 def _step(trace: Trace, state: int, epsilon: Fraction | None, path: str) -> Release:
     try:
-        with named(_STEP_KEYS):
+        with Source().keys({**ARGUMENTS, "epsilon": "privacy.epsilon"}):
             return trace.step(state, epsilon=epsilon)
     except InputError as error:
         if error.path != "true_state":

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
-from pathlib import Path
 
 import numpy as np
 
@@ -14,12 +12,12 @@ from mechdesign.data._left_out import MOST_LEFT_OUT, left_out_text
 from mechdesign.data._maps import count_places
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
-from mechdesign.model._grammar import Raw
+from mechdesign.model._grammar import PriorTable
 from mechdesign.model._locate import INTERCHANGED
 from mechdesign.model._prior import Prior
-from mechdesign.specification._measures import CostTable, scaled_cost
-from mechdesign.specification._priors import PriorTable, VisitsFile, read_traces
-from mechdesign.specification._read import at, convert, in_file, one_of
+from mechdesign.specification._measures import CostTable, require_positive, scaled_cost
+from mechdesign.specification._priors import read_traces
+from mechdesign.specification._read import Source
 
 
 @dataclass(frozen=True, eq=False)
@@ -30,35 +28,35 @@ class RawVisits:
     notes: tuple[str, ...]
 
 
-def read_raw_visits(raw: Raw, path: str, anchors: Domain, folder: Path) -> RawVisits | None:
+def read_raw_visits(table: PriorTable, source: Source, anchors: Domain) -> RawVisits | None:
     """Return the raw visits that the table of a prior names, or None where it is a prior on the secrets themselves."""
-    table = convert(raw, PriorTable, path)
-    form = one_of(table, path)
-    if anchors.lattice is None or form not in ("visits", "checkins", "plt"):
+    if anchors.lattice is None or table.form not in ("visits", "checkins", "plt"):
         return None
     if table.smoothing is not None:
-        raise SpecificationError(f"{path}.smoothing", "does not go with raw visits", remedy="leave it out")
+        raise source.error("smoothing", "does not go with raw visits", remedy="leave it out")
     if table.visits is not None:
-        given = convert(table.visits, VisitsFile, f"{path}.visits")
-        with in_file(f"{path}.visits", given):
+        given, place = table.visits, source / "visits"
+        with place.file(given) as file:
             share = MOST_LEFT_OUT if given.missing is None else given.missing
-            first, second, left_out = count_places(folder / given.path, anchors.axes, given.delimiter, share)
+            first, second, left_out = count_places(file, anchors.axes, given.delimiter, share)
         points = np.column_stack((first, second))
         outside = int(_outside(points, anchors).sum())
         if outside == len(points):
-            raise _nowhere(points, anchors, f"{path}.visits")
+            raise _nowhere(points, anchors, place)
         notes = [f"{outside} of {len(points)} visits outside the anchors projected to their border"] * (outside > 0)
         if left_out.counts:
-            notes.append(f"{path}.visits: {left_out_text(left_out.counts)}")
+            notes.append(f"{place}: {left_out_text(left_out.counts)}")
         return RawVisits(points, (f"{len(points)} visits taken as they are", *notes))
+    data, place = table.checkins or table.plt, source / table.form
+    assert data is not None
     if anchors.geographic is None:
         bound = "anchors = { columns, rows, south, north, west, east }"
-        raise SpecificationError(f"{path}.{form}", "needs anchors with latitudes and longitudes", bound=bound)
-    found = read_traces(getattr(table, form), form, f"{path}.{form}", folder)
+        raise place.error("", "needs anchors with latitudes and longitudes", bound=bound)
+    found = read_traces(data, place)
     every = np.concatenate([np.column_stack((trace.latitude, trace.longitude)) for trace in found.found])
     inside = ~_outside(every, anchors)
     if not inside.any():
-        raise _nowhere(every, anchors, f"{path}.{form}")
+        raise _nowhere(every, anchors, place)
     users = len(dict.fromkeys(trace.user for trace in found.found))
     taken = f"{int(inside.sum())} points of {users} user(s) taken as they are"
     beyond = () if inside.all() else (f"{int((~inside).sum())} points outside the box left out",)
@@ -71,28 +69,26 @@ def _outside(points: Floats, anchors: Domain) -> Flags:
     return anchors.lattice.corners(points[:, 0], points[:, 1]).outside
 
 
-def _nowhere(points: Floats, anchors: Domain, path: str) -> SpecificationError:
+def _nowhere(points: Floats, anchors: Domain, source: Source) -> SpecificationError:
     """Return the error for points that are all outside; it says so where they look interchanged."""
     problem, remedy = f"has none of its {len(points)} points in the box of the anchors", "check the box"
     if anchors.geographic is not None and (~_outside(points[:, ::-1], anchors)).mean() > 0.5:
         problem, remedy = f"{problem}: {INTERCHANGED}", "exchange the names of the two columns"
-    return SpecificationError(path, problem, bound="a point in the box", remedy=remedy)
+    return source.error("", problem, bound="a point in the box", remedy=remedy)
 
 
-def priced(visits: RawVisits, anchors: Domain, observables: Domain, raw: Raw, path: str) -> tuple[Prior, Floats]:
-    """Return how likely each anchor is drawn, and the mean cost of each answer there, by the costs at `path`."""
-    table = convert(raw, CostTable, path)
+def priced(
+    visits: RawVisits, anchors: Domain, observables: Domain, table: CostTable, source: Source
+) -> tuple[Prior, Floats]:
+    """Return how likely each anchor is drawn, and the mean cost of each answer there, by the costs at `source`."""
     if table.distance is None:
-        raise SpecificationError(path, "is not a distance by its name, which raw visits need", remedy="use distance")
+        raise source.error("", "is not a distance by its name, which raw visits need", remedy="use distance")
     if table.objective != "expected":
         problem = "asks for the worst cost of anchors, which is none of visits"
-        raise SpecificationError(f"{path}.objective", problem, value=table.objective, bound='"expected"')
-    for key in ("power", "scale"):
-        value = getattr(table, key)
-        if not 0 < value < math.inf:
-            raise SpecificationError(f"{path}.{key}", "is not positive", value=value, bound="> 0 and finite")
-    with at(path, {"cost": "distance", "observables": "distance"}):
+        raise source.error("objective", problem, value=table.objective, bound='"expected"')
+    require_positive(table, source)
+    with source.keys({"cost": "distance", "observables": "distance"}):
         apart = between(anchors, visits.points, observables, table.distance)
-        cost = scaled_cost(apart, table.power, table.scale, path)
+        cost = scaled_cost(apart, table.power, table.scale, source)
         prior, means = anchor_means(anchors, visits.points, cost, quiet=True)
     return Prior(prior), means

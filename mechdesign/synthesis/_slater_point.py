@@ -52,8 +52,9 @@ def interior(form: NormalForm, deadline: Deadline | None = None) -> Floats:
     if room < -_RESOLUTION:
         what = "bounds and floors" if form.floors else "bounds"
         raise InfeasibleError(
-            f"cost: no channel that gives only permitted answers meets all {what}; by a linear program the best one "
-            f"violates one of them by {-room:.2g} of its scale. Forbid fewer answers, or ask for less"
+            f"no channel that gives only permitted answers meets all {what}; by a linear program the best one "
+            f"violates one of them by {-room:.2g} of its scale. Forbid fewer answers, or ask for less",
+            "cost",
         )
     rows = np.where(form.forbidden, 0.0, np.clip(inverse.channel(solution.x[:-1]), 0.0, 1.0))
     found: Floats = rows / rows.sum(axis=1, keepdims=True)

@@ -40,7 +40,7 @@ def test_examples_need_no_other_data(name):
     if example.trace:
         Path("t.csv").write_text(run("examples", example.trace).stdout)
         assert len(given.states("t.csv")) == 12
-        assert given.release_settings.mechanism == "planar-isotropic"
+        assert given.release_settings.table.mechanism == "planar-isotropic"
 
 
 def test_the_districts_have_no_cell_alone():

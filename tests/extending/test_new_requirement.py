@@ -9,7 +9,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from fractions import Fraction
 from pathlib import Path
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 import pytest
@@ -29,7 +29,6 @@ from mechdesign.model import (
     GraphTable,
     Integers,
     MatrixFile,
-    Raw,
     Reading,
     RequirementKind,
     Table,
@@ -37,8 +36,8 @@ from mechdesign.model import (
     as_distribution,
     as_floats,
     as_whole_numbers,
-    holds,
     register,
+    says,
 )
 from mechdesign.specification import schema
 
@@ -46,18 +45,11 @@ from mechdesign.specification import schema
 
 
 # The keys of its [[privacy]] table: names, types, and which of them may be left out. A Fraction is an exact number.
-class RatioTable(Table, frozen=True):
-    """Ratio privacy: p(o|s) ≤ factor · p(o|t) for the listed pairs of secrets, both ways round.
+class RatioTable(Table, frozen=True, tag_field="kind", tag="ratio"):
+    """Ratio privacy: p(o|s) ≤ factor · p(o|t) for the listed pairs of secrets, both ways round."""
 
-    Attributes:
-        kind: the kind of requirement.
-        factor: the factor, exact.
-        pairs: pairs of secrets, by index or label.
-    """
-
-    kind: Literal["ratio"]
-    factor: Fraction
-    pairs: list[tuple[int | str, int | str]]
+    factor: Annotated[Fraction, says("the factor, exact.")]
+    pairs: Annotated[list[tuple[int | str, int | str]], says("pairs of secrets, by index or label.")]
 
 
 @dataclass(frozen=True, eq=False)
@@ -111,24 +103,14 @@ class RatioPrivacy(RequirementKind):
 # --8<-- [start:suspicion]
 
 
-class SuspicionTable(Table, frozen=True):
-    """Suspicion privacy: an adversary with a belief of their own expects to err by the minimum.
+class SuspicionTable(Table, frozen=True, tag_field="kind", tag="suspicion"):
+    """Suspicion privacy: an adversary with a belief of their own expects to err by the minimum."""
 
-    Attributes:
-        kind: the kind of requirement.
-        minimum: the least error expected, exact.
-        belief: what the adversary believes, a probability for each secret.
-        distance: the error as a distance by its name.
-        matrix: the error of every estimate from a file.
-        graph: the error as lengths of shortest paths.
-    """
-
-    kind: Literal["suspicion"]
-    minimum: Fraction
-    belief: list[float]
-    distance: Distance | None = None
-    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
-    graph: Annotated[Raw, holds(GraphTable)] | None = None
+    minimum: Annotated[Fraction, says("the least error expected, exact.")]
+    belief: Annotated[list[float], says("what the adversary believes, a probability for each secret.")]
+    distance: Annotated[Distance | None, says("the error as a distance by its name.")] = None
+    matrix: Annotated[MatrixFile | None, says("the error of every estimate from a file.")] = None
+    graph: Annotated[GraphTable | None, says("the error as lengths of shortest paths.")] = None
 
 
 @dataclass(frozen=True, eq=False)

@@ -10,6 +10,7 @@ from spec_examples import document, failure, problem
 
 from mechdesign.errors import SpecificationError
 from mechdesign.specification._measures import scaled_cost
+from mechdesign.specification._read import Source
 
 
 @pytest.mark.parametrize(
@@ -24,6 +25,7 @@ def test_costs_that_overflow_are_refused(more, key):
     assert "makes costs too large" in str(found) or "is out of range" in str(found)
 
 
+COST = Source() / "cost"
 PRIVACY = '[[privacy]]\nkind = "metric"\nepsilon = 0.5\ndistance = "hamming"'
 
 
@@ -35,12 +37,12 @@ def test_the_largest_power_that_does_passes():
 
 def test_just_inside_and_just_outside():
     distance = np.array([[0.0, 10.0]])
-    assert scaled_cost(distance, 99.0, 1.0, "cost").tolist() == [[0.0, 1e99]]
+    assert scaled_cost(distance, 99.0, 1.0, COST).tolist() == [[0.0, 1e99]]
     with pytest.raises(SpecificationError, match="too large"):
-        scaled_cost(distance, 100.5, 1.0, "cost")
+        scaled_cost(distance, 100.5, 1.0, COST)
 
 
 def test_costs_that_vanish_are_refused():
     with pytest.raises(SpecificationError, match="vanish"):
-        scaled_cost(np.array([[0.0, 0.1]]), 400.0, 1.0, "cost")
-    assert scaled_cost(np.array([[0.0, 0.1]]), 40.0, 1.0, "cost")[0, 1] > 0
+        scaled_cost(np.array([[0.0, 0.1]]), 400.0, 1.0, COST)
+    assert scaled_cost(np.array([[0.0, 0.1]]), 40.0, 1.0, COST)[0, 1] > 0

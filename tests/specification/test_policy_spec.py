@@ -104,7 +104,7 @@ def test_how_a_policy_is_kept():
     text = 'policy = { within = "map", isolated = "hull", repair = "nearest", hull = "graph", support = ["c", 0, "a"] }'
     settings = read(rest=text).policy.settings
     assert (settings.within, settings.isolated, settings.repair, settings.hull) == ("map", "hull", "nearest", "graph")
-    assert settings.support == (0, 2)
+    assert settings.support == [0, 2]
     assert settings.repaired == "disconnected"
     assert read(rest="policy.repaired = 'all'").policy.settings.repaired == "all"
     assert read(rest="policy.delta = 0.1").policy.settings.delta == Fraction(1, 10)
@@ -114,13 +114,14 @@ def test_how_a_trace_is_released(folder):
     found = read(folder, rest='release.transition = { path = "p.csv" }').release_settings
     assert found.transition.matrix.tolist() == [[0, 0.5, 0.5], [1, 0, 0], [0, 1, 0]]
     assert found.initial.probabilities.tolist() == [1 / 3] * 3
-    assert (found.mechanism, found.snap, found.seed, found.notes) == ("planar-isotropic", None, None, ())
+    assert (found.table.mechanism, found.table.snap, found.table.seed) == ("planar-isotropic", None, None)
+    assert found.notes == ()
     text = (
         'release = { mechanism = "lp", transition = { path = "p.csv" }, initial = { counts = [0, 1, 3] }, snap = true'
     )
     found = read(folder, rest=text + ", seed = 7 }").release_settings
     assert found.initial.probabilities.tolist() == [0, 0.25, 0.75]
-    assert (found.mechanism, found.snap, found.seed) == ("lp", True, 7)
+    assert (found.table.mechanism, found.table.snap, found.table.seed) == ("lp", True, 7)
 
 
 def test_chains_from_data(folder):

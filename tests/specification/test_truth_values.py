@@ -7,11 +7,12 @@ import pyarrow.parquet as parquet
 import pytest
 
 from mechdesign.errors import InputError, SpecificationError
-from mechdesign.specification._records import build_records, value_numbers
+from mechdesign.specification._read import Source, convert
+from mechdesign.specification._records import RecordsTable, build_records, value_numbers
 
 
 def records(values):
-    return build_records({"attributes": {"paid": {"values": values}}}, "domain")
+    return build_records(convert({"attributes": {"paid": {"values": values}}}, RecordsTable), Source() / "domain")
 
 
 @pytest.mark.parametrize("cells", [["true", "false"], ["True", "False"], ["TRUE", "FALSE"], [" true", "false "]])
@@ -42,8 +43,8 @@ def test_texts_stay_texts(tmp_path):
 
 def test_a_specification_names_them(tmp_path):
     attribute = records([False, True]).domain.attribute("paid")
-    assert value_numbers(attribute, True, "release.count") == [1]
-    assert value_numbers(attribute, [False, True], "release.count") == [0, 1]
+    assert value_numbers(attribute, True, Source()) == [1]
+    assert value_numbers(attribute, [False, True], Source()) == [0, 1]
 
 
 def test_what_is_no_value_is_refused_by_its_place():

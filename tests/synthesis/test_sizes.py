@@ -136,6 +136,6 @@ def test_sizes_of_specifications() -> None:
     assert specification(20, 1e9).size == Size(400, 400, 0, 8, True)
     assert specification(20, 1e9, prior=PEOPLE).size == Size(400, 400, 0, 1, True)
     # Thresholds and graphs may leave sets of secrets that nothing ties together.
-    assert specification(20, 1e9, kind="graph", key="graph = { steps = 4 }").size is None
+    assert specification(20, 1e9, kind="graph", key="neighbours = 4").size is None
     assert most_symmetries(None) == 64
     assert most_symmetries(md.Domain.grid(4, 3, 4, 3)) == 4

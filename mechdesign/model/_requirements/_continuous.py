@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Literal, Self
 
 import numpy as np
 
@@ -20,9 +20,9 @@ from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
-from mechdesign.model._grammar import Table
+from mechdesign.model._grammar import Epsilon, Table, says
 from mechdesign.model._numbers import Number, positive
-from mechdesign.model._requirements._kind import Epsilon, Reading, RequirementKind, check_stated, with_fields
+from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, with_fields
 from mechdesign.model._words import Words
 
 Distance = Literal["euclidean", "manhattan", "chebyshev"]
@@ -37,22 +37,20 @@ _FINE = Fraction(1, 2)
 _LARGEST = 10**18
 
 
-class ContinuousTable(Table, frozen=True):
+class ContinuousTable(Table, frozen=True, tag_field="kind", tag="continuous"):
     """Privacy of every real coordinate: p(o|x) ≤ exp(ε d(x, x')) p(o|x') for every answer o and all points x, x'.
 
     The secrets are anchors: the domain has the key ``anchors``.
-
-    Attributes:
-        kind: the kind of requirement.
-        epsilon: ε in nats per unit of distance, exact: a number, a text such as "1/3", or a file of budgets.
-        distance: the distance d between points.
-        split: the share of ε² (of ε for the Chebyshev distance) that goes to the x axis, between 0 and 1.
     """
 
-    kind: Literal["continuous"]
-    epsilon: Epsilon
-    distance: Distance = "euclidean"
-    split: Fraction | None = None
+    epsilon: Annotated[
+        Epsilon, says('ε in nats per unit of distance, exact: a number, a text such as "1/3", or a file of budgets.')
+    ]
+    distance: Annotated[Distance, says("the distance d between points.")] = "euclidean"
+    split: Annotated[
+        Fraction | None,
+        says("the share of ε² (of ε for the Chebyshev distance) that goes to the x axis, between 0 and 1."),
+    ] = None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
-from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, Raw, Table, holds, refers
+from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, PriorTable, Table, says
 from mechdesign.model._numbers import Number, not_negative
 from mechdesign.model._prior import Prior
 from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated
@@ -27,27 +27,24 @@ from mechdesign.model._words import Words
 _EQUAL = 1e-12
 
 
-class DistortionTable(Table, frozen=True):
-    """Distortion privacy: whoever knows the prior and the channel still errs by the minimum on average.
-
-    Attributes:
-        kind: the kind of requirement.
-        minimum: the least expected error of the best attack, in the unit of the error, exact.
-        prior: what the adversary believes, where that is not the prior of the specification; a list of several means
-            that each of these adversaries errs by the minimum.
-        distance: the error of an estimate as a distance by its name.
-        matrix: the error of every estimate from a file; rows are estimates, columns are secrets.
-        graph: the error as lengths of shortest paths.
-    """
+class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
+    """Distortion privacy: whoever knows the prior and the channel still errs by the minimum on average."""
 
     alternatives: ClassVar = ("distance", "matrix", "graph")
 
-    kind: Literal["distortion"]
-    minimum: Fraction
-    prior: Annotated[Raw | list[Raw] | None, refers("PriorTable")] = None
-    distance: Distance | None = None
-    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
-    graph: Annotated[Raw, holds(GraphTable)] | None = None
+    minimum: Annotated[Fraction, says("the least expected error of the best attack, in the unit of the error, exact.")]
+    prior: Annotated[
+        PriorTable | list[PriorTable] | None,
+        says(
+            "what the adversary believes, where that is not the prior of the specification; a list of several means "
+            "that each of these adversaries errs by the minimum."
+        ),
+    ] = None
+    distance: Annotated[Distance | None, says("the error of an estimate as a distance by its name.")] = None
+    matrix: Annotated[
+        MatrixFile | None, says("the error of every estimate from a file; rows are estimates, columns are secrets.")
+    ] = None
+    graph: Annotated[GraphTable | None, says("the error as lengths of shortest paths.")] = None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Self
 
 import networkx as nx
 import numpy as np
@@ -15,50 +15,46 @@ from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
-from mechdesign.model._grammar import CategoriesFile, ChainTable, Distance, EdgesFile, MatrixFile, Raw, Table, holds
+from mechdesign.model._grammar import CategoriesFile, ChainTable, Distance, EdgesFile, Epsilon, MatrixFile, Table, says
 from mechdesign.model._numbers import Number, positive
-from mechdesign.model._requirements._kind import Epsilon, Reading, RequirementKind, check_stated, with_fields
+from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, with_fields
 from mechdesign.model._words import Words
 
 
-class GraphPrivacyTable(Table, frozen=True):
+class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
     """Privacy along a policy graph: p(o|s) ≤ exp(ε) p(o|s') for every edge between s and s'.
 
     Several such tables require what each of them requires.
-
-    Attributes:
-        kind: the kind of requirement.
-        epsilon: ε of each edge in nats, exact: a number, a text such as "1/3", or a file of budgets.
-        edges: pairs of secrets: texts are labels, integers positions from 0 on.
-        edges_csv: a file of edges.
-        neighbours: 4 or 8: each cell of a grid and so many neighbours.
-        complete: true: every two secrets.
-        line: true: each secret and the next.
-        blocks: the cells of the same block of a grid, so many columns and rows.
-        categories: secrets of the same category: a category for each secret in order, "" for none, or a file.
-        transitions: states to which one step may lead from the same state; without smoothing.
-        radius: secrets at most so far apart, exact; with `distance` or `matrix`.
-        distance: the distance for `radius` by its name.
-        matrix: the distance for `radius` from a file.
     """
 
     alternatives: ClassVar = (
         "edges", "edges_csv", "neighbours", "complete", "line", "blocks", "categories", "transitions", "radius",
     )  # fmt: skip
 
-    kind: Literal["graph"]
-    epsilon: Epsilon
-    edges: list[tuple[int | str, int | str]] | None = None
-    edges_csv: Annotated[Raw, holds(EdgesFile)] | None = None
-    neighbours: int | None = None
-    complete: bool | None = None
-    line: bool | None = None
-    blocks: int | tuple[int, int] | None = None
-    categories: Annotated[Raw, holds(CategoriesFile)] | list[str] | None = None
-    transitions: Annotated[Raw, holds(ChainTable)] | None = None
-    radius: Fraction | None = None
-    distance: Distance | None = None
-    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
+    epsilon: Annotated[
+        Epsilon, says('ε of each edge in nats, exact: a number, a text such as "1/3", or a file of budgets.')
+    ]
+    edges: Annotated[
+        list[tuple[int | str, int | str]] | None,
+        says("pairs of secrets: texts are labels, integers positions from 0 on."),
+    ] = None
+    edges_csv: Annotated[EdgesFile | None, says("a file of edges.")] = None
+    neighbours: Annotated[int | None, says("4 or 8: each cell of a grid and so many neighbours.")] = None
+    complete: Annotated[bool | None, says("true: every two secrets.")] = None
+    line: Annotated[bool | None, says("true: each secret and the next.")] = None
+    blocks: Annotated[
+        int | tuple[int, int] | None, says("the cells of the same block of a grid, so many columns and rows.")
+    ] = None
+    categories: Annotated[
+        CategoriesFile | list[str] | None,
+        says('secrets of the same category: a category for each secret in order, "" for none, or a file.'),
+    ] = None
+    transitions: Annotated[
+        ChainTable | None, says("states to which one step may lead from the same state; without smoothing.")
+    ] = None
+    radius: Annotated[Fraction | None, says("secrets at most so far apart, exact; with `distance` or `matrix`.")] = None
+    distance: Annotated[Distance | None, says("the distance for `radius` by its name.")] = None
+    matrix: Annotated[MatrixFile | None, says("the distance for `radius` from a file.")] = None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)

@@ -11,8 +11,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Sequence
 from dataclasses import fields
-from fractions import Fraction
-from typing import Annotated, Any, ClassVar, Protocol, Self, TypeVar
+from typing import Any, ClassVar, Protocol, Self, TypeVar
 
 import networkx as nx
 import numpy as np
@@ -23,15 +22,11 @@ from mechdesign.base._check import as_list, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._stated import Stated
 from mechdesign.model._domain import Domain
-from mechdesign.model._grammar import BudgetsFile, Raw, Table, holds
+from mechdesign.model._grammar import PriorTable, Table
 from mechdesign.model._prior import Prior
 from mechdesign.model._requirements._requirement import Requirement
 
 _R = TypeVar("_R", bound=Requirement)
-
-
-Epsilon = Annotated[Fraction, holds(BudgetsFile)]
-"""The type of the key ``epsilon``: an exact number, or a file of budgets, of which each is then taken in its turn."""
 
 
 class Reading(Protocol):
@@ -53,7 +48,7 @@ class Reading(Protocol):
     def margin(self, table: Any) -> float:
         """Return by how much rounding may have lengthened what a table measures; see `distances.margin`."""
 
-    def prior(self, table: Raw, key: str) -> Prior:
+    def prior(self, table: PriorTable, key: str) -> Prior:
         """Return the prior over the secrets that a table with the keys of ``[prior]`` describes."""
 
     def policy_graph(self, table: Any) -> nx.Graph:
@@ -65,7 +60,7 @@ class RequirementKind(Requirement):
 
     kind: ClassVar[str]
     table: ClassVar[type[Table]]
-    """The keys of its ``[[privacy]]`` table: ``kind``, a `Literal` of its name, and a field for each other key.
+    """The keys of its ``[[privacy]]`` table: a field for each, beside the tag ``kind``, which is the name of the kind.
 
     A field of type `Fraction` is an exact number: the decimal in the file, or a text such as "1/3"."""
 

@@ -18,6 +18,7 @@ from mechdesign.base._errors import ExtensionWarning, InputError
 from mechdesign.base._registry import Registry
 from mechdesign.base._warnings import warn
 from mechdesign.certify._stated import Stated
+from mechdesign.model._grammar import Table
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
 from mechdesign.model._requirements._continuous import ContinuousPrivacy
 from mechdesign.model._requirements._distortion import DistortionPrivacy
@@ -61,6 +62,19 @@ def register(kind: type[_K]) -> type[_K]:
         raise InputError("kind", "is not a class derived from RequirementKind", value=kind)
     KINDS.register(kind.kind, kind)
     return kind
+
+
+def kind_of(table: Table) -> type[RequirementKind]:
+    """Return the kind of requirement that a ``[[privacy]]`` table states."""
+    return KINDS[str(table.__struct_config__.tag)]
+
+
+def look_for_kinds(tables: object) -> None:
+    """Let kinds of other packages that ``[[privacy]]`` tables state be loaded, where they are to be."""
+    for table in tables if isinstance(tables, list) else ():
+        if isinstance(table, dict):
+            # Looking for it loads it.
+            _ = table.get("kind") in KINDS
 
 
 def load_extensions() -> None:

@@ -6,7 +6,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -16,32 +16,25 @@ from mechdesign.base._check import require_kind
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
-from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, Raw, Table, holds
+from mechdesign.model._grammar import Distance, Epsilon, GraphTable, MatrixFile, Table, says
 from mechdesign.model._numbers import Number, positive
-from mechdesign.model._requirements._kind import Epsilon, Reading, RequirementKind, check_stated, square, with_fields
+from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, square, with_fields
 from mechdesign.model._words import Words
 
 _IRREGULAR = {"feet": "foot", "inches": "inch"}
 
 
-class MetricTable(Table, frozen=True):
-    """Metric privacy: p(o|s) ≤ exp(ε d(s, s')) p(o|s') for every answer o and every two secrets s and s'.
-
-    Attributes:
-        kind: the kind of requirement.
-        epsilon: ε in nats per unit of distance, exact: a number, a text such as "1/3", or a file of budgets.
-        distance: the distance d by its name.
-        matrix: the distance d from a file.
-        graph: the distance d as lengths of shortest paths.
-    """
+class MetricTable(Table, frozen=True, tag_field="kind", tag="metric"):
+    """Metric privacy: p(o|s) ≤ exp(ε d(s, s')) p(o|s') for every answer o and every two secrets s and s'."""
 
     alternatives: ClassVar = ("distance", "matrix", "graph")
 
-    kind: Literal["metric"]
-    epsilon: Epsilon
-    distance: Distance | None = None
-    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
-    graph: Annotated[Raw, holds(GraphTable)] | None = None
+    epsilon: Annotated[
+        Epsilon, says('ε in nats per unit of distance, exact: a number, a text such as "1/3", or a file of budgets.')
+    ]
+    distance: Annotated[Distance | None, says("the distance d by its name.")] = None
+    matrix: Annotated[MatrixFile | None, says("the distance d from a file.")] = None
+    graph: Annotated[GraphTable | None, says("the distance d as lengths of shortest paths.")] = None
 
 
 # Beyond this exponent a factor says no more than its exponent.

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from fractions import Fraction
-from typing import Annotated, ClassVar, Literal, Self
+from typing import Annotated, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -15,32 +15,22 @@ from mechdesign.base._check import require_kind
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
-from mechdesign.model._grammar import Distance, GraphTable, MatrixFile, Raw, Table, holds
+from mechdesign.model._grammar import Distance, Epsilon, GraphTable, MatrixFile, Table, says
 from mechdesign.model._numbers import Number, positive
-from mechdesign.model._requirements._kind import Epsilon, Reading, RequirementKind, check_stated, square
+from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, square
 from mechdesign.model._words import Words
 
 
-class ThresholdTable(Table, frozen=True):
-    """Threshold privacy: p(o|s) ≤ exp(ε) p(o|s') for every two secrets at a distance of at most the radius.
-
-    Attributes:
-        kind: the kind of requirement.
-        epsilon: ε in nats, exact: a number, a text such as "1/3", or a file of budgets.
-        radius: the radius in the unit of the distance, exact.
-        distance: the distance by its name.
-        matrix: the distance from a file.
-        graph: the distance as lengths of shortest paths.
-    """
+class ThresholdTable(Table, frozen=True, tag_field="kind", tag="threshold"):
+    """Threshold privacy: p(o|s) ≤ exp(ε) p(o|s') for every two secrets at a distance of at most the radius."""
 
     alternatives: ClassVar = ("distance", "matrix", "graph")
 
-    kind: Literal["threshold"]
-    epsilon: Epsilon
-    radius: Fraction
-    distance: Distance | None = None
-    matrix: Annotated[Raw, holds(MatrixFile)] | None = None
-    graph: Annotated[Raw, holds(GraphTable)] | None = None
+    epsilon: Annotated[Epsilon, says('ε in nats, exact: a number, a text such as "1/3", or a file of budgets.')]
+    radius: Annotated[Fraction, says("the radius in the unit of the distance, exact.")]
+    distance: Annotated[Distance | None, says("the distance by its name.")] = None
+    matrix: Annotated[MatrixFile | None, says("the distance from a file.")] = None
+    graph: Annotated[GraphTable | None, says("the distance as lengths of shortest paths.")] = None
 
 
 @dataclass(frozen=True, eq=False, repr=False, init=False)
