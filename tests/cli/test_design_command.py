@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -273,15 +272,14 @@ def test_a_disk_that_fills_up(spec, monkeypatch):
 def test_a_stopped_design_does_not_replace_a_finished_one(made, monkeypatch):
     from mechdesign.solve._contract import Status
     from mechdesign.synthesis import _design as module
-    from mechdesign.synthesis import _design as search
 
-    search = search.search
+    answers = module._answers
 
     def stopped(*arguments):
-        for found in search(*arguments):
-            yield replace(found, candidate=found.candidate.noted(status=Status.INTERRUPTED))
+        for attempt, answer in answers(*arguments):
+            yield attempt, answer.noted(status=Status.INTERRUPTED)
 
-    monkeypatch.setattr(module, "search", stopped)
+    monkeypatch.setattr(module, "_answers", stopped)
     before = (made / "certificate.json").read_bytes()
     (made.parent / "s.toml").write_text(SPECIFICATION, encoding="utf-8")
     result = run("design", "s.toml", "-o", made)

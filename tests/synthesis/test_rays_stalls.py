@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from dataclasses import replace
 from typing import Any
 
@@ -10,6 +11,7 @@ import pytest
 from scipy.optimize import linprog
 
 import mechdesign as md
+from mechdesign.base._deadline import Deadline
 from mechdesign.errors import BracketWarning, SolverError
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._normal import normalise
@@ -131,17 +133,12 @@ def test_a_master_program_stops_when_it_is_late() -> None:
     random = np.random.default_rng(1)
     columns, cost = random.uniform(0, 1, (60, 12)), random.uniform(0.1, 1, 60)
     columns[0] = 1.0
-    looks: list[int] = []
-
-    def late() -> bool:
-        looks.append(1)
-        return len(looks) >= 8
-
-    hurried = least_mixture(columns, cost, np.ones(12), 1e-12, late)
-    assert len(looks) == 8
+    seconds = itertools.count()
+    hurried = least_mixture(columns, cost, np.ones(12), 1e-12, Deadline(8.0, clock=lambda: float(next(seconds))))
+    assert next(seconds) == 9
     assert hurried.cost >= least_mixture(columns, cost, np.ones(12), 1e-8).cost * (1 - 1e-8)
     with pytest.raises(SolverError):
-        least_mixture(columns, cost, np.ones(12), 1e-12, lambda: True)
+        least_mixture(columns, cost, np.ones(12), 1e-12, Deadline(0.0))
 
 
 def test_without_any_mixture_the_constant_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
