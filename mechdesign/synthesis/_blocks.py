@@ -13,7 +13,7 @@ from mechdesign.base._version import __version__
 from mechdesign.solve import _solve as solvers
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock
 from mechdesign.solve._blocks.automorphisms import find_symmetry, generated, invariant, symmetry_of
-from mechdesign.solve._blocks.solution import BlockSolution
+from mechdesign.solve._blocks.solution import BlockSolution, combine
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import Attempt
@@ -106,7 +106,8 @@ def solve_blocks(attempt: Attempt, settings: SolveSettings, deadline: Deadline, 
     if solution.status is Status.STALLED and symmetry is not None and symmetry.order > 1 and small:
         plain = solve(program, options, gap=options.relative_gap)
         if plain.upper - plain.lower < solution.upper - solution.lower:
-            solution, symmetry = plain, None
+            symmetry = None
+        solution = combine(solution, plain)
     return inverse(solution).noted(solver=attempt.solver, symmetries=1 if symmetry is None else symmetry.order)
 
 

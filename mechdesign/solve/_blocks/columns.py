@@ -7,7 +7,7 @@ from dataclasses import replace
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.solve._block_angular import BlockProgram
 from mechdesign.solve._blocks.generation import may_pay, solve_generated
-from mechdesign.solve._blocks.solution import BlockSolution
+from mechdesign.solve._blocks.solution import BlockSolution, combine
 from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._contract import Options, Status
@@ -23,7 +23,7 @@ def solve_columns(
     """Solve `program` by `solve_block`, or by `solve_generated` where that is faster and there is no symmetry to use.
 
     ``options.extra["generation"]`` chooses between them: true, false, or absent. Where block generation ends short of
-    the gap, all blocks at once follow if there is memory for them, and the smaller bracket counts.
+    the gap, all blocks at once follow if there is memory for them, and the better ends of both brackets count.
     """
     options = options or Options()
     extra = dict(options.extra)
@@ -35,6 +35,8 @@ def solve_columns(
     if asked is False or symmetric or not (asked or may_pay(program, options)):
         return solve_block(program, options, gap=gap, symmetry=symmetry)
     found = solve_generated(program, options, gap=gap, always=asked is True)
+    if found is None:
+        return solve_block(program, options, gap=gap)
     if found.status not in (Status.STALLED, Status.ITERATION_LIMIT):
         return found
     try:
@@ -42,4 +44,4 @@ def solve_columns(
     except SolverError:
         # There is no room for all blocks.
         return found
-    return again if again.upper - again.lower < found.upper - found.lower else found
+    return combine(found, again)

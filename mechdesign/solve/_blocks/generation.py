@@ -67,7 +67,9 @@ _NEARLY = 1e-4
 _AGAIN = 4.0
 # By what part of the cost, or of this part of the largest one, rounding may put it below the bound.
 _ROUNDING, _UNIT = 1e-6, 1e-9
-# The part of the time left that a restricted program may take, so that there is some to price the other columns.
+# Share of the time left, when a round begins, for its restricted programs; the rest is for pricing.
+_RESTRICTED_SHARE = 0.6
+# Share of the time left for correcting the bound.
 _SHARE = 0.6
 # Seconds for pricing after Ctrl-C; another Ctrl-C ends it.
 _GRACE = 60.0
@@ -89,13 +91,13 @@ def may_pay(program: BlockProgram, options: Options | None = None) -> bool:
 
 def solve_generated(
     program: BlockProgram, options: Options | None = None, *, gap: float = 3e-7, always: bool = False
-) -> BlockSolution:
+) -> BlockSolution | None:
     """Solve `program` until the relative gap over all its columns is `gap`, with few columns at a time.
 
     Arguments, results and errors are those of `solve_block`; there is no use of symmetry. The history is that of all
-    rounds. The bracket that is reported is over all columns. Where the small program tells that many
-    columns are in use or that the path is short, all blocks are solved at once if there is memory for them, unless they
-    are `always` to be generated.
+    rounds, and the bracket that is reported is over all columns. Without `always`, there is no solution where there is
+    memory for all blocks and the small program tells that many columns are in use or that the path is short: all blocks
+    at once are faster then.
     """
     options = options or Options()
     deadline = options.deadline
@@ -109,7 +111,7 @@ def solve_generated(
         run = _Run(program, options, gap, clock)
         try:
             if not run.begin(always=always):
-                return run.at_once()
+                return None
             status, message = run.rounds()
         except KeyboardInterrupt:
             status, message = Status.INTERRUPTED, "stopped by the user"
@@ -138,6 +140,8 @@ class _Run:
         self.program, self.options, self.gap, self.clock = program, options, gap, clock
         self.deadline = options.deadline
         self.pricing = self.deadline.grace(_GRACE)
+        # Its end is fixed when a round begins: restricted programs follow each other, and all end then.
+        self.round = self.deadline.part(_RESTRICTED_SHARE)
         self.choice = Choice.everything(program)
         self.point: Floats | None = None
         self.upper = np.inf
@@ -173,6 +177,8 @@ class _Run:
         """Go on until the bracket is closed, time is up, or a round changes nothing."""
         level = min(_SOLVED * self.gap, max(_LOOSE, _TENTH * self.gap))
         for number in range(_ROUNDS):
+            if number:
+                self.round = self.deadline.part(_RESTRICTED_SHARE)
             try:
                 first = self.tried and not number
                 solution, complete = self._first(level) if first else self._solve(level, _CARE**number)
@@ -243,10 +249,6 @@ class _Run:
         allowed = allowed_memory(self._allowed())
         rows, columns = self.program.rows, self.program.columns
         return allowed is None or block_memory(rows, columns, columns, len(self.program.floors), self.gap) <= allowed
-
-    def at_once(self) -> BlockSolution:
-        """Solve with all columns at the same time."""
-        return solve_block(self.program, self.options, gap=self.gap)
 
     def _first(self, level: float) -> tuple[BlockSolution, bool]:
         """Solve roughly with the columns likely to be used, take in those worth nearly as much, and solve with these.
@@ -434,8 +436,8 @@ class _Run:
         exact = not words and not self.program.floors
         # With all columns in use there are no others to price, and the bound is that of the whole.
         complete = not words and self.columns.size == self.program.columns
-        share = 1.0 if complete else _SHARE
-        return replace(self.options, deadline=self.deadline.part(share, report=report))
+        deadline = self.deadline if complete else self.round
+        return replace(self.options, deadline=deadline.part(report=report))
 
     def solution(self, status: Status, message: str) -> BlockSolution:
         """Return the best of all rounds."""

@@ -234,6 +234,8 @@ class Outside:
         self, columns: Integers, found: BlockMultipliers, priced: dict[int, Priced], binding: Integers
     ) -> BlockMultipliers:
         """Return the multipliers of all columns, those of the restricted program and those that pricing found."""
+        # By column: threads answer in any order.
+        priced = dict(sorted(priced.items()))
         values, others = list(priced.values()), np.array(list(priced), dtype=np.int64)
         floors = [np.zeros((floor.error.shape[0], self.program.columns)) for floor in self.program.floors]
         for index, (full, mine) in enumerate(zip(floors, found.floors, strict=True)):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -59,6 +59,19 @@ class BlockSolution:
     def iterations(self) -> int:
         """Number of iterations."""
         return len(self.history)
+
+
+def combine(first: BlockSolution, second: BlockSolution) -> BlockSolution:
+    """Return the better point and the better bound of two solutions of one program.
+
+    Status, history and the rest are those of the solution with the smaller bracket.
+    """
+    best, other = (first, second) if first.upper - first.lower <= second.upper - second.lower else (second, first)
+    if other.upper < best.upper:
+        best = replace(best, x=other.x, upper=other.upper)
+    if other.lower > best.lower:
+        best = replace(best, multipliers=other.multipliers, lower=other.lower)
+    return best
 
 
 def free_constant(program: BlockProgram, seconds: float) -> BlockSolution | None:

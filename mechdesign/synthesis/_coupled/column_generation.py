@@ -52,7 +52,10 @@ def decompose(
     `minima` are the floors, positive, none above what the constant channels reach. Raises SolverError when a solver
     fails.
     """
-    value, shares, _ = _master(kinds, minima)
+    first = _mix(kinds, minima, deadline)
+    if isinstance(first, Status):
+        raise SolverError(f"the mixture of the parts' channels could not be computed: {first.value}")
+    value, shares, _ = first
     prices, best = np.zeros(minima.size), -np.inf
     found = Decomposed(Status.ITERATION_LIMIT, 0, prices, (), shares)
     for rounds in range(1, _ROUNDS + 1):
@@ -68,21 +71,26 @@ def decompose(
         bound = float(prices @ minima) + sum(kind.mass * one.bound for kind, one in zip(kinds, answers, strict=True))
         if bound > best:
             best, found = bound, replace(found, prices=prices, answers=answers)
-        for kind, one in zip(kinds, answers, strict=True):
-            kind.proposals.append(one.proposal)
-        value, shares, new_prices = _master(kinds, minima)
+        improving = [kind for kind, one in zip(kinds, answers, strict=True) if kind.add(one.proposal)]
+        mixed = _mix(kinds, minima, deadline)
+        if isinstance(mixed, Status):
+            # The shares of the round before stand; what came since has none.
+            return replace(found, status=mixed, rounds=rounds)
+        value, shares, new_prices = mixed
         found = replace(found, rounds=rounds, shares=shares)
         deadline.tell(f"round {rounds}", rounds, best, value)
         if value - best <= _SHARE * settings.tolerance * value:
             return replace(found, status=Status.OPTIMAL)
-        if np.array_equal(new_prices, prices):
+        if not improving or np.array_equal(new_prices, prices):
             return replace(found, status=Status.STALLED)
         prices = new_prices
     return found
 
 
-def _master(kinds: Sequence[Kind], minima: Floats) -> tuple[float, list[Floats], Floats]:
+def _mix(kinds: Sequence[Kind], minima: Floats, deadline: Deadline) -> tuple[float, list[Floats], Floats] | Status:
     """Mix the proposals of each kind; return the cost, the shares of the proposals, and the prices of the floors.
+
+    Returns the status alone where time is over or the user stopped it.
 
     Costs are divided by that of the constant channels, and floors by their minima, so that all numbers are of order 1.
     """
@@ -102,7 +110,9 @@ def _master(kinds: Sequence[Kind], minima: Floats) -> tuple[float, list[Floats],
         upper=np.full(width, np.inf),
         name="mixture",
     )
-    found = solvers.solve(program, EXACT, Options(_SOLVER_TOLERANCE))
+    found = solvers.solve(program, EXACT, Options(_SOLVER_TOLERANCE, deadline=deadline.quiet()))
+    if found.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
+        return found.status
     if found.status is not Status.OPTIMAL:
         raise SolverError(f"the mixture of the parts' channels could not be computed: {found.message}")
     shares = [np.clip(part, 0.0, None) for part in np.split(found.x, np.cumsum(counts)[:-1])]

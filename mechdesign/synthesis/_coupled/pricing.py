@@ -101,6 +101,13 @@ class Kind:
         distortions = np.array([known.get(index, 0.0) for index in self.floors])
         return Proposal(rows, channel_cost(self.form, rows[self.form.group]), distortions)
 
+    def add(self, proposal: Proposal) -> bool:
+        """Add a proposal unless there is an equal one; return whether it is new."""
+        new = not any(np.array_equal(proposal.matrix, one.matrix) for one in self.proposals)
+        if new:
+            self.proposals.append(proposal)
+        return new
+
     def ask(self, prices: Floats, solver: str, options: Options) -> tuple[Status, Answer | None]:
         """Minimise Σ π p c − Σ_i price_i · distortion_i; None when the solver was stopped before it had the least.
 
