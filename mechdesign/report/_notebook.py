@@ -46,7 +46,9 @@ def points_plot(points: ArrayLike, what: str) -> str:
     size = float(np.clip(3000 / len(places), 1, 40))
 
     def draw(axes: Axes) -> None:
-        axes.scatter(*shown.T, s=size, color=ACCENT, alpha=0.75, linewidth=0, rasterized=len(shown) > _MOST_CELLS)
+        axes.scatter(
+            shown[:, 0], shown[:, 1], s=size, color=ACCENT, alpha=0.75, linewidth=0, rasterized=len(shown) > _MOST_CELLS
+        )
 
     return _picture(draw, what, height / width)
 
