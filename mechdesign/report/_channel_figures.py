@@ -378,6 +378,7 @@ def error_picture(
         figure = new_figure(_WIDTH, height + higher + 3.4)
         left, right = figure.subplots(2, 1, height_ratios=[height + higher, 2.2])
     left.set_gid(on_page_only("error"))
+    right.set_gid(on_page_only("scatter"))
     maps.draw(left, secrets, errors, scale, outline=outline)
     if maps.is_map(secrets):
         maps.scale_bar(figure, [left], scale, height)

@@ -265,7 +265,13 @@ def _pictures(
         ),
         panels(
             draw(plot.error_picture, errors, prior, secrets, unit, own), "error",
-            parts={"error": asked(errors, secrets, "error", "secrets", wrong, unit=unit)},
+            parts={
+                "error": asked(errors, secrets, "error", "secrets", wrong, unit=unit),
+                "scatter": {"role": "img", "aria-label": plain(
+                    f"Expected error against prior for {np.count_nonzero(prior)} secrets; the mean is "
+                    f"{short(float(prior @ errors))} {unit}".rstrip()
+                )},
+            },
         ),
     )  # fmt: skip
     return {

@@ -64,13 +64,14 @@ def inline_panels(figure: Figure, name: str, parts: Parts | None = None) -> list
         if each.get_gid() is None:
             each.set_gid(f"panel-{number}")
     root, whole = _drawn(figure)
+    with styled():
+        boxes = {each: each.get_tightbbox() for each in panels}
     drawn = {group.get("id"): group for group in root.iter() if _local(group.tag) == "g"}
     found = []
     for each in panels:
         if each.get_gid() == "bar":
             found.append('<span class="break"></span>')
-        with styled():
-            seen = each.get_tightbbox()
+        seen = boxes[each]
         assert seen is not None
         box = (seen.x0 - 1.0, whole - seen.y1 - 1.0, seen.width + 2.0, seen.height + 2.0)
         inside = Element("svg")

@@ -78,8 +78,9 @@ def test_page_is_well_formed_and_complete(report):
     ]  # fmt: skip
     assert page.elements.count("figure") == page.elements.count("figcaption") == page.elements.count("h3") == 6
     labels = page.values("aria-label")
-    # A map of the prior, six of answers, two of a chosen secret, one of errors; costs and requirements, each twice.
-    assert len(labels) == page.values("role").count("img") == 14
+    # A map of the prior, six of answers, two of a chosen secret, one of errors, and a scatter plot; costs and
+    # requirements, each twice.
+    assert len(labels) == page.values("role").count("img") == 15
     assert all(len(label) > 40 for label in labels)
     for expected in (
         "Holds.",
