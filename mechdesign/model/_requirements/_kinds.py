@@ -56,10 +56,14 @@ def register(kind: type[_K]) -> type[_K]:
     """Make a kind of requirement known; use it as a decorator of the class.
 
     Raises:
-        InputError: For what is no such class, and for a name that is taken.
+        InputError: For what is no such class, for a table with another tag, and for a name that is taken.
     """
     if not (isinstance(kind, type) and issubclass(kind, RequirementKind)):
         raise InputError("kind", "is not a class derived from RequirementKind", value=kind)
+    table = getattr(kind, "table", None)
+    if table is not None and (tag := table.__struct_config__.tag) != kind.kind:
+        bound = 'its name: class …(Table, frozen=True, tag_field="kind", tag="…")'
+        raise InputError("kind.table", "has another tag than the name of the kind", value=tag, bound=bound)
     KINDS.register(kind.kind, kind)
     return kind
 
