@@ -11,7 +11,7 @@ from typing import Protocol
 import numpy as np
 
 from mechdesign.base._arrays import Floats
-from mechdesign.base._deadline import Deadline, ProgressCallback
+from mechdesign.base._deadline import Deadline, ProgressCallback, Stop
 from mechdesign.solve._linear import LinearProgram, Residuals, residuals
 
 
@@ -28,6 +28,13 @@ class Status(enum.StrEnum):
     FAILED = "failed: the solver gave no usable answer"
     STATED = "stated"
     """A channel that was given, and not searched for."""
+
+
+STATUS_OF_STOP = {
+    Stop.TIME: Status.TIME_LIMIT,
+    Stop.USER: Status.INTERRUPTED,
+    Stop.USER_AGAIN: Status.INTERRUPTED,
+}
 
 
 @dataclass(frozen=True, init=False)

@@ -20,7 +20,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import SolverError
 from mechdesign.solve import _solve as solvers
-from mechdesign.solve._contract import Options, Status
+from mechdesign.solve._contract import STATUS_OF_STOP, Options, Status
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.synthesis._attempts import EXACT
 from mechdesign.synthesis._coupled.pricing import Answer, Kind
@@ -52,12 +52,9 @@ def decompose(
     `minima` are the floors, positive, none above what the constant channels reach. Raises SolverError when a solver
     fails.
     """
-    first = _mix(kinds, minima, deadline)
-    if isinstance(first, Status):
-        raise SolverError(f"the mixture of the parts' channels could not be computed: {first.value}")
-    value, shares, _ = first
     prices, best = np.zeros(minima.size), -np.inf
-    found = Decomposed(Status.ITERATION_LIMIT, 0, prices, (), shares)
+    # Every kind has its constant channel.
+    found = Decomposed(Status.ITERATION_LIMIT, 0, prices, (), [np.ones(1) for _ in kinds])
     for rounds in range(1, _ROUNDS + 1):
         answers: list[Answer] = []
         for kind in kinds:
@@ -74,8 +71,12 @@ def decompose(
         improving = [kind for kind, one in zip(kinds, answers, strict=True) if kind.add(one.proposal)]
         mixed = _mix(kinds, minima, deadline)
         if isinstance(mixed, Status):
-            # The shares of the round before stand; what came since has none.
-            return replace(found, status=mixed, rounds=rounds)
+            # The shares of the round before stand; proposals that came since have none.
+            padded = [
+                np.pad(part, (0, len(kind.proposals) - part.size))
+                for part, kind in zip(found.shares, kinds, strict=True)
+            ]
+            return replace(found, status=mixed, rounds=rounds, shares=padded)
         value, shares, new_prices = mixed
         found = replace(found, rounds=rounds, shares=shares)
         deadline.tell(f"round {rounds}", rounds, best, value)
@@ -83,6 +84,8 @@ def decompose(
             return replace(found, status=Status.OPTIMAL)
         if not improving or np.array_equal(new_prices, prices):
             return replace(found, status=Status.STALLED)
+        if (stop := deadline.stop()) is not None:
+            return replace(found, status=STATUS_OF_STOP[stop])
         prices = new_prices
     return found
 
