@@ -6,10 +6,12 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from block_cases import grid
+from block_cases import grid, iterates
 
 from mechdesign.base._deadline import Deadline
-from mechdesign.solve._blocks import columns, generation
+from mechdesign.solve._blocks import columns, generation, outside
+from mechdesign.solve._blocks.kernels import choose
+from mechdesign.solve._blocks.layout import geometry_of, lay_out
 from mechdesign.solve._blocks.outside import Outside, restricted
 from mechdesign.solve._blocks.solution import combine
 from mechdesign.solve._blocks.solve import solve_block
@@ -78,3 +80,44 @@ def test_multipliers_are_those_of_any_order_of_answers() -> None:
     other = asked._joined(used, solution.multipliers, backwards, np.arange(1))
     for name in ("sources", "targets", "columns", "values"):
         assert np.array_equal(getattr(multipliers.ratios, name), getattr(other.ratios, name))
+
+
+@pytest.mark.parametrize("arrays", ["numpy", "numba"])
+def test_hessians_with_two_floors_are_symmetric(arrays: str) -> None:
+    program = grid(5, 4, floor=0.8)
+    (floor,) = program.floors
+    layout = lay_out(replace(program, floors=(floor, replace(floor, error=floor.error[::2]))))
+    kernel = choose(arrays, None, 0)(layout, 1, None)
+    blocks = iterates(layout, kernel, 3)
+    kernel.tune(0.0)
+    pairs, products = np.zeros(blocks.x.shape), np.zeros(layout.blocks)
+    some = slice(0, min(kernel.batch, layout.blocks))
+    assert kernel.assemble(0, some, blocks.x, pairs, products)
+    ratio = blocks.iterate.y / blocks.iterate.z
+    auxiliary = layout.auxiliary
+    for index in range(2):
+        own = auxiliary.part(ratio)[:, index]
+        kernel.add_floor(0, some, index, blocks.iterate.points, auxiliary.floor(ratio, index), own)
+    for matrix in kernel._matrices(0, some):
+        assert np.array_equal(matrix, matrix.T)
+
+
+def test_the_geometry_of_the_bounds_is_computed_once_for_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
+    program, made, laid = grid(6, 5, floor=0.97), [], []
+
+    def counted(*given: object) -> object:
+        made.append(given)
+        return geometry_of(*given)  # type: ignore[arg-type]
+
+    def noted(priced: object, **named: object) -> object:
+        laid.append(priced)
+        return lay_out(priced, **named)  # type: ignore[arg-type]
+
+    used = np.arange(0, 30, 3)
+    solution = solve_block(restricted(program, used))
+    monkeypatch.setattr(outside, "geometry_of", counted)
+    monkeypatch.setattr(outside, "lay_out", noted)
+    asked = Outside(program, Options(threads=1), lambda words: None, Deadline())
+    asked.price(used, solution, 1e-6, 1e-6)
+    # Once with the estimates that are likely to matter, and at most once with all of them.
+    assert 1 <= len(made) <= 2 < len(laid)

@@ -201,27 +201,54 @@ def is_sparse(rows: int, pairs: int, floors: int) -> bool:
     return not floors and rows >= _SPARSE_ROWS and pairs <= _SPARSE * rows**2
 
 
-def lay_out(program: BlockProgram, symmetry: Symmetry | None = None, near: tuple[Flags, ...] | None = None) -> Layout:
-    """Lay a program out, with one block for each orbit of columns under `symmetry`.
+@dataclass(frozen=True, eq=False)
+class Geometry:
+    """What the bounds decide for every block: ratios and weights of pairs, free pairs, and whether few are bounded.
 
-    Without symmetry, `near` (B, k) for each floor may say which estimates take part in which block.
+    The attributes are those of `Layout`.
     """
-    n, m = program.rows, program.columns
-    symmetry = symmetry if symmetry is not None else trivial(program)
-    exponents = program.exponents
-    for rows in symmetry.rows[1:]:
-        exponents = np.minimum(exponents, program.exponents[np.ix_(rows, rows)])
+
+    ratios: Floats
+    weights: Floats
+    free: Flags | None
+    sparse: bool
+
+
+def geometry_of(exponents: Floats, floors: int) -> Geometry:
+    """Return the geometry of blocks with bounds of these exponents (n, n), in a program with so many floors."""
+    n = len(exponents)
     required = bounded(exponents)
     ratios = np.where(required, np.exp(np.where(required, exponents, 0.0)), _FREE)
     least = float(exponents[required].min()) if required.any() else 1.0
     relative = np.where(required, exponents, least) / least
-    sparse = is_sparse(n, int(np.count_nonzero(required)), len(program.floors))
+    sparse = is_sparse(n, int(np.count_nonzero(required)), floors)
     weights = np.maximum(relative ** (_SPARSE_DECAY if sparse else _DECAY), _LEAST_WEIGHT)
     weights = np.where(required, weights, 0.0)
     np.fill_diagonal(ratios, 2.0)
     np.fill_diagonal(weights, 1.0)
     free = ~required
     np.fill_diagonal(free, False)
+    return Geometry(np.ascontiguousarray(ratios), np.ascontiguousarray(weights), free if free.any() else None, sparse)
+
+
+def lay_out(
+    program: BlockProgram,
+    symmetry: Symmetry | None = None,
+    near: tuple[Flags, ...] | None = None,
+    geometry: Geometry | None = None,
+) -> Layout:
+    """Lay a program out, with one block for each orbit of columns under `symmetry`.
+
+    Without symmetry, `near` (B, k) for each floor may say which estimates take part in which block, and the `geometry`
+    of the bounds may be given.
+    """
+    n, m = program.rows, program.columns
+    symmetry = symmetry if symmetry is not None else trivial(program)
+    exponents = program.exponents
+    for rows in symmetry.rows[1:]:
+        exponents = np.minimum(exponents, program.exponents[np.ix_(rows, rows)])
+    if geometry is None:
+        geometry = geometry_of(exponents, len(program.floors))
     kept, counts = symmetry.representatives(m)
     worst = program.worst
     empty = np.zeros((0, kept.size)), np.zeros(0, dtype=np.int64)
@@ -243,9 +270,9 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None, near: tuple
     return Layout(
         program=program,
         symmetry=symmetry,
-        ratios=np.ascontiguousarray(ratios),
-        weights=np.ascontiguousarray(weights),
-        free=free if free.any() else None,
+        ratios=geometry.ratios,
+        weights=geometry.weights,
+        free=geometry.free,
         cost=np.ascontiguousarray(program.cost[:, kept].T),
         kept=kept,
         counts=repeated,
@@ -261,7 +288,7 @@ def lay_out(program: BlockProgram, symmetry: Symmetry | None = None, near: tuple
         ),
         origins=symmetry.origins(m),
         auxiliary=AuxiliaryRows(repeated, errors, member_row.size, link_weight, near),
-        sparse=sparse,
+        sparse=geometry.sparse,
     )
 
 

@@ -20,7 +20,7 @@ from mechdesign.solve._block_angular import (
 )
 from mechdesign.solve._blocks.estimates import with_estimates
 from mechdesign.solve._blocks.kernels import choose, few_bounds, sparse_kernel
-from mechdesign.solve._blocks.layout import bounded, lay_out
+from mechdesign.solve._blocks.layout import Geometry, bounded, geometry_of, lay_out
 from mechdesign.solve._blocks.memory import measure
 from mechdesign.solve._blocks.neighbours import Group, grouped
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
@@ -173,20 +173,25 @@ class Outside:
         if not groups:
             return {}
         self.tell(f"pricing {sum(group.columns.size for group in groups)} of {self.program.columns} columns")
+        # Groups differ in columns and estimates alone.
+        geometry = geometry_of(program.exponents, len(program.floors))
         workers = Workers(threads, len(groups), 1)
         try:
             with single_threaded():
                 # How long Ctrl-C is to wait for prices is for the deadline to say.
-                parts = workers.run(lambda _, batch: self._group(program, groups[batch.start], prices), whole=True)
+                parts = workers.run(
+                    lambda _, batch: self._group(program, geometry, groups[batch.start], prices), whole=True
+                )
         finally:
             workers.close()
         return {column: one for part in parts for column, one in part.items()}
 
-    def _group(self, program: BlockProgram, group: Group, prices: _Prices) -> dict[int, Priced]:
+    def _group(self, program: BlockProgram, geometry: Geometry, group: Group, prices: _Prices) -> dict[int, Priced]:
         """Price the columns of a group with its estimates, on one thread; none where they are to stop."""
         if self.deadline.stop() is not None:
             return {}
-        layout = lay_out(with_estimates(restricted(program, group.columns), group.estimates))
+        priced = with_estimates(restricted(program, group.columns), group.estimates)
+        layout = lay_out(priced, geometry=geometry)
         extra, entries = self.options.extra, self.program.columns * program.rows**2
         kernel = choose(extra.get("arrays"), extra.get("device"), entries, layout.sparse, self.deadline.left())
         if program.exponents is self.exponents:

@@ -384,7 +384,8 @@ class NumbaKernel(Dense):
             matrix[place, :n] = matrix[:n, place] = -w * total
             matrix[place, place] = w**2 * (ratio[block].sum() + own[block])
             add_product(weighted, address(matrix))
-            if self.factors.dtype != np.float32:
+            # Products fill one triangle; the other one is needed once all floors are added.
+            if index == self.layout.floors - 1 and self.factors.dtype != np.float32:
                 _mirror(matrix, n)
 
     def accumulate(

@@ -127,7 +127,8 @@ class Dense:
             weighted *= roots[some, None]
             # BLAS does half the work for a product of a matrix with its own transpose, and fills one triangle.
             lapack.add_product(weighted, address(matrix))
-        if self.factors.dtype != np.float32:
+        # Products fill one triangle; the other one is needed once all floors are added.
+        if index == self.layout.floors - 1 and self.factors.dtype != np.float32:
             _mirror(matrices[:, :n, :n])
 
     def factor(self, worker: int, blocks: slice, roots: Integers, edges: Floats, corners: Floats) -> float:
