@@ -1,6 +1,7 @@
 from mechdesign.base._deadline import Deadline as Deadline
 from mechdesign.base._deadline import Progress as Progress
 from mechdesign.base._deadline import ProgressCallback as ProgressCallback
+from mechdesign.base._deadline import Stop as Stop
 
 from ._block import BlockBackEnd as BlockBackEnd
 from ._block_angular import BlockMultipliers as BlockMultipliers
