@@ -287,7 +287,7 @@ def rows_of(channel: Channel | ArrayLike) -> Floats:
         raise InputError("channel", "is empty", value=matrix.shape, bound="at least one secret and one observable")
     sums = matrix.sum(axis=1)
     remedy = "rows are secrets: transpose the channel if its columns sum to 1"
-    require(np.abs(sums - 1) <= SUM_TOLERANCE, sums, "sum of channel row", "1", remedy)
+    require(np.abs(sums - 1) <= SUM_TOLERANCE, sums, "channel", "a row that sums to 1", remedy)
     return matrix
 
 
