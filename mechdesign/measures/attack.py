@@ -42,6 +42,8 @@ Belief = Prior | ArrayLike | None
 _RELATIVE_GAP = 1e-6
 _ABSOLUTE_GAP = 1e-8
 
+# Relative difference of two errors that rounding may cause.
+_TIE = 1e-12
 _RAISES = {Status.TIME_LIMIT: TimeLimitError, Status.INTERRUPTED: SolverInterruptedError}
 
 
@@ -234,7 +236,9 @@ class _Game:
     def best_estimates(self, weights: Floats) -> Floats:
         """Choose argmin_ŝ Σ_s w_s p(o|s) a(ŝ,s) for each o, and argmin_ŝ Σ_s w_s a(ŝ,s) where the weights exclude o."""
         joint = weights[:, None] * self.channel
-        chosen = (self.distance @ joint).argmin(axis=0)
+        errors = self.distance @ joint
+        # Of estimates that rounding alone tells apart, the first one counts, whatever the unit of the errors.
+        chosen = (errors <= (1 + _TIE) * errors.min(axis=0)).argmax(axis=0)
         chosen[joint.sum(axis=0) == 0] = (self.distance @ weights).argmin()
         strategy = np.zeros((self.observables, self.estimates))
         strategy[np.arange(self.observables), chosen] = 1.0
