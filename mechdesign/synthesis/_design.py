@@ -188,7 +188,7 @@ def _answers(first: Attempt, settings: SolveSettings, deadline: Deadline) -> Ite
     if not bounded and (form.problem.objective == "expected" or not form.ties):
         yield replace(first, solver=_CLOSED_FORM), _separate(form).noted(plan=first.reason)
         return
-    answer = _solve(first, settings, deadline)
+    answer = _strategy(first)(first, settings, deadline, None)
     start, stalled = answer.start, answer.status is Status.STALLED
     tried: tuple[str, ...] = (f"{first.name}: {answer.summary.message}",)
     yield first, answer.noted(plan=answer.summary.plan or first.reason, tried=tried)
@@ -198,15 +198,14 @@ def _answers(first: Attempt, settings: SolveSettings, deadline: Deadline) -> Ite
         deadline.tell(f"{tried[-1]}; {attempt.name} takes over")
         deadline.check()
         again = attempt.form is form and (attempt.solver, attempt.rows) == (first.solver, first.rows)
-        answer = _solve(attempt, settings, deadline, start if again else None)
+        answer = _strategy(attempt)(attempt, settings, deadline, start if again else None)
         reason = f"{attempt.reason}, after {'; '.join(tried)}"
         tried = (*tried, f"{attempt.name}: {answer.summary.message}")
         yield attempt, answer.noted(plan=reason, tried=tried)
 
 
-def _solve(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> Candidate:
-    taken = RAYS if attempt.rows == RAYS else registry.find(attempt.solver).takes
-    return _STRATEGIES[taken](attempt, settings, deadline, start)
+def _strategy(attempt: Attempt) -> Strategy:
+    return _STRATEGIES[RAYS if attempt.rows == RAYS else registry.find(attempt.solver).takes]
 
 
 def _certify(

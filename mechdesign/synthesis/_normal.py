@@ -225,7 +225,7 @@ class Candidate:
         matrix: p(o|group), (k, m), or None where the solver gave no point.
         multipliers: What proves a lower bound, or None.
         summary: How the solve went. Its status is OPTIMAL when the last program was solved and none of the rows that it
-            left out is violated.
+            left out is violated by more than the tolerance pays for.
         start: What the same solver can start from next time.
         relative_error: Where the matrix keeps all bounds between groups by construction, up to rounding: the relative
             error with which it does.

@@ -278,6 +278,19 @@ def channel_cost(form: NormalForm, rows: Floats) -> float:
     return float(per_secret.max() if form.problem.objective == "worst" else form.problem.prior @ per_secret)
 
 
+def repaired_cost(form: NormalForm, matrix: Floats) -> float:
+    """Return the cost of a matrix p(o|group) (k, m) mixed so that all bounds hold; infinite where it misses a floor.
+
+    In floating point, and for forms without forbidden answers: it tells whether rounding the matrix is worth its time.
+    """
+    rows = _raised(form, _clean(matrix, _NEGLIGIBLE[0], form.components))
+    common = _common(rows, form.components)
+    mixed = _mix(rows, common, _least_weights(form.exponents, rows, common, form.components))
+    if any(float((floor.error @ mixed).min(axis=0).sum()) < floor.minimum for floor in form.floors):
+        return np.inf
+    return channel_cost(form, mixed[form.group])
+
+
 def cheapest_constant(form: NormalForm) -> Floats:
     """Return the distribution (m,) of the cheapest constant output: one observable, whatever the secret."""
     cost = form.problem.cost

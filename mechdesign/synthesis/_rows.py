@@ -22,6 +22,7 @@ from mechdesign.synthesis._attempts import Attempt
 from mechdesign.synthesis._normal import Candidate, FormMultipliers, NormalForm
 from mechdesign.synthesis._pairs import bounded_pairs, dilation, irreducible
 from mechdesign.synthesis._result import SolveSummary
+from mechdesign.synthesis._rounding import repaired_cost
 from mechdesign.synthesis._settings import SolveSettings
 
 _LEAST_MAGNITUDE = 1e-8
@@ -291,6 +292,8 @@ NEAR_DILATION = 1.0824
 """The spanner keeps pairs that no detour longer by this factor replaces: on a grid eight neighbours, at 1/cos(π/8)."""
 
 _ROUNDS = 100
+# Share of the tolerance that the cost of meeting violated rows may take; the rest is for rounding.
+_REPAIR_SHARE = 0.5
 # Seconds that building a program and sending it to another process takes for each privacy row, and for each error in a
 # floor's rows.
 _BUILDING, _BUILDING_ERRORS = 5e-7, 2e-7
@@ -302,11 +305,12 @@ _VIOLATED_SHARE = 1e-3
 def solve_rows(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> Candidate:
     """Solve a normal form as planned, within the time limit in all.
 
-    ``lazy``: solve on a spanner, add the violated rows of the irreducible pairs, repeat until none is violated.
+    ``lazy``: solve on a spanner, add the violated rows of the irreducible pairs, repeat until none is violated, or
+    until meeting them costs less than the tolerance.
     ``near``: solve on a spanner at ε for the multipliers, and at ε divided by its dilation for the channel, which then
     meets every bound. A `start` is the earlier answer's of the same rows.
     """
-    form, run = attempt.form, _Run(attempt, settings.options_for_rows(deadline))
+    form, run = attempt.form, _Run(attempt, settings.options_for_rows(deadline), settings.tolerance)
     try:
         pairs = bounded_pairs(form, attempt.rows, deadline)
         if attempt.rows in ("all", "reduced"):
@@ -332,6 +336,7 @@ class _Run:
 
     attempt: Attempt
     options: Options
+    tolerance: float
 
     def solve(self, form: NormalForm, triples: Triples, start: object = None) -> tuple[Candidate, Solution, RowInverse]:
         """Solve one program in the time that is left.
@@ -396,6 +401,10 @@ def _lazy(form: NormalForm, pairs: Flags, near: Flags, run: _Run) -> Candidate:
         run.options.deadline.tell(stage, rounds, inverse.bound(solution))
         if not fresh.size:
             return best
+        if not form.forbidden.any():
+            cost = repaired_cost(form, found.matrix)
+            if cost - inverse.bound(solution) <= _REPAIR_SHARE * run.tolerance * cost:
+                return best.noted(message=f"meeting the {fresh.size} rows that are violated costs less than asked for")
         start = solution.start
         loaded[fresh.sources, fresh.targets, fresh.observables] = True
         triples = triples.append(fresh)
