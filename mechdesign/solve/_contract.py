@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 import math
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import Protocol
 
 import numpy as np
@@ -45,7 +45,7 @@ class Options:
         feasibility: Largest violation of a row, a bound or a reduced cost that the solver should aim for, absolute.
         gap: Relative distance of the two objectives at which methods that approach an optimum from within, or by first
             derivatives, may stop; that of the simplex method is always 0. Where None, it is `feasibility`.
-        time_limit: Seconds from now on, or None for no limit; an attribute of that name has the seconds that are left.
+        time_limit: Seconds for each solve, or None for no limit; the attribute has the seconds that are left.
         threads: Most threads that the solver may use, or None for its own choice.
         vertex: Whether interior-point methods are to end in a vertex, where they can.
         extra: Options under the solver's own names; one that it does not know is refused, never ignored.
@@ -59,6 +59,7 @@ class Options:
     vertex: bool
     extra: Mapping[str, object]
     deadline: Deadline
+    _waits: bool = field(init=False, repr=False, compare=False)
 
     def __init__(
         self,
@@ -72,13 +73,20 @@ class Options:
         *,
         deadline: Deadline | None = None,
     ) -> None:
+        waits = deadline is None
         if deadline is None:
             deadline = Deadline(time_limit, progress)
         elif time_limit is not None or progress is not None:
             deadline = deadline.part(seconds=math.inf if time_limit is None else time_limit, report=progress)
         own = {"feasibility": feasibility, "gap": gap, "threads": threads, "vertex": vertex}
-        for name, value in (own | {"extra": extra or {}, "deadline": deadline}).items():
+        for name, value in (own | {"extra": extra or {}, "deadline": deadline, "_waits": waits}).items():
             object.__setattr__(self, name, value)
+
+    def begun(self) -> Options:
+        """Return these options once a solve begins: without a deadline that was given, the time counts from now on."""
+        if not self._waits:
+            return self
+        return replace(self, deadline=Deadline(self.deadline.limit, self.deadline.progress))
 
     @property
     def relative_gap(self) -> float:

@@ -200,7 +200,7 @@ def solve_fractional(
 
 
 def _by_charnes_cooper(fractional: FractionalProgram, solver: str, options: Options | None) -> FractionalSolution:
-    options = options or Options()
+    options = (options or Options()).begun()
     # Where coefficients spread over many orders of magnitude, a solver may fail at one scale and succeed at another.
     for heaviest in _SCALES:
         reduced = charnes_cooper(fractional, heaviest)
@@ -218,7 +218,7 @@ def _by_charnes_cooper(fractional: FractionalProgram, solver: str, options: Opti
 
 def _by_dinkelbach(fractional: FractionalProgram, solver: str, options: Options | None) -> FractionalSolution:
     # Any point of the polyhedron gives a first value; the one of largest numerator is a promising one.
-    options = options or Options()
+    options = (options or Options()).begun()
     best = None
     value = 0.0
     for step in range(1, _MOST_STEPS + 1):

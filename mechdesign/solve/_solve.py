@@ -33,7 +33,7 @@ def solve(
         InputError: There is no such solver, it takes no rows, or it refuses an option.
         MissingDependencyError: Its package is not installed.
     """
-    options = options or Options()
+    options = (options or Options()).begun()
     found = find(solver)
     if found.takes != "rows":
         raise InputError("solver", "takes no programs of rows", value=solver)

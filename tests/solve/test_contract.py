@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -22,7 +23,7 @@ import scipy.sparse as sparse
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mechdesign.base._deadline import Progress
+from mechdesign.base._deadline import Deadline, Progress
 from mechdesign.errors import InputError, MissingDependencyError, SolverError
 from mechdesign.solve import _registry as registry
 from mechdesign.solve import _solve as solvers
@@ -638,3 +639,13 @@ def test_a_program_is_only_measured_in_its_own_numbers() -> None:
     assert (
         measure(other, answer(np.array(HONEST.x), np.array(HONEST.dual)), solver="f", seconds=0).status is Status.FAILED
     )
+
+
+def test_one_value_of_options_gives_every_solve_its_time() -> None:
+    options = Options(time_limit=0.2)
+    time.sleep(0.25)
+    assert options.time_limit == 0.0
+    assert solve(HONEST.program, "highs", options).status is Status.OPTIMAL
+    # A deadline that is given has begun.
+    late = Options(deadline=Deadline(0.0))
+    assert late.begun() is late

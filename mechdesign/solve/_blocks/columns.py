@@ -25,7 +25,7 @@ def solve_columns(
     ``options.extra["generation"]`` chooses between them: true, false, or absent. Where block generation ends short of
     the gap, all blocks at once follow if there is memory for them, and the better ends of both brackets count.
     """
-    options = options or Options()
+    options = (options or Options()).begun()
     extra = dict(options.extra)
     asked = extra.pop("generation", None)
     if not (asked is None or isinstance(asked, bool)):

@@ -99,7 +99,7 @@ def solve_generated(
     memory for all blocks and the small program tells that many columns are in use or that the path is short: all blocks
     at once are faster then.
     """
-    options = options or Options()
+    options = (options or Options()).begun()
     deadline = options.deadline
     clock = deadline.seconds()
     constant = free_constant(program, deadline.seconds() - clock)

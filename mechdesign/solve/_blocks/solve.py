@@ -101,7 +101,7 @@ def solve_block(
         InputError: for options that are not known or no numbers.
         SolverError: before anything is done, when the estimated memory exceeds what there is.
     """
-    settings = _settings(options or Options(), gap)
+    settings = _settings((options or Options()).begun(), gap)
     clock = settings.deadline.seconds()
     constant = free_constant(program, settings.deadline.seconds() - clock)
     if constant is not None:
