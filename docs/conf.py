@@ -32,7 +32,7 @@ nitpick_ignore_regex = [
     ("py:.*", r"(numpy|np|networkx|nx|scipy|sparse|matplotlib|click|os|pathlib|datetime|fractions|collections)\..*"),
     ("py:.*", r"(ArrayLike|NDArray|Any|Callable|Iterable|Iterator|Mapping|Sequence|Literal|Path|PathLike|Figure|Axes)"),
     ("py:.*", r"(Decimal|Fraction|Generator|Graph|datetime|csr_array|float64|int64|np|nx|Floats|Integers|Number)"),
-    ("py:.*", r"(abc|decimal|enum|typing|types|msgspec|filelock)\..*"),
+    ("py:.*", r"(abc|dataclasses|decimal|enum|typing|types|msgspec|filelock)\..*"),
     # Types of private files.
     ("py:.*", r"mechdesign\.(\w+\.)*_\w+(\.\w+)*"),
     (
@@ -42,6 +42,7 @@ nitpick_ignore_regex = [
     # Aliases, and what only the mechanisms of releases from tables know of.
     ("py:class", r"(.*\.)?(LedgerLike|PolicyLike|Rng|Column|R|Discrete\w+|RangeNoise|RangeTree|Ranges|Additive|Found)"),
     ("py:class", r"(.*\.)?(SecretGraph|Constraint|Transitions|Part|Sparsity|Longitudes|Axes|Borders|Outside)"),
+    ("py:class", r"(.*\.)?(Ends|Border)"),
     ("py:obj", r".*"),
 ]
 

@@ -1,4 +1,5 @@
 from mechdesign.base._deadline import Deadline as Deadline
+from mechdesign.base._deadline import OutOfTimeError as OutOfTimeError
 from mechdesign.base._deadline import Progress as Progress
 from mechdesign.base._deadline import ProgressCallback as ProgressCallback
 from mechdesign.base._deadline import Stop as Stop
