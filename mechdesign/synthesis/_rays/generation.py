@@ -42,6 +42,9 @@ _MANY, _LESS_PATIENCE = 500, 10
 _MASTER_SHARE, _PROOF_SHARE = 0.02, 0.002
 # Transport problems that are solved more closely take little longer, and have a third fewer flows to write down.
 _LOOSEST, _LOOSEST_PROOF, _TIGHTEST = 1e-3, 1e-5, 1e-9
+# Share of the time left that the master program may use; the rest is for a pass over the observables, which proves
+# nothing where it is cut.
+_MASTER_TIME_SHARE = 0.6
 # Observables that are priced at the same multipliers: few, since each lowers them for the next.
 _BATCH = 8
 # Of the observables, those of which all together are less likely than this are reported as others.
@@ -98,7 +101,7 @@ class _Run:
     iterations: int = 0
 
     def __post_init__(self) -> None:
-        form = self.form
+        form, self.share = self.form, self.deadline
         metric = metric_of(form)
         self.prior = form.gather(form.problem.prior)
         cost = form.gather(form.problem.prior[:, None] * form.problem.cost)
@@ -126,10 +129,11 @@ class _Run:
         try:
             for self.count in range(1, _ROUNDS + 1):
                 gap = min(max(min(best, 1.0) * _MASTER_SHARE, _TIGHTEST), _LOOSEST)
+                self.share = self.deadline.part(_MASTER_TIME_SHARE)
                 try:
                     self._mix(gap)
                 except SolverError as error:
-                    if self._over():
+                    if self.share.stop() is not None:
                         return self._stopped()
                     return Status.STALLED, f"{error}; relative gap {self.gap:.1e}"
                 keep()
@@ -153,7 +157,7 @@ class _Run:
         except KeyboardInterrupt:
             if self.mixture is None:
                 raise
-            return self._stopped()
+            return Status.INTERRUPTED, f"relative gap {self.gap:.1e} when stopped"
         return Status.STALLED, f"relative gap {self.gap:.1e} after {_ROUNDS} rounds"
 
     @property
@@ -168,9 +172,9 @@ class _Run:
         self.deadline.tell(stage, self.count, max(self.lower, 0.0), self.upper)
 
     def _stopped(self) -> tuple[Status, str]:
-        if self.deadline.stop() is Stop.TIME:
-            return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
-        return Status.INTERRUPTED, f"relative gap {self.gap:.1e} when stopped"
+        if self.deadline.stop() in (Stop.USER, Stop.USER_AGAIN):
+            return Status.INTERRUPTED, f"relative gap {self.gap:.1e} when stopped"
+        return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
 
     def _add(self, rays: Floats) -> None:
         """Add rays, each with the observable for which it costs least and its part of every floor."""
@@ -208,7 +212,7 @@ class _Run:
             surplus = np.hstack([np.zeros((count, self.orbits)), -np.eye(count)])
             columns = np.vstack([np.hstack([columns, self.losses / self.minima]), surplus])
             costs = np.concatenate([costs, np.zeros(count)])
-        self.mixture = mixture = least_mixture(columns, costs, np.ones(columns.shape[1]), gap, self.deadline)
+        self.mixture = mixture = least_mixture(columns, costs, np.ones(columns.shape[1]), gap, self.share)
         self.iterations += mixture.iterations
         if mixture.cost < self.upper:
             self.upper = mixture.cost
