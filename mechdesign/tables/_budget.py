@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from dataclasses import dataclass
 from fractions import Fraction
 from typing import Any, Literal, Protocol
@@ -41,6 +42,13 @@ class LedgerLike(Protocol):
 class Budget:
     """What one release may spend: exactly one of ε (two-sided geometric noise) and ρ (discrete Gaussian noise).
 
+    Args:
+        epsilon: ε, a number or its text, above 0 and at most 1e100; held as a fraction.
+        rho: ρ, likewise.
+
+    Raises:
+        InputError: Not exactly one is given, or it is not such a number.
+
     >>> Budget.of(epsilon="0.5").laplace(2)
     DiscreteLaplace(scale=Fraction(4, 1))
     """
@@ -48,22 +56,25 @@ class Budget:
     epsilon: Fraction | None = None
     rho: Fraction | None = None
 
-    @classmethod
-    def of(cls, epsilon: object = None, rho: object = None) -> Budget:
-        """Read a budget; raise `InputError` unless exactly one number is given and it is positive."""
-        if (epsilon is None) == (rho is None):
+    def __post_init__(self) -> None:
+        if (self.epsilon is None) == (self.rho is None):
             raise InputError(
                 "epsilon",
-                "is not given" if epsilon is None else "is given beside rho",
+                "is not given" if self.epsilon is None else "is given beside rho",
                 bound="one of epsilon, for two-sided geometric noise, and rho, for discrete Gaussian noise",
             )
-        path, value = ("epsilon", epsilon) if rho is None else ("rho", rho)
+        path, value = ("epsilon", self.epsilon) if self.rho is None else ("rho", self.rho)
         amount = exact(value, path)
         if amount <= 0:
             raise InputError(path, "is not positive", value=value, bound="> 0")
         if amount > _LARGEST:
             raise InputError(path, "is out of range", value=value, bound="at most 1e100")
-        return cls(epsilon=amount) if rho is None else cls(rho=amount)
+        object.__setattr__(self, path, amount)
+
+    @classmethod
+    def of(cls, epsilon: object = None, rho: object = None) -> Budget:
+        """Return the budget of exactly one number, of any kind that is read exactly."""
+        return cls(epsilon, rho)  # type: ignore[arg-type]
 
     def laplace(self, sensitivity: Fraction | int) -> DiscreteLaplace:
         """Return the noise of scale Δ/ε for integers of ℓ1-sensitivity Δ > 0: it is ε-private."""
@@ -127,7 +138,9 @@ class Budget:
 
     def nothing(self) -> Budget:
         """Return a budget of 0 in the same measure: what exact answers spend."""
-        return Budget(epsilon=Fraction(0)) if self.rho is None else Budget(rho=Fraction(0))
+        spent = copy.copy(self)
+        object.__setattr__(spent, "epsilon" if self.rho is None else "rho", Fraction(0))
+        return spent
 
 
 # Numbers up to 2^62, multiplied and divided by what is below this, neither overflow nor underflow.

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from mechdesign.base._arithmetic import in_own_arithmetic
-from mechdesign.base._arrays import Floats, Integers, as_indices
+from mechdesign.base._arrays import Floats, Integers, as_indices, read_only
 from mechdesign.base._check import as_integer, require_kind, require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.base._values import cached_property
@@ -149,7 +149,8 @@ class RangeQueries(Workload):
     def __post_init__(self) -> None:
         size = as_integer(self.size, "size", 1)
         for name in ("low", "high"):
-            object.__setattr__(self, name, as_indices(getattr(self, name), name, size))
+            ends = np.array(as_indices(getattr(self, name), name, size))
+            object.__setattr__(self, name, read_only(ends))
         for name, given, wanted in (("high", self.high, len(self.low)), ("names", self.names, size)):
             if given is not None and np.shape(given) != (wanted,):
                 raise InputError(name, "has the wrong shape", value=np.shape(given), bound=f"({wanted},)")
@@ -227,6 +228,11 @@ class MatrixQueries(Workload):
             raise InputError("rows", "are no finite coefficients", value=self.rows.shape, bound="shape (queries, |T|)")
         if self.names and len(self.names) != self.count:
             raise InputError("names", "have the wrong length", value=len(self.names), bound=f"{self.count}")
+        # Strategies that are found are kept, so that the coefficients must not change.
+        rows = self.rows.copy()
+        for part in (rows.data, rows.indices, rows.indptr):
+            read_only(part)
+        object.__setattr__(self, "rows", rows)
 
     @property
     def size(self) -> int:  # type: ignore[override]
@@ -467,6 +473,11 @@ def _listed(ways: object) -> list[Any]:
     return tables
 
 
+def _choose(workload: Workload, kind: str, tolerance: float) -> Workload:
+    """Return a workload with a strategy of this kind; one that was chosen before stays unless another is asked for."""
+    return workload if (kind, tolerance) == ("auto", TOLERANCE) else workload.using(kind, tolerance)
+
+
 @in_own_arithmetic
 def strategy(
     workload: object,
@@ -510,7 +521,7 @@ def strategy(
     """
     check_strategy(policy, noise)
     queries = as_workload(workload, policy.domain, positions=positions)
-    return queries.using(kind, tolerance).strategy(policy, noise)
+    return _choose(queries, kind, tolerance).strategy(policy, noise)
 
 
 @in_own_arithmetic
@@ -530,7 +541,7 @@ def plan_workload(
     and `positions` are those of `strategy`.
     """
     budget = Budget.of(epsilon, rho)
-    asked = as_workload(workload, policy.domain, positions=positions).using(kind, tolerance)
+    asked = _choose(as_workload(workload, policy.domain, positions=positions), kind, tolerance)
     return asked.plan(policy, budget), None if policy.constraints else asked.strategy(policy, budget.law)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from fractions import Fraction
 from pathlib import Path
 from typing import get_args
 
@@ -193,3 +194,42 @@ def test_wrong_inputs_are_refused_where_a_query_is_made(make, arguments, keyword
 
 def test_twenty_wrong_inputs_are_tried_for_each() -> None:
     assert min(map(len, WRONG.values())) >= 20
+
+
+WRONG_BUDGETS = (
+    *({}, {"epsilon": 0}, {"rho": 0}, {"epsilon": True}, {"epsilon": float("nan")}, {"epsilon": 10**400}),
+    *({"epsilon": -1}, {"epsilon": 1, "rho": 1}, {"epsilon": "half"}, {"rho": [1]}, {"rho": float("inf")}),
+)
+
+
+@pytest.mark.parametrize("wrong", WRONG_BUDGETS)
+def test_a_budget_is_checked_where_it_is_made(wrong: dict[str, object]) -> None:
+    with pytest.raises(InputError) as caught:
+        md.tables.Budget(**wrong)  # type: ignore[arg-type]
+    assert caught.value.path in ("epsilon", "rho")
+
+
+def test_budgets_are_exact_and_nothing_is_nothing_of_one_measure() -> None:
+    assert md.tables.Budget("0.1") == md.tables.Budget.of(epsilon=Fraction(1, 10))
+    assert str(md.tables.Budget(rho=1).nothing()) == "ρ = 0"
+    assert md.tables.Budget(rho=1).nothing().epsilon is None
+
+
+def test_workloads_keep_their_queries_and_their_strategy() -> None:
+    domain = md.tables.Domain({"age": range(6)})
+    policy = md.tables.Policy.full(domain)
+    low, high = np.array([0]), np.array([5])
+    queries = md.tables.RangeQueries(6, low, high, "all")
+    low[0] = 3
+    assert queries.low[0] == 0
+    with pytest.raises(ValueError, match="read-only"):
+        queries.high[0] = 1
+    chosen = md.tables.prefixes(6).using("hierarchical")
+    assert md.tables.strategy(chosen, policy, "laplace").kind == "hierarchical"
+    assert md.tables.strategy(chosen, policy, "laplace", "identity").kind == "identity"
+
+
+@pytest.mark.parametrize("partition", [set("abcdef"), dict.fromkeys(range(6), "a")])
+def test_a_partition_without_an_order_is_refused(partition: object) -> None:
+    with pytest.raises(InputError, match="partition: is not a list of labels"):
+        md.tables.Histogram(partition)  # type: ignore[arg-type]

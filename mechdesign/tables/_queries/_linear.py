@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from dataclasses import InitVar, dataclass, field
 from fractions import Fraction
 from typing import Any
@@ -63,6 +63,9 @@ class Histogram(Query[Release]):
         if given is not None:
             label_numbers(given, "partition")
             # What the caller does to it later is no matter.
+            if isinstance(given, Set | Mapping):
+                problem = "is not a list of labels: it has no order"
+                raise InputError("partition", problem, value=type(given).__name__, bound="one for each value, in order")
             kept = given.copy() if isinstance(given, np.ndarray) else tuple(given)  # type: ignore[arg-type]
             object.__setattr__(self, "partition", kept)
 
