@@ -226,7 +226,7 @@ def test_workloads_keep_their_queries_and_their_strategy() -> None:
         queries.high[0] = 1
     chosen = md.tables.prefixes(6).using("hierarchical")
     assert md.tables.strategy(chosen, policy, "laplace").kind == "hierarchical"
-    assert md.tables.strategy(chosen, policy, "laplace", "identity").kind == "identity"
+    assert md.tables.strategy(chosen, policy, "laplace", kind="identity").kind == "identity"
 
 
 @pytest.mark.parametrize("partition", [set("abcdef"), dict.fromkeys(range(6), "a")])
