@@ -239,7 +239,7 @@ def test_a_solver_that_breaks_down_fails_its_own_row_only(tmp_path, monkeypatch)
     genuine = md.specification.Specification.design
 
     def broken(self, **changed):
-        if self.document.cost["power"] == 2:
+        if self.tables["cost"]["power"] == 2:
             raise MemoryError("too large")
         return genuine(self, **changed)
 
