@@ -1,6 +1,6 @@
 """The gap that designs with a floor reach in a part of the time that they need without a limit.
 
-    python benchmarks/stopped_early.py [--shares 0.55 0.25] [--times 3] [--json FILE]
+    python benchmarks/stopped_early.py [--scenes "15 x 12"] [--shares 0.55 0.25] [--times 3] [--json FILE]
 
 Scenes have 180 to 210 cells, a Gaussian prior, ε = 0.8 per cell, and a floor at 0.8 of the largest distortion; the
 block method works with few columns at a time, on one thread. The time without a limit is measured in the same run,
@@ -51,18 +51,20 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--shares", type=float, nargs="+", default=[0.55, 0.25])
     parser.add_argument("--times", type=int, default=3)
+    parser.add_argument("--scenes", nargs="+", default=list(SCENES), choices=list(SCENES))
     parser.add_argument("--json", type=Path)
     arguments = parser.parse_args()
     found, wrong = [], 0
     run(scene(8, 7), None)
     print("scene      share  limit  seconds  gap")
-    for name, size in SCENES.items():
-        problem = scene(*size)
-        whole = statistics.median(run(problem, None)[0] for _ in range(arguments.times))
+    for name in arguments.scenes:
+        problem = scene(*SCENES[name])
+        whole = 0.0
         for share in [None, *arguments.shares]:
             limit = None if share is None else share * whole
             runs = [run(problem, limit) for _ in range(arguments.times)]
             seconds, gap = (statistics.median(values) for values in zip(*runs, strict=True))
+            whole = seconds if share is None else whole
             wrong += share is not None and gap > (LARGEST_GAP if share == max(arguments.shares) else 1 - 1e-9)
             found.append({"scene": name, "share": share, "limit": limit, "seconds": seconds, "gap": gap})
             shown = f"{'none':>6}" if limit is None else f"{limit:6.1f}"
