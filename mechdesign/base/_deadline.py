@@ -19,6 +19,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 
+from mechdesign.base._errors import InputError
+
 
 class Stop(enum.Enum):
     """Why a computation is to end: its time is over, the user asked once, or the user insists."""
@@ -56,10 +58,18 @@ ProgressCallback = Callable[[Progress], None]
 
 @dataclass
 class _Wishes:
-    """How often the user asked to stop, and whether a result says so."""
+    """How often the user asked to stop, and how many of these wishes were raised, or are told by a result."""
 
     count: int = 0
-    acknowledged: bool = False
+    answered: int = 0
+
+
+@dataclass
+class _Grace:
+    """The seconds that work may go on after the first Ctrl-C, and when they end; all parts of the work share it."""
+
+    seconds: float
+    end: float = math.inf
 
 
 @dataclass
@@ -82,6 +92,9 @@ class Deadline:
         progress: Function that is called with a `Progress` from time to time.
         clock: Function that returns seconds, such as `time.perf_counter`.
 
+    Raises:
+        InputError: The limit is negative or not a number.
+
     >>> deadline = Deadline(60.0)
     >>> deadline.stop() is None, deadline.left() <= 60.0
     (True, True)
@@ -99,22 +112,23 @@ class Deadline:
         progress: ProgressCallback | None = None,
         clock: Callable[[], float] = time.perf_counter,
     ) -> None:
+        if limit is not None and not limit >= 0:
+            raise InputError("time_limit", "must not be negative", value=limit, bound="seconds >= 0, or None")
         self._clock, self.progress = clock, progress
         self._began = clock()
         self._end = math.inf if limit is None else self._began + limit
         self.limit = limit
         self._hears = _in_main_thread()
         self._cancellation = _Wishes()
-        self._grace: float | None = None
-        self._grace_end = math.inf
+        self._grace: _Grace | None = None
 
-    def __reduce__(self) -> tuple[Callable[..., Deadline], tuple[float | None, float]]:
-        """Pickle the time that is left: another process has a clock of its own, and reports to nobody."""
+    def __reduce__(self) -> str | tuple[Callable[..., Deadline], tuple[float | None, float]]:
+        """Pickle the time that is left; another process has its own clock, reports to nobody and is not cancelled."""
         return _resume, (self.left(), time.time())
 
     def __copy__(self) -> Deadline:
         """Copy the deadline in this process: the same clock, wishes and progress."""
-        made = object.__new__(type(self))
+        made = object.__new__(Deadline)
         made.__dict__.update(self.__dict__)
         return made
 
@@ -163,7 +177,7 @@ class Deadline:
         They count from when the work learns of it. The time limit stays; the second Ctrl-C ends the work.
         """
         made = copy.copy(self)
-        made._grace = seconds
+        made._grace = _Grace(seconds)
         return made
 
     def stop(self) -> Stop | None:
@@ -171,21 +185,24 @@ class Deadline:
         wishes = self._cancellation.count + (_open.count if self._hears and _open is not None else 0)
         if wishes > 1:
             return Stop.USER_AGAIN
-        now = self._clock()
+        now, grace = self._clock(), self._grace
+        late = now >= self._end
         if wishes:
-            if self._grace is not None and self._grace_end == math.inf:
-                self._grace_end = now + self._grace
-            if self._grace is None or now >= self._grace_end:
+            if grace is not None and grace.end == math.inf:
+                grace.end = now + grace.seconds
+            # Once a result tells of the wish, the time limit is what ends the rest.
+            told = all(each.count == each.answered for each in self._wishes())
+            if (grace is None or now >= grace.end) and not (late and told):
                 return Stop.USER
-        return Stop.TIME if now >= self._end else None
+        return Stop.TIME if late else None
 
     def check(self) -> None:
-        """Raise the user's wish to stop where that does no harm, unless it is acknowledged.
+        """Raise the user's wish to stop where that does no harm, once for each time.
 
         Raises:
             KeyboardInterrupt: There is one.
         """
-        if any(wishes.count and not wishes.acknowledged for wishes in self._wishes()):
+        if any(wishes.count > wishes.answered for wishes in self._wishes()):
             self.acknowledge()
             raise KeyboardInterrupt
 
@@ -221,19 +238,21 @@ class Deadline:
         """
         global _open
         handler = signal.getsignal(signal.SIGINT)
-        if not _in_main_thread() or _open is not None or handler is not signal.default_int_handler:
+        if not _in_main_thread() or _open is not None or handler not in (signal.default_int_handler, _mark):
             if at_once:
                 keep()
             yield
             return
-        signals = _open = _Signals(promise=what, keeps=at_once)
-        signal.signal(signal.SIGINT, _mark)
+        signals = _Signals(promise=what, keeps=at_once)
         try:
+            _open = signals
+            signal.signal(signal.SIGINT, _mark)
             yield
         finally:
-            signal.signal(signal.SIGINT, signal.default_int_handler)
+            # First, since Ctrl-C may come in between: no later block would be the outermost one.
             _open = None
-        if signals.count and not signals.acknowledged:
+            signal.signal(signal.SIGINT, signal.default_int_handler)
+        if signals.count > signals.answered:
             raise KeyboardInterrupt
 
     def acknowledge(self) -> bool:
@@ -243,12 +262,19 @@ class Deadline:
         """
         came = [wishes for wishes in self._wishes() if wishes.count]
         for wishes in came:
-            wishes.acknowledged = True
+            wishes.answered = wishes.count
         return bool(came)
 
     def _wishes(self) -> list[_Wishes]:
         signals = _open if self._hears and _in_main_thread() else None
         return [self._cancellation] if signals is None else [self._cancellation, signals]
+
+
+class _NotBegun(Deadline):
+    """The deadline of a computation that has not begun: there is one, and copies of it are itself."""
+
+    def __reduce__(self) -> str:
+        return "NOT_BEGUN"
 
 
 def _resume(left: float | None, sent: float) -> Deadline:
@@ -260,6 +286,8 @@ def _mark(number: int, frame: object) -> None:
         _open.count += 1
         if _open.count == 1:
             return
+        # The second one is raised here and now.
+        _open.answered += 1
     raise KeyboardInterrupt
 
 
@@ -288,3 +316,6 @@ def promise() -> str | None:
 
 def _in_main_thread() -> bool:
     return threading.current_thread() is threading.main_thread()
+
+
+NOT_BEGUN = _NotBegun()

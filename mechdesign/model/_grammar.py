@@ -6,7 +6,7 @@ reference of the grammar: the JSON schema has them.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from fractions import Fraction
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar, Literal
@@ -66,10 +66,8 @@ class _Choosing(type):
 class Either(metaclass=_Choosing):
     """One of several kinds of value, of which msgspec knows no union: what a value looks like tells them apart."""
 
-    @staticmethod
-    def kind_of(value: object) -> type:
-        """Return which of the choices a value is to be."""
-        raise NotImplementedError
+    kind_of: ClassVar[Callable[[Any], type]]
+    """The function that returns which of the choices a value is to be."""
 
 
 Delimiter = Annotated[str | None, says("the character between columns; recognised unless given.")]

@@ -180,7 +180,7 @@ def decimal(number: Fraction | str) -> str:
 def plain(text: str) -> str:
     r"""Return a text without characters that no page can hold, or that change how the text around them is read.
 
-    Control characters, halves of surrogate pairs and marks of writing direction become U+FFFD.
+    Control characters, halves of surrogate pairs, U+FFFE, U+FFFF and marks of writing direction become U+FFFD.
 
     >>> plain("a\x00b")
     'a\ufffdb'
@@ -198,10 +198,14 @@ def clip(text: str, length: int = 18) -> str:
     return line if len(line) <= length else line[: length - 1] + "…"
 
 
+# XML holds neither, and so no picture of a page.
+_NO_XML = "\ufffe\uffff"
+
+
 def _unfit(character: str) -> bool:
     if character in "\t\n":
         return False
-    return unicodedata.category(character) in ("Cc", "Cs") or character in _DIRECTIONS
+    return unicodedata.category(character) in ("Cc", "Cs") or character in _DIRECTIONS or character in _NO_XML
 
 
 @dataclass(frozen=True, eq=False)

@@ -22,7 +22,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from mechdesign.base._deadline import Deadline, Progress
+from mechdesign.base._deadline import Deadline, Progress, Stop
 from mechdesign.base._errors import InputError, MechdesignError, SolverError
 from mechdesign.base._process import ENDING_S, GREETING_S, Child, start
 from mechdesign.base._version import __version__
@@ -56,6 +56,10 @@ def wait(
     interrupted = False
     while True:
         try:
+            if not interrupted and deadline.stop() in (Stop.USER, Stop.USER_AGAIN):
+                # Also where somebody else, such as a design within a report of progress, has acknowledged it.
+                deadline.acknowledge()
+                raise KeyboardInterrupt
             deadline.check()
             left = min(_LOOK, began + patience - deadline.seconds())
             if done.wait(max(left, 0.0)) or left <= 0:
@@ -169,9 +173,9 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
 
 def _packed(solver: Solver, program: LinearProgram, options: Options, start: object) -> bytes:
     fields = {name: getattr(program, name) for name in _FIELDS}
-    plain = dataclasses.replace(options, extra=dict(options.extra))
+    plain = dataclasses.replace(options, extra=dict(options.extra), progress=None)
     try:
-        return pickle.dumps((solver, fields, plain, start, options.progress is not None), 5)
+        return pickle.dumps((solver, fields, plain, start, options.deadline.progress is not None), 5)
     except (pickle.PicklingError, TypeError, AttributeError) as error:
         problem = f"cannot be sent to the process of {solver.name} ({error})"
         raise InputError("options.extra", problem, value=plain.extra, remedy="give numbers and texts") from error
@@ -211,6 +215,7 @@ def _serve() -> None:
 
     if reports:
         options = dataclasses.replace(options, deadline=Deadline(options.deadline.left(), say))
+    options = options.begun()
     answer = _answered(solver, LinearProgram(**fields), options, start)
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     say(answer)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import enum
-import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from typing import Protocol
@@ -11,7 +10,7 @@ from typing import Protocol
 import numpy as np
 
 from mechdesign.base._arrays import Floats
-from mechdesign.base._deadline import Deadline, ProgressCallback, Stop
+from mechdesign.base._deadline import NOT_BEGUN, Deadline, ProgressCallback, Stop
 from mechdesign.solve._linear import LinearProgram, Residuals, residuals
 
 
@@ -37,71 +36,42 @@ STATUS_OF_STOP = {
 }
 
 
-@dataclass(frozen=True, init=False)
+@dataclass(frozen=True)
 class Options:
     """What a caller may ask of any back end.
 
-    Args:
+    Attributes:
         feasibility: Largest violation of a row, a bound or a reduced cost that the solver should aim for, absolute.
         gap: Relative distance of the two objectives at which methods that approach an optimum from within, or by first
             derivatives, may stop; that of the simplex method is always 0. Where None, it is `feasibility`.
-        time_limit: Seconds for each solve, or None for no limit; the attribute has the seconds that are left.
+        time_limit: Seconds for each solve, or None for no limit; a back end is given those that are left.
         threads: Most threads that the solver may use, or None for its own choice.
         vertex: Whether interior-point methods are to end in a vertex, where they can.
         extra: Options under the solver's own names; one that it does not know is refused, never ignored.
         progress: Called with a `Progress` now and then.
-        deadline: When to stop, and where progress is reported; `time_limit` and `progress` count within it.
+        deadline: When to stop, and where progress is reported, in place of `time_limit` and `progress`; unless given,
+            it begins with each solve.
     """
 
-    feasibility: float
-    gap: float | None
-    threads: int | None
-    vertex: bool
-    extra: Mapping[str, object]
-    deadline: Deadline
-    _waits: bool = field(init=False, repr=False, compare=False)
-
-    def __init__(
-        self,
-        feasibility: float = 1e-9,
-        gap: float | None = None,
-        time_limit: float | None = None,
-        threads: int | None = None,
-        vertex: bool = True,
-        extra: Mapping[str, object] | None = None,
-        progress: ProgressCallback | None = None,
-        *,
-        deadline: Deadline | None = None,
-    ) -> None:
-        waits = deadline is None
-        if deadline is None:
-            deadline = Deadline(time_limit, progress)
-        elif time_limit is not None or progress is not None:
-            deadline = deadline.part(seconds=math.inf if time_limit is None else time_limit, report=progress)
-        own = {"feasibility": feasibility, "gap": gap, "threads": threads, "vertex": vertex}
-        for name, value in (own | {"extra": extra or {}, "deadline": deadline, "_waits": waits}).items():
-            object.__setattr__(self, name, value)
+    feasibility: float = 1e-9
+    gap: float | None = None
+    time_limit: float | None = None
+    threads: int | None = None
+    vertex: bool = True
+    extra: Mapping[str, object] = field(default_factory=dict)
+    progress: ProgressCallback | None = None
+    deadline: Deadline = NOT_BEGUN
 
     def begun(self) -> Options:
-        """Return these options once a solve begins: without a deadline that was given, the time counts from now on."""
-        if not self._waits:
-            return self
-        return replace(self, deadline=Deadline(self.deadline.limit, self.deadline.progress))
+        """Return these options once a solve begins: with a deadline, and its time and progress for back ends."""
+        given = self.deadline is not NOT_BEGUN
+        deadline = self.deadline if given else Deadline(self.time_limit, self.progress)
+        return replace(self, deadline=deadline, time_limit=deadline.left(), progress=deadline.progress)
 
     @property
     def relative_gap(self) -> float:
         """The relative gap to stop at."""
         return self.feasibility if self.gap is None else self.gap
-
-    @property
-    def progress(self) -> ProgressCallback | None:
-        """The function that is told of progress, or None."""
-        return self.deadline.progress
-
-    @property
-    def time_limit(self) -> float | None:
-        """The seconds that are left now, None without a limit."""
-        return self.deadline.left()
 
 
 @dataclass(frozen=True, eq=False)

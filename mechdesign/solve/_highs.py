@@ -195,7 +195,7 @@ def _run(highs: Any, options: Options) -> bool:
 
     highs.cbSimplexInterrupt.subscribe(listen)
     highs.cbIpmInterrupt.subscribe(listen)
-    if options.progress is not None and "output_flag" not in options.extra:
+    if options.deadline.progress is not None and "output_flag" not in options.extra:
         highs.setOptionValue("log_to_console", False)
         highs.setOptionValue("output_flag", True)
         highs.cbLogging.subscribe(read)

@@ -13,6 +13,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Integers
 from mechdesign.base._check import require_kind
+from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.leakage._partition import Partition
 from mechdesign.tables._answers import check_table, true_answers
@@ -238,8 +239,15 @@ class Query(Generic[R]):
         return {}
 
     def asked(self, policy: Policy) -> Asked:
-        """Return what is asked under a policy; raise `InputError` where the query does not go with it."""
-        raise NotImplementedError(f"{type(self).__name__} is not answered with independent noise")
+        """Return what is asked under a policy.
+
+        Queries that are answered in another way than with independent noise override the hooks below in its place.
+
+        Raises:
+            InputError: the query does not go with the policy, or is not answered with independent noise.
+        """
+        bound = "a query such as a histogram or a sum"
+        raise InputError("query", "is not answered with independent noise", value=type(self).__name__, bound=bound)
 
     def strategies(self, policy: Policy, budget: Budget) -> tuple[Option, ...]:
         """Return strategies for the same answers, best first, where finding them takes seconds only."""

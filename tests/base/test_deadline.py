@@ -14,6 +14,7 @@ import pytest
 import mechdesign as md
 from mechdesign.base import _atomic as atomic
 from mechdesign.base._deadline import Deadline, OutOfTimeError, Progress, Stop, keep, promise, promising
+from mechdesign.errors import InputError
 from mechdesign.model.distances import euclidean
 from mechdesign.solve._blocks.parallel import Workers
 from mechdesign.solve._contract import Status
@@ -100,6 +101,65 @@ def test_cancel_is_a_ctrl_c_from_anywhere():
     assert deadline.stop() is Stop.USER
     deadline.cancel()
     assert part.stop() is Stop.USER_AGAIN
+
+
+def test_each_cancel_is_raised_once():
+    deadline = Deadline()
+    for _ in range(2):
+        deadline.cancel()
+        with pytest.raises(KeyboardInterrupt):
+            deadline.check()
+        deadline.check()
+
+
+def test_once_a_stop_is_acknowledged_the_time_limit_ends_the_rest():
+    deadline = Deadline(0.0)
+    deadline.cancel()
+    assert deadline.stop() is Stop.USER
+    deadline.acknowledge()
+    assert deadline.stop() is Stop.TIME
+    with pytest.raises(OutOfTimeError):
+        deadline.check_time()
+
+
+def test_all_parts_share_the_grace():
+    clock = Clock()
+    pricing = Deadline(clock=clock).grace(10.0)
+    first, second = pricing.part(), pricing.part()
+    pricing.cancel()
+    assert first.stop() is None
+    clock.now += 9.0
+    assert second.stop() is None
+    clock.now += 2.0
+    assert first.stop() is second.stop() is Stop.USER
+
+
+@pytest.mark.parametrize("limit", [-1.0, float("nan")])
+def test_a_limit_that_is_no_time_is_refused(limit):
+    with pytest.raises(InputError, match="time_limit: must not be negative"):
+        Deadline(limit)
+
+
+def test_ctrl_c_while_the_handler_is_restored_spoils_no_later_block(monkeypatch):
+    restore, pressed = signal.signal, []
+
+    def slow(number, handler):
+        done = restore(number, handler)
+        if handler is signal.default_int_handler and not pressed:
+            pressed.append(True)
+            press()
+        return done
+
+    monkeypatch.setattr(signal, "signal", slow)
+    with pytest.raises(KeyboardInterrupt), Deadline().keeping():
+        pass
+    monkeypatch.undo()
+    deadline = Deadline()
+    with deadline.keeping():
+        assert deadline.stop() is None
+        press()
+        assert deadline.stop() is Stop.USER
+        deadline.acknowledge()
 
 
 def test_the_grace_begins_with_the_first_ctrl_c_and_ends_with_the_second():

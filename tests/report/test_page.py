@@ -170,7 +170,9 @@ def test_a_channel_for_300_secrets_makes_a_small_page():
     assert len(page.encode()) < 400_000
 
 
-HOSTILE = "\"><script>alert(1)</script><img src=x onerror=alert(2)>'&amp;]]>--><style>\x00\u202e\ud800 $\\frac{"
+HOSTILE = (
+    "\"><script>alert(1)</script><img src=x onerror=alert(2)>'&amp;]]>--><style>\x00\u202e\ud800\ufffe\uffff $\\frac{"
+)
 
 
 def test_titles_labels_units_and_provenance_are_never_html():

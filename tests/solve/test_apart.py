@@ -18,9 +18,10 @@ import scipy.sparse as sparse
 from test_contract import ALL, HONEST, metric_program
 
 import mechdesign as md
-from mechdesign.base._deadline import Progress
+from mechdesign.base._deadline import Deadline, Progress
 from mechdesign.errors import InputError, SolverError, SpecificationError
 from mechdesign.solve import _registry as registry
+from mechdesign.solve._apart import Moment, wait
 from mechdesign.solve._contract import Options, Status
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.solve._registry import Solver
@@ -203,3 +204,16 @@ def test_an_iteration_limit_that_is_asked_for_is_kept(solver: str) -> None:
     options = Options(extra={name: 3, "presolve": "off" if solver == "highs-ipx" else False})
     solution = solve(metric_program(5), solver, options)
     assert (solution.status, solution.iterations) == (Status.ITERATION_LIMIT, 3)
+
+
+def test_a_wish_to_stop_that_is_acknowledged_elsewhere_stops_the_wait():
+    deadline, done, stopped = Deadline(), threading.Event(), []
+    deadline.cancel()
+    deadline.acknowledge()
+
+    def stop():
+        stopped.append(True)
+        done.set()
+
+    assert wait(done, Moment("solver"), deadline, stop)
+    assert stopped == [True]

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import copy
 import importlib
 import importlib.util
 import itertools
 import math
 import os
+import pickle
 import signal
 import subprocess
 import sys
@@ -642,10 +644,20 @@ def test_a_program_is_only_measured_in_its_own_numbers() -> None:
 
 
 def test_one_value_of_options_gives_every_solve_its_time() -> None:
-    options = Options(time_limit=0.2)
+    options = replace(Options(time_limit=0.2), gap=1e-6)
     time.sleep(0.25)
-    assert options.time_limit == 0.0
     assert solve(HONEST.program, "highs", options).status is Status.OPTIMAL
-    # A deadline that is given has begun.
-    late = Options(deadline=Deadline(0.0))
-    assert late.begun() is late
+    late = Options(deadline=Deadline(0.0)).begun()
+    assert late.begun().time_limit == late.time_limit == 0.0
+    assert Options(time_limit=5.0, progress=print).begun().progress is print
+
+
+def test_options_are_values() -> None:
+    options = Options(time_limit=5.0, progress=print)
+    assert options == Options(time_limit=5.0, progress=print) == copy.deepcopy(options)
+    assert replace(options, time_limit=60.0).time_limit == 60.0
+    assert replace(options, progress=None).progress is None
+    assert pickle.loads(pickle.dumps(Options(time_limit=5.0))) == Options(time_limit=5.0)
+    for limit in (-3.0, math.nan):
+        with pytest.raises(InputError, match="time_limit"):
+            solve(HONEST.program, "highs", Options(time_limit=limit))

@@ -6,6 +6,7 @@ import importlib.util
 from collections.abc import Mapping
 from typing import Any
 
+from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import InputError, MissingDependencyError
 from mechdesign.solve._block_angular import BlockProgram
 from mechdesign.solve._blocks.kernels.contract import Kernel
@@ -70,7 +71,7 @@ def choose(
     extra = _EXTRAS.get(name)
     if extra is not None and importlib.util.find_spec(name) is None:
         raise MissingDependencyError(f"options.extra.arrays: {name} is missing; pip install 'mechdesign[{extra}]'")
-    module: Any = importlib.import_module(f"{__name__}.{_MODULES[name]}")
+    module = _load(_MODULES[name])
     kernel: type[Kernel] = module.kernel_on(device) if name == "torch" else module.KERNEL
     return kernel
 
@@ -78,6 +79,11 @@ def choose(
 def _time_to_compile(time_limit: float | None) -> bool:
     if time_limit is None or time_limit >= _TIME_TO_COMPILE:
         return True
-    module: Any = importlib.import_module(f"{__name__}.numba")
-    found: bool = module.compiled()
+    found: bool = _load("numba").compiled()
     return found
+
+
+def _load(name: str) -> Any:
+    """Import a file of this folder; Ctrl-C waits, since it would leave half of a library behind."""
+    with Deadline().keeping():
+        return importlib.import_module(f"{__name__}.{name}")
