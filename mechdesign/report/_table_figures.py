@@ -18,7 +18,7 @@ from mechdesign.model._words import clip, short
 from mechdesign.report._maps import round_ticks
 from mechdesign.report._style import ACCENT, INK, MUTED, abreast, drawn, headline, new_figure
 from mechdesign.tables._optimal import CountCosts
-from mechdesign.tables._queries._cumulative import CumulativeRelease, NamedQuantile, NamedRange
+from mechdesign.tables._queries._cumulative_release import CumulativeRelease, NamedQuantile, NamedRange
 from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.tables._release import Release
 

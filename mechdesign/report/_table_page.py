@@ -14,7 +14,7 @@ from mechdesign.model._words import decimal, short
 from mechdesign.report import _table_figures as pictures
 from mechdesign.report._pages import figure, render
 from mechdesign.tables._files import Published
-from mechdesign.tables._queries._cumulative import CumulativeRelease
+from mechdesign.tables._queries._cumulative_release import CumulativeRelease
 from mechdesign.tables._queries._kmeans import ClusteringRelease
 from mechdesign.tables._release import Release
 

@@ -24,7 +24,7 @@ from mechdesign.certify._exact import exact, exact_text
 from mechdesign.certify._texts import csv_text, from_cell
 from mechdesign.synthesis._folders import NO_FILES, Files, check_folder, further_files, refusal_of_second
 from mechdesign.tables._definitions import definition_of_version_1
-from mechdesign.tables._queries._cumulative import NamedQuantile, NamedRange
+from mechdesign.tables._queries._cumulative_release import NamedQuantile, NamedRange
 from mechdesign.tables._queries._registry import QUERIES
 from mechdesign.tables._release import ANSWERS, HEADER, VERSION, Column, Description, Header, Release
 

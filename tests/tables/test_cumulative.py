@@ -16,7 +16,7 @@ from mechdesign.errors import InputError
 from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.tables._queries import _cumulative as cumulative
 from mechdesign.tables._queries import _trees as range_noise
-from mechdesign.tables._queries._cumulative import CumulativeRelease
+from mechdesign.tables._queries._cumulative_release import CumulativeRelease
 from mechdesign.tables._queries._trees import ordered_error, plan_ranges
 
 pytestmark = pytest.mark.slow

@@ -233,3 +233,20 @@ def test_workloads_keep_their_queries_and_their_strategy() -> None:
 def test_a_partition_without_an_order_is_refused(partition: object) -> None:
     with pytest.raises(InputError, match="partition: is not a list of labels"):
         md.tables.Histogram(partition)  # type: ignore[arg-type]
+
+
+def test_a_release_is_read_with_its_own_domain_only() -> None:
+    domain, budget = md.tables.Domain({"age": range(6)}), md.tables.Budget("1")
+    policy = md.tables.Policy.line(domain)
+    for query in (md.tables.Quantiles(["0.5"]), md.tables.Ranges(positions=[(0, 1)])):
+        release = query.release(None, policy, budget, positions=[0, 1, 1, 5], rng=1)
+        assert query.read(release, domain)
+        for other in (md.tables.Domain({"salary": range(1000, 1006)}), md.tables.Domain({"a": range(2)}), None):
+            with pytest.raises(InputError, match="domain"):
+                query.read(release, other)  # type: ignore[arg-type]
+
+
+def test_a_query_without_independent_noise_says_so() -> None:
+    policy = md.tables.Policy.full(md.tables.Domain({"age": range(6)}))
+    with pytest.raises(InputError, match="is not answered with independent noise"):
+        md.tables.KMeans(2).asked(policy)

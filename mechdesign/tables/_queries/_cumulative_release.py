@@ -1,0 +1,305 @@
+"""A released cumulative histogram, and what is read from it: ranges, the distribution, quantiles."""
+
+from __future__ import annotations
+
+import math
+import operator
+from dataclasses import dataclass, field
+from fractions import Fraction
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mechdesign.base._arithmetic import in_own_arithmetic
+from mechdesign.base._arrays import Floats
+from mechdesign.base._errors import InputError
+from mechdesign.base._values import cached_property
+from mechdesign.certify._exact import exact, exact_text
+from mechdesign.tables._queries._trees import RangeNoise, RangeTree, interval_about
+from mechdesign.tables._release import Release
+from mechdesign.tables._values import (
+    find_label,
+    read_label,
+)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class CumulativeRelease(Release):
+    """Released cumulative counts: `answers` are monotone and between 0 and the number of records.
+
+    `mechdesign.tables.range_query`, `cdf` and `quantile` read it.
+
+    Attributes:
+        linear: the unbiased estimates before isotonic regression, float64 (|T|,); intervals are about these.
+        records: the number of records, which is public.
+        theta: θ; |T| where the policy is given by its graph.
+        block: how many values lie from one cumulative count that is measured to the next.
+        fanout: the fan-out of the trees within blocks.
+        noise: the noise on those cumulative counts and on the nodes of the trees.
+    """
+
+    kind: ClassVar[str] = "cumulative histogram"
+    needed: ClassVar[tuple[str, ...]] = ("node_scale", "tree_scale")
+
+    linear: Floats = field(repr=False)
+    records: int
+    theta: int
+    block: int
+    fanout: int
+    noise: RangeNoise
+
+    @cached_property
+    def structure(self) -> RangeTree:
+        """Return the structure with the variances of the noise."""
+        return self.noise.structure(len(self), self.block, self.fanout)
+
+    def _columns(self) -> dict[str, Floats]:
+        return {**super()._columns(), "linear": self.linear}
+
+    def _parameters(self) -> dict[str, Any]:
+        scales = {name: getattr(self.noise, name) for name in self.needed}
+        texts = {name: None if scale is None else exact_text(scale) for name, scale in scales.items()}
+        return {"records": self.records, "theta": self.theta, "block": self.block, "fanout": self.fanout, **texts}
+
+    @classmethod
+    def _read(cls, parameters: dict[str, Any]) -> dict[str, Any]:
+        texts = {name: parameters.pop(name) for name in cls.needed}
+        scales = {name: None if text is None else exact(text, name) for name, text in texts.items()}
+        return {**parameters, "noise": RangeNoise(**scales)}
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """An estimated count.
+
+    Attributes:
+        value: the estimate, after inference.
+        standard_error: of the unbiased estimate before isotonic regression.
+        low: lower end of the interval.
+        high: upper end of the interval.
+        confidence: the probability with which the interval contains the true count, at least.
+    """
+
+    value: float
+    standard_error: float
+    low: float
+    high: float
+    confidence: Fraction
+
+    def __float__(self) -> float:
+        return self.value
+
+    def interval(self) -> tuple[float, float]:
+        """Return the ends of the interval."""
+        return self.low, self.high
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """An estimated quantile: the least value at which the distribution function reaches a probability.
+
+    Attributes:
+        value: the value, an integer where it is whole and else a float.
+        low: lower end of the interval, a value.
+        high: upper end of the interval, a value.
+        confidence: the probability with which the interval contains the true quantile, at least.
+    """
+
+    value: int | float
+    low: int | float
+    high: int | float
+    confidence: Fraction
+
+    def __int__(self) -> int:
+        return int(self.value)
+
+    def __float__(self) -> float:
+        return float(self.value)
+
+    def interval(self) -> tuple[int | float, int | float]:
+        """Return the ends of the interval."""
+        return self.low, self.high
+
+
+@dataclass(frozen=True, eq=False)
+class Distribution:
+    """A distribution function: the share of records at or below each value, with an interval for each.
+
+    Attributes:
+        values: float64 (|T|,).
+        low: lower ends of the intervals.
+        high: upper ends of the intervals.
+        confidence: the probability with which any one interval contains the true share, at least.
+        points: the values of the domain that the shares belong to, numbers or texts, shape (|T|,).
+    """
+
+    values: Floats
+    low: Floats
+    high: Floats
+    confidence: Fraction
+    points: NDArray[Any]
+
+
+@in_own_arithmetic
+def range_query(
+    release: CumulativeRelease, low: object = None, high: object = None, *, positions: tuple[int, int] | None = None
+) -> Estimate:
+    """Estimate how many records have a value from `low` to `high`, both included.
+
+    A release that was made from counts has the values 0, 1, …
+
+    Args:
+        release: what `release_cumulative`, `ordered`, `hierarchical` or `ordered_hierarchical` returned.
+        low: the first value, a value of the domain.
+        high: the last value.
+        positions: instead of both the numbers of the first and the last value, from 0 to |T| − 1.
+
+    Raises:
+        InputError: an end that is no value of the domain, also where it is the number of one, or `low` above `high`.
+
+    >>> from mechdesign.tables._queries._cumulative import release_cumulative
+    >>> from mechdesign.tables._domain import Domain
+    >>> from mechdesign.tables._policy import Policy
+    >>> ages = Policy.line(Domain({"age": range(17, 91)}))
+    >>> answer = range_query(release_cumulative([30, 31, 60], ages, epsilon=100, rng=1), 17, 31)
+    >>> float(answer), answer.interval()
+    (2.0, (2.0, 2.0))
+    """
+    require_cumulative(release)
+    if positions is not None:
+        if low is not None or high is not None:
+            raise InputError("positions", "are given beside low and high", bound="either of them")
+        first, last = _checked_positions(positions, len(release))
+    else:
+        labels = released_values(release)
+        first, last = (_number(end, name, labels) for end, name in ((low, "low"), (high, "high")))
+        if first > last:
+            raise InputError("low", "is above high", value=low, bound=f"at most {high}", remedy="exchange the two")
+    before = first - 1
+
+    def difference(counts: Floats) -> float:
+        return float(counts[last] - (counts[before] if first else 0.0))
+
+    # Ends that are not known exactly.
+    nodes = (first > 0) + (last < len(release) - 1)
+    variance = release.structure.variance(first, last) if release.noise and nodes else 0.0
+    width = release.noise.half_widths(np.array(variance), nodes, release.description.confidence)
+    value = difference(release.answers)
+    ends = interval_about(difference(release.linear), width, value, release.records)
+    return Estimate(value, math.sqrt(variance), float(ends[0]), float(ends[1]), release.description.confidence)
+
+
+@in_own_arithmetic
+def cdf(release: CumulativeRelease) -> Distribution:
+    """Return the distribution function of the records over the values."""
+    require_cumulative(release)
+    records = release.records
+    return Distribution(
+        release.answers / records,
+        release.low / records,
+        release.high / records,
+        release.description.confidence,
+        released_values(release),
+    )
+
+
+@in_own_arithmetic
+def quantile(release: CumulativeRelease, probability: object) -> Quantile:
+    """Estimate the least value at which the distribution function is at least `probability`.
+
+    A release that was made from counts has the values 0, 1, …
+
+    If the true quantile is v, its interval misses v only where the interval of the cumulative count at v lies below the
+    probability, or that at v − 1 not below it: each has half the error probability, as the noise is symmetric.
+
+    Args:
+        release: what `release_cumulative`, `ordered`, `hierarchical` or `ordered_hierarchical` returned.
+        probability: above 0 and at most 1.
+
+    Raises:
+        InputError: another probability.
+
+    >>> from mechdesign.tables._queries._cumulative import release_cumulative
+    >>> from mechdesign.tables._domain import Domain
+    >>> from mechdesign.tables._policy import Policy
+    >>> ages = Policy.line(Domain({"age": range(17, 91)}))
+    >>> quantile(release_cumulative([30, 31, 60], ages, epsilon=100, rng=1), 0.5).value
+    31
+    """
+    numbers, labels = quantile_numbers(release, probability), released_values(release)
+    low, value, high = (read_label(labels[number]) for number in numbers)
+    return Quantile(value, low, high, release.description.confidence)
+
+
+def quantile_numbers(release: CumulativeRelease, probability: object) -> tuple[int, int, int]:
+    """Return the numbers of three values: the lower end of a quantile's interval, itself, the upper end."""
+    require_cumulative(release)
+    share = as_probability(probability, "probability")
+    # The least whole number of records that is a share of at least this.
+    needed = math.ceil(share * release.records)
+    value = int(np.argmax(release.answers >= min(float(share * release.records), float(release.records))))
+    low = int(np.argmax(release.high >= needed))
+    short = np.flatnonzero(release.low < needed)
+    high = min(int(short[-1]) + 1 if short.size else 0, len(release) - 1)
+    return min(low, value), value, max(high, value)
+
+
+def require_cumulative(release: object) -> CumulativeRelease:
+    if not isinstance(release, CumulativeRelease):
+        raise InputError(
+            "release",
+            "is no cumulative histogram",
+            value=type(release).__name__,
+            bound="what ordered, hierarchical or ordered_hierarchical returned",
+        )
+    return release
+
+
+def released_values(release: CumulativeRelease) -> NDArray[Any]:
+    """Return the labels of the values, ascending, shape (|T|,)."""
+    return next(iter(release.labels.values()))
+
+
+def _number(value: object, path: str, labels: NDArray[Any]) -> int:
+    if value is None:
+        raise InputError(path, "is not given", bound="a value of the domain", remedy="give both ends, or positions=")
+    return find_label(labels, value, path)
+
+
+def _checked_positions(positions: object, size: int) -> tuple[int, int]:
+    try:
+        first, last = (operator.index(end) for end in positions)  # type: ignore[attr-defined]
+    except (TypeError, ValueError) as error:
+        raise InputError("positions", "are no pair of integers", value=positions, bound="two of them") from error
+    if any(isinstance(end, bool) for end in positions) or not 0 <= first <= last < size:  # type: ignore[attr-defined]
+        bound = f"two of them, 0 <= first <= last <= {size - 1}"
+        raise InputError("positions", "are no range of values", value=positions, bound=bound)
+    return first, last
+
+
+@dataclass(frozen=True)
+class NamedRange:
+    """How many records have a value from `first` to `last`, both included, which are written as in the table."""
+
+    first: str
+    last: str
+    estimate: Estimate
+
+
+@dataclass(frozen=True)
+class NamedQuantile:
+    """The value at which the distribution function reaches `probability`, and the ends of its interval."""
+
+    probability: Fraction
+    value: str
+    low: str
+    high: str
+
+
+def as_probability(value: object, path: str) -> Fraction:
+    """Return the probability of a quantile, exact; raise `InputError` unless it is above 0 and at most 1."""
+    share = exact(value, path)
+    if not 0 < share <= 1:
+        raise InputError(path, "is out of range", value=value, bound="above 0 and at most 1")
+    return share
