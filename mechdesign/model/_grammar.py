@@ -259,17 +259,22 @@ else:
             return BudgetsFile if isinstance(value, Mapping) else Fraction
 
 
+Edges = Annotated[
+    list[tuple[int | str, int | str]] | None,
+    says("pairs of secrets: texts are labels, integers positions from 0 on."),
+]
+EdgesCsv = Annotated[EdgesFile | None, says("a file of edges.")]
+Neighbours = Annotated[int | None, says("4 or 8: each cell of a grid and so many neighbours.")]
+
+
 class GraphTable(Table, frozen=True):
     """A graph on the secrets, whose shortest paths are a distance: every edge is one step long."""
 
     alternatives: ClassVar = ("edges", "edges_csv", "neighbours")
 
-    edges: Annotated[
-        list[tuple[int | str, int | str]] | None,
-        says("pairs of secrets: texts are labels, integers positions from 0 on."),
-    ] = None
-    edges_csv: Annotated[EdgesFile | None, says("a file of edges.")] = None
-    neighbours: Annotated[int | None, says("4 or 8: each cell of a grid and so many neighbours.")] = None
+    edges: Edges = None
+    edges_csv: EdgesCsv = None
+    neighbours: Neighbours = None
 
 
 class ChainTable(Table, frozen=True):

@@ -136,18 +136,22 @@ class SumTable(_EitherTable, frozen=True, kw_only=True, tag_field="kind", tag="s
         return 1, super().size(domain, query)[1]
 
 
+_Mechanism = Annotated[
+    Mechanism,
+    says(
+        'how; "auto" takes the one of these mechanisms with the least expected error. The strategies of ``kind '
+        '= "workload"`` may err less.'
+    ),
+]
+_Fanout = Annotated[int | None, says("the fan-out of trees; the one of least expected error unless given.")]
+
+
 class CdfTable(ReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag="cdf"):
     """How many records have at most each value of one ordered attribute."""
 
     epsilon: Annotated[Fraction, says("ε in nats, exact.")]
-    mechanism: Annotated[
-        Mechanism,
-        says(
-            'how; "auto" takes the one of these mechanisms with the least expected error. The strategies of ``kind '
-            '= "workload"`` may err less.'
-        ),
-    ] = "auto"
-    fanout: Annotated[int | None, says("the fan-out of trees; the one of least expected error unless given.")] = None
+    mechanism: _Mechanism = "auto"
+    fanout: _Fanout = None
 
     def query(self, domain: Domain, source: Source) -> Cumulative:
         """Return the cumulative counts."""
@@ -159,14 +163,8 @@ class QuantilesTable(ReleaseTable, frozen=True, kw_only=True, tag_field="kind", 
 
     epsilon: Annotated[Fraction, says("ε in nats, exact.")]
     probabilities: Annotated[list[Fraction], says("which quantiles, each above 0 and at most 1, exact.")]
-    mechanism: Annotated[
-        Mechanism,
-        says(
-            'how; "auto" takes the one of these mechanisms with the least expected error. The strategies of ``kind '
-            '= "workload"`` may err less.'
-        ),
-    ] = "auto"
-    fanout: Annotated[int | None, says("the fan-out of trees; the one of least expected error unless given.")] = None
+    mechanism: _Mechanism = "auto"
+    fanout: _Fanout = None
 
     def query(self, domain: Domain, source: Source) -> Quantiles:
         """Return the quantiles."""
@@ -185,7 +183,7 @@ class RangesTable(ReleaseTable, frozen=True, kw_only=True, tag_field="kind", tag
             'strategies of ``kind = "workload"``, which takes the same ranges, may err less.'
         ),
     ] = "auto"
-    fanout: Annotated[int | None, says("the fan-out of trees; the one of least expected error unless given.")] = None
+    fanout: _Fanout = None
 
     def query(self, domain: Domain, source: Source) -> Ranges:
         """Return the ranges."""

@@ -15,7 +15,18 @@ from mechdesign.base._check import require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
-from mechdesign.model._grammar import CategoriesFile, ChainTable, Distance, EdgesFile, Epsilon, MatrixFile, Table, says
+from mechdesign.model._grammar import (
+    CategoriesFile,
+    ChainTable,
+    Distance,
+    Edges,
+    EdgesCsv,
+    Epsilon,
+    MatrixFile,
+    Neighbours,
+    Table,
+    says,
+)
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model._requirements._kind import Reading, RequirementKind, check_stated, with_fields
 from mechdesign.model._words import Words
@@ -34,12 +45,9 @@ class GraphPrivacyTable(Table, frozen=True, tag_field="kind", tag="graph"):
     epsilon: Annotated[
         Epsilon, says('ε of each edge in nats, exact: a number, a text such as "1/3", or a file of budgets.')
     ]
-    edges: Annotated[
-        list[tuple[int | str, int | str]] | None,
-        says("pairs of secrets: texts are labels, integers positions from 0 on."),
-    ] = None
-    edges_csv: Annotated[EdgesFile | None, says("a file of edges.")] = None
-    neighbours: Annotated[int | None, says("4 or 8: each cell of a grid and so many neighbours.")] = None
+    edges: Edges = None
+    edges_csv: EdgesCsv = None
+    neighbours: Neighbours = None
     complete: Annotated[bool | None, says("true: every two secrets.")] = None
     line: Annotated[bool | None, says("true: each secret and the next.")] = None
     blocks: Annotated[

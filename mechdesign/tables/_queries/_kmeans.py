@@ -273,15 +273,7 @@ def kmeans(
     confidence: object = CONFIDENCE,
     together: bool = False,
 ) -> ClusteringRelease:
-    """Cluster records by their numeric attributes: SuLQ k-means under a policy (Blowfish, He et al. 2014, section 6).
-
-    Every iteration assigns each value to its nearest centroid, releases the number of records in each cluster and their
-    sums about the middle of the domain's box with noise, and divides. It spends ε/iterations, half of it on the sizes
-    and half on the sums, or all on the ones that need noise. Sensitivities are those of ``"kmeans-size"`` and
-    ``"kmeans-sum"``, which hold whatever the clusters are, also where a record moves from one to another.
-
-    The number of noisy answers, and all that is done, depends on the data through noisy answers only: a cluster whose
-    noisy size is below 1 keeps its centroid, and centroids are kept within the box.
+    """Cluster records by their numeric attributes: release `KMeans`, which says how.
 
     Args:
         points: the table, as for `Domain.indices`, where attributes that are not numeric are left aside; or an array
