@@ -20,12 +20,12 @@ from mechdesign.report._scales import colour_classes
 from mechdesign.report._style import ACCENT, INK, MUTED, RULE, styled
 
 GROUPS = ("values", "numbers", "ramp", "mark", "box")
-"""What artists are: members of a map, their numbers, steps of a colour bar, marks, the frame that a pointer asks."""
+"""Kinds of artists: members of a map, their numbers, steps of a colour bar, marks, the frame that takes the pointer."""
 
 VARIABLES = {INK: "--ink", MUTED: "--muted", RULE: "--rule", ACCENT: "--accent"}
 """The variables of the page's style sheet that stand for colours of the figures."""
 
-# What one inch of a picture is on the page: type of 9 points then has 0.8 rem.
+# Width on the page of an inch of a picture [rem]; type of 9 points is then 0.8 rem high.
 _REM_PER_INCH = 6.4
 _RASTER_DPI = 150
 _COLOUR = re.compile("|".join(VARIABLES))
@@ -46,12 +46,12 @@ def inline_svg(figure: Figure, name: str, description: str, parts: Parts | None 
     `name` is put before all identifiers, so that several pictures fit in one page. The headline of the figure is left
     out: pages write it themselves.
     """
-    root, whole = _drawn(figure)
+    root, whole = _draw(figure)
     # Now an inch is 72 dots.
     said = figure._suptitle  # type: ignore[attr-defined]
     height = said.get_window_extent().y0 if said is not None and said.get_text() else whole
     box = (0.0, whole - height, 72 * figure.get_figwidth(), height)
-    return _framed(root, box, _Page(name, parts or {}), f'role="img" aria-label="{escape(description)}"')
+    return _frame(root, box, _Page(name, parts or {}), f'role="img" aria-label="{escape(description)}"')
 
 
 def inline_panels(figure: Figure, name: str, parts: Parts | None = None) -> list[str]:
@@ -63,7 +63,7 @@ def inline_panels(figure: Figure, name: str, parts: Parts | None = None) -> list
     for number, each in enumerate(panels):
         if each.get_gid() is None:
             each.set_gid(f"panel-{number}")
-    root, whole = _drawn(figure)
+    root, whole = _draw(figure)
     with styled():
         boxes = {each: each.get_tightbbox() for each in panels}
     drawn = {group.get("id"): group for group in root.iter() if _local(group.tag) == "g"}
@@ -76,13 +76,13 @@ def inline_panels(figure: Figure, name: str, parts: Parts | None = None) -> list
         box = (seen.x0 - 1.0, whole - seen.y1 - 1.0, seen.width + 2.0, seen.height + 2.0)
         inside = Element("svg")
         inside.append(drawn[each.get_gid()])
-        found.append(_framed(inside, box, _Page(name, parts or {}), ""))
+        found.append(_frame(inside, box, _Page(name, parts or {}), ""))
     shared = Element("svg")
     shared.extend(child for child in root if _local(child.tag) == "defs")
-    return [*found, _framed(shared, (0.0, 0.0, 0.0, 0.0), _Page(name, {}), 'class="defs" aria-hidden="true"')]
+    return [*found, _frame(shared, (0.0, 0.0, 0.0, 0.0), _Page(name, {}), 'class="defs" aria-hidden="true"')]
 
 
-def _drawn(figure: Figure) -> tuple[Element, float]:
+def _draw(figure: Figure) -> tuple[Element, float]:
     """Draw a figure as SVG, and return it with its height."""
     figure.patch.set_visible(False)
     figure.set_dpi(_RASTER_DPI)
@@ -92,8 +92,8 @@ def _drawn(figure: Figure) -> tuple[Element, float]:
     return ElementTree.fromstring(buffer.getvalue()), 72 * figure.get_figheight()
 
 
-def _framed(root: Element, box: tuple[float, float, float, float], page: _Page, attributes: str) -> str:
-    found = [each for child in root for each in _cleaned(child, page)]
+def _frame(root: Element, box: tuple[float, float, float, float], page: _Page, attributes: str) -> str:
+    found = [each for child in root for each in _clean(child, page)]
     inside = "".join(ElementTree.tostring(each, encoding="unicode").replace(" />", "/>") + "\n" for each in found)
     seen = " ".join(f"{value:.1f}" for value in box)
     return f'<svg viewBox="{seen}" {attributes} style="width: {box[2] / 72 * _REM_PER_INCH:.1f}rem">\n{inside}</svg>'
@@ -104,7 +104,7 @@ class _Page(NamedTuple):
     parts: Parts
 
 
-def _cleaned(element: Element, page: _Page) -> Iterator[Element]:
+def _clean(element: Element, page: _Page) -> Iterator[Element]:
     """Yield what a page shows of an element: identifiers and styles renamed, no group without a meaning.
 
     Inside HTML no namespaces are written: the parser of HTML knows the elements of SVG, and ``href`` serves for links.
@@ -121,7 +121,7 @@ def _cleaned(element: Element, page: _Page) -> Iterator[Element]:
         return
     if tag == "g" and kind == "box":
         (path,) = element
-        yield Element("path", {"class": kind, "d": _rounded(path.get("d", ""))})
+        yield Element("path", {"class": kind, "d": _round(path.get("d", ""))})
         return
     made = Element(tag, dict(_attributes(element, page.name)))
     made.text = element.text if tag == "text" else None
@@ -131,7 +131,7 @@ def _cleaned(element: Element, page: _Page) -> Iterator[Element]:
         made.set("class", identity)
     if "title" in said:
         ElementTree.SubElement(made, "title").text = said["title"]
-    made.extend(_gathered([each for child in element for each in _cleaned(child, page)]))
+    made.extend(_gather([each for child in element for each in _clean(child, page)]))
     if kind == "numbers":
         yield _number(made, strong=bool(more))
     elif tag == "g" and not made.attrib and not said:
@@ -146,7 +146,7 @@ def _attributes(element: Element, name: str) -> Iterator[tuple[str, str]]:
     for key, value in element.attrib.items():
         key = _local(key)
         if key == "style":
-            yield from _styled(tag, value, name)
+            yield from _style_of(tag, value, name)
         elif key == "id":
             # Groups have identifiers too, but nothing refers to them.
             if tag != "g":
@@ -155,10 +155,10 @@ def _attributes(element: Element, name: str) -> Iterator[tuple[str, str]]:
             yield key, value if value.startswith("data:") else f"#{name}-{value[1:]}"
         elif not value.startswith("rotate(-0 "):
             value = value.replace("url(#", f"url(#{name}-")
-            yield key, _rounded(value) if key in ("d", "x", "y", "transform", "points", "width", "height") else value
+            yield key, _round(value) if key in ("d", "x", "y", "transform", "points", "width", "height") else value
 
 
-def _styled(tag: str, style: str, name: str) -> Iterator[tuple[str, str]]:
+def _style_of(tag: str, style: str, name: str) -> Iterator[tuple[str, str]]:
     classes, kept = colour_classes(), []
     for each in style.split("; "):
         key, _, value = each.partition(": ")
@@ -176,7 +176,7 @@ def _variable(found: re.Match[str]) -> str:
     return f"var({VARIABLES[found[0]]})"
 
 
-def _rounded(numbers: str) -> str:
+def _round(numbers: str) -> str:
     return _LONG.sub(lambda found: f"{float(found[0]):.1f}", " ".join(numbers.split()))
 
 
@@ -188,7 +188,7 @@ def _number(made: Element, strong: bool) -> Element:
     return made
 
 
-def _gathered(children: list[Element]) -> list[Element]:
+def _gather(children: list[Element]) -> list[Element]:
     """Return elements of which those of the same class of members or numbers are in one group: the first of them."""
     kept: list[Element] = []
     first: dict[str, Element] = {}

@@ -174,21 +174,21 @@ def check_version(data: Mapping[str, Any]) -> None:
 def convert(data: object, kind: type[AnyTable], path: str | Keys = ()) -> AnyTable:
     """Return the tables `data`, which stand at `path`, as a `kind`; raise `SpecificationError` naming the key."""
     try:
-        table = msgspec.convert(data, kind, dec_hook=_decoded)
+        table = msgspec.convert(data, kind, dec_hook=_decode)
     except msgspec.ValidationError as error:
-        raise _explained(error, data, kind, keys_of(path)) from None
+        raise _explain(error, data, kind, keys_of(path)) from None
     _check_sizes(table, keys_of(path))
     return table
 
 
-def _decoded(kind: type, value: object) -> object:
+def _decode(kind: type, value: object) -> object:
     """Return a value of a type that msgspec does not know."""
     if kind is Fraction:
         return exact(value, "")
     if issubclass(kind, Either):
         chosen = kind.kind_of(value)
         try:
-            return msgspec.convert(value, chosen, dec_hook=_decoded)
+            return msgspec.convert(value, chosen, dec_hook=_decode)
         except msgspec.ValidationError as error:
             # What is wrong is explained where the place of the value is known.
             raise ValueError("is of no kind", chosen) from error
@@ -281,7 +281,7 @@ def names_of(table: type[Table]) -> list[str]:
     return [*([tag] if tag else []), *table.__struct_fields__]
 
 
-def _explained(error: msgspec.ValidationError, data: object, kind: Any, path: Keys) -> SpecificationError:
+def _explain(error: msgspec.ValidationError, data: object, kind: Any, path: Keys) -> SpecificationError:
     match = _WHERE.fullmatch(str(error))
     what, where = (match["what"], match["where"] or "") if match else (str(error), "")
     hints: list[Any] = [kind]
@@ -290,7 +290,7 @@ def _explained(error: msgspec.ValidationError, data: object, kind: Any, path: Ke
     inside: Keys = ()
     for step in keys_of(f"specification{where}")[1:]:
         if step == _ANY:
-            return _explained_inside(value, hints, (*path, *inside))
+            return _explain_inside(value, hints, (*path, *inside))
         tables = [hint for hint in hints if is_table(hint)]
         hints, value, inside = below(_like(hints, value), step), _at(value, step), (*inside, step)
     place = (*path, *inside)
@@ -303,7 +303,7 @@ def _explained(error: msgspec.ValidationError, data: object, kind: Any, path: Ke
         return SpecificationError((*place, key), "is missing", bound=tags, remedy="" if tags else f"add {key} = …")
     cause = error.__cause__
     if cause is not None and isinstance(cause.__cause__, msgspec.ValidationError):
-        return _explained(cause.__cause__, value, cause.args[1], place)
+        return _explain(cause.__cause__, value, cause.args[1], place)
     if isinstance(cause, InputError):
         shown = None if cause.value is None else _shown(value)
         return SpecificationError(place, cause.problem, value=shown, bound=cause.bound, remedy=cause.remedy)
@@ -318,14 +318,14 @@ def _explained(error: msgspec.ValidationError, data: object, kind: Any, path: Ke
     return _wrong_type(what, value, place or ("specification",))
 
 
-def _explained_inside(values: Any, hints: Sequence[Any], place: Keys) -> SpecificationError:
+def _explain_inside(values: Any, hints: Sequence[Any], place: Keys) -> SpecificationError:
     """Return the error about the first of the values of a table with any names that is wrong."""
     (hint,) = below(hints, "")
     for key, value in values.items():
         try:
-            msgspec.convert(value, hint, dec_hook=_decoded)
+            msgspec.convert(value, hint, dec_hook=_decode)
         except msgspec.ValidationError as error:
-            return _explained(error, value, hint, (*place, key))
+            return _explain(error, value, hint, (*place, key))
     raise AssertionError("msgspec accepts what it has refused")
 
 

@@ -541,9 +541,9 @@ def from_tables(data: Raw, base_folder: str | os.PathLike[str] = ".") -> Specifi
 
 
 def _require_graphs(data: Raw) -> None:
-    """Raise `SpecificationError` for tables that go with policy graphs, where there are none, or not these alone.
+    """Raise `SpecificationError` for tables that need a policy graph if there is none, or other requirements too.
 
-    What is not in its place at all is not asked for here.
+    Tables in a wrong place are refused elsewhere.
     """
     stated, policy = data.get("privacy"), data.get("policy")
     kinds = [table.get("kind") for table in stated if isinstance(table, dict)] if isinstance(stated, list) else []

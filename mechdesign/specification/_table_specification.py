@@ -81,7 +81,7 @@ class ReleaseTable(Table, frozen=True):
 
     @property
     def budget(self) -> Budget:
-        """Return what may be spent."""
+        """Return the budget of the release."""
         return Budget.of(getattr(self, "epsilon", None), getattr(self, "rho", None))
 
     def size(self, domain: Domain, query: Any) -> tuple[int, int]:

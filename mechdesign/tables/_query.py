@@ -103,7 +103,7 @@ class Plan:
 
 
 @dataclass(frozen=True, eq=False)
-class Asked:
+class Question:
     """What a query asks under a policy. Nothing in it depends on data, and nothing is computed before it is needed.
 
     Attributes:
@@ -136,7 +136,7 @@ class Asked:
         step: Fraction,
         labels: Callable[[], Mapping[str, NDArray[Any]]],
         planned: str = "",
-    ) -> Asked:
+    ) -> Question:
         """Return linear queries, integers (q, |T|) in steps."""
         lattice = replace(as_lattice(rows, policy.domain.size), unit=step)
 
@@ -160,7 +160,7 @@ class Asked:
 class Query(Generic[R]):
     """A question about a table: a value that knows its sensitivity, its plan and its release.
 
-    A query of one's own defines `asked`, and is then answered with independent noise for the sensitivity of all its
+    A query of one's own defines `ask`, and is then answered with independent noise for the sensitivity of all its
     answers together; or it defines `_sensitivity`, `_plan` and `_release`. A line in `QUERIES` makes it known.
 
     Attributes:
@@ -188,7 +188,7 @@ class Query(Generic[R]):
 
         Args:
             policy: what is protected.
-            budget: what may be spent.
+            budget: the ε or ρ that the release may spend.
             compare: find strategies for the same answers, too, where that takes seconds only.
 
         Raises:
@@ -215,7 +215,7 @@ class Query(Generic[R]):
         Args:
             data: the table, as for `Domain.indices`.
             policy: what is protected.
-            budget: what may be spent.
+            budget: the ε or ρ that the release may spend.
             rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
             positions: instead of `data`, which is None then, the numbers of the values of the records.
             ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
@@ -238,7 +238,7 @@ class Query(Generic[R]):
         """Return what is read from a release, under the names of the attributes of a `Published`."""
         return {}
 
-    def asked(self, policy: Policy) -> Asked:
+    def ask(self, policy: Policy) -> Question:
         """Return what is asked under a policy.
 
         Queries that are answered in another way than with independent noise override the hooks below in its place.
@@ -254,35 +254,35 @@ class Query(Generic[R]):
         return ()
 
     def _sensitivity(self, policy: Policy, norm: int) -> Sensitivity:
-        return self.asked(policy).sensitivity(norm)
+        return self.ask(policy).sensitivity(norm)
 
     def _plan(self, policy: Policy, budget: Budget, compare: bool) -> Plan:
-        asked = self.asked(policy)
-        law = budget.noise(asked.sensitivity(budget.norm), asked.step)
-        error = 0.0 if law is None else scaled(law.standard_deviation, asked.step).item()
+        question = self.ask(policy)
+        law = budget.noise(question.sensitivity(budget.norm), question.step)
+        error = 0.0 if law is None else scaled(law.standard_deviation, question.step).item()
         others = () if law is None or not compare else self.strategies(policy, budget)
-        options = (Option(*asked.option, error, taken=True), *others)
-        return Plan.of(asked.planned or asked.what, asked.count, policy, budget, options)
+        options = (Option(*question.option, error, taken=True), *others)
+        return Plan.of(question.planned or question.what, question.count, policy, budget, options)
 
     def _release(self, terms: Terms, data: object, positions: ArrayLike | None) -> Any:
-        asked = self.asked(terms.policy)
-        labels = asked.labels()
-        answers = asked.answers(data, positions)
-        law = terms.budget.noise(asked.sensitivity(terms.budget.norm), asked.step)
+        question = self.ask(terms.policy)
+        labels = question.labels()
+        answers = question.answers(data, positions)
+        law = terms.budget.noise(question.sensitivity(terms.budget.norm), question.step)
         if law is None:
             error, width, mechanism, remark = 0.0, 0, "none", EXACT
         else:
             error, width, remark = law.standard_deviation, law.half_width(terms.level), UNBIASED
-            mechanism = f"{law} on each answer, in steps of {exact_text(asked.step)}"
-        description = terms.describe(asked.what, mechanism, (remark,), step=asked.step, noisy=law is not None)
-        errors = scaled(np.full(len(answers), error), asked.step)
+            mechanism = f"{law} on each answer, in steps of {exact_text(question.step)}"
+        description = terms.describe(question.what, mechanism, (remark,), step=question.step, noisy=law is not None)
+        errors = scaled(np.full(len(answers), error), question.step)
 
         def made(steps: Integers) -> Release:
-            ends = (scaled(number, asked.step) for number in (steps - width, steps + width))
-            return Release(description, labels, scaled(steps, asked.step), errors, *ends)
+            ends = (scaled(number, question.step) for number in (steps - width, steps + width))
+            return Release(description, labels, scaled(steps, question.step), errors, *ends)
 
         if law is None:
-            return terms.release(asked.what, lambda: made(answers), None, asked.classes)
+            return terms.release(question.what, lambda: made(answers), None, question.classes)
         noise = law
 
         def rehearse() -> None:
@@ -290,4 +290,4 @@ class Query(Generic[R]):
             # That nothing of it depends on the answers, the zeros show.
             made(np.zeros_like(answers))
 
-        return terms.release(asked.what, lambda: made(noise.add(answers, terms.generator)), rehearse)
+        return terms.release(question.what, lambda: made(noise.add(answers, terms.generator)), rehearse)

@@ -24,7 +24,7 @@ from mechdesign.tables._domain import Domain
 from mechdesign.tables._linear_queries import LinearQueries, on_lattice, step_of
 from mechdesign.tables._policies._graphs import require_room
 from mechdesign.tables._policy import Policy
-from mechdesign.tables._query import Asked, Option, Plan, Query
+from mechdesign.tables._query import Option, Plan, Query, Question
 from mechdesign.tables._release import Release
 from mechdesign.tables._strategies._choice import check_choice, check_strategy, choose
 from mechdesign.tables._strategies._strategy import Strategy
@@ -69,12 +69,12 @@ class Workload(LinearQueries, Query[Release]):
     kind: str = "auto"
     tolerance: float = TOLERANCE
 
-    def asked(self, policy: Policy) -> Asked:
+    def ask(self, policy: Policy) -> Question:
         """Return the queries, to be answered with noise on each of its own."""
         check_width(self, policy.domain.size)
         weights = self.weights()
         step = step_of(weights)
-        return Asked.of_rows(policy, on_lattice(weights, step, policy.domain.size), step, self.labels, self.phrase)
+        return Question.of_rows(policy, on_lattice(weights, step, policy.domain.size), step, self.labels, self.phrase)
 
     def using(self, kind: str = "auto", tolerance: float = TOLERANCE) -> Self:
         """Return the same workload, to be answered through another strategy.

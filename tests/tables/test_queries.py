@@ -249,4 +249,4 @@ def test_a_release_is_read_with_its_own_domain_only() -> None:
 def test_a_query_without_independent_noise_says_so() -> None:
     policy = md.tables.Policy.full(md.tables.Domain({"age": range(6)}))
     with pytest.raises(InputError, match="is not answered with independent noise"):
-        md.tables.KMeans(2).asked(policy)
+        md.tables.KMeans(2).ask(policy)

@@ -28,7 +28,7 @@ _EQUAL = 1e-12
 
 
 class DistortionTable(Table, frozen=True, tag_field="kind", tag="distortion"):
-    """Distortion privacy: whoever knows the prior and the channel still errs by the minimum on average."""
+    """Distortion privacy: an adversary who knows prior and channel errs by at least the minimum on average."""
 
     alternatives: ClassVar = ("distance", "matrix", "graph")
 

@@ -100,9 +100,9 @@ class SchurComplement:
         if self._members:
             self._border = np.zeros(layout.links)
             self._border[layout.width :] = 1.0
-            self._bordered = self._average(self._refined(self._border))
+            self._bordered = self._average(self._refine_once(self._border))
 
-    def _refined(self, right: Floats) -> Floats:
+    def _refine_once(self, right: Floats) -> Floats:
         """Solve without the border, with one step of iterative refinement."""
         scale = self._scale
         first = scale * scipy.linalg.cho_solve(self._factor, scale * right, check_finite=False)
@@ -112,7 +112,7 @@ class SchurComplement:
     def solve(self, right: Floats, corner: float) -> tuple[Floats, float]:
         """Return dΛ (L,) and dθ."""
         # Rounding breaks the symmetry of the solution, and a poorly conditioned matrix enlarges it.
-        free = self._average(self._refined(right))
+        free = self._average(self._refine_once(right))
         if not self._members:
             return free, 0.0
         total = float(self._border @ self._bordered)

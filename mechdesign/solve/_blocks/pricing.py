@@ -191,7 +191,7 @@ class _Pricing:
                 ends[:] = True
             ended = np.flatnonzero(ends & passes.under_way)
             budget = reduced - np.minimum(lower, -self.tolerance)[:, None]
-            for column, part in zip(ended.tolist(), self._trimmed(ended, budget), strict=True):
+            for column, part in zip(ended.tolist(), self._trim(ended, budget), strict=True):
                 own = tuple(floor[column].copy() for floor in floors)
                 found[column] = Priced(float(lower[column]), float(best[column]), *part, own, number)
             passes.under_way[ended] = False
@@ -281,7 +281,7 @@ class _Pricing:
         steps[index, self.roots] = shift
         return steps
 
-    def _trimmed(self, columns: Integers, budget: Floats) -> list[Part]:
+    def _trim(self, columns: Integers, budget: Floats) -> list[Part]:
         """Return the multipliers y of some columns without the smallest, whose sums are within the budgets (B, n)."""
         if not columns.size:
             return []

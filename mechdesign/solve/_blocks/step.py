@@ -187,11 +187,11 @@ def find_aim(system: NewtonSystem, passes: RatioPasses, measured: Measured, tuni
         trying = trying & (np.minimum(aim.primal, aim.dual) < tuning.long_step)
         if not trying[coupling.active()].any():
             break
-        aim, trying = _corrected(system, passes, aim, centre, trying, tuning)
+        aim, trying = _correct(system, passes, aim, centre, trying, tuning)
     return aim
 
 
-def _corrected(
+def _correct(
     system: NewtonSystem, passes: RatioPasses, aim: Aim, centre: Floats, trying: Flags, tuning: StepTuning
 ) -> tuple[Aim, Flags]:
     """Return the aim with one of Gondzio's correctors where it lengthens the steps enough, and where that is.

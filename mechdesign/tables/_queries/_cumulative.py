@@ -271,7 +271,7 @@ def ordered(
             protects what it tells apart; the ledger records that.
 
     Raises:
-        InputError: counts that are no counts, no records, θ or ε out of range.
+        InputError: a count is not an integer from 0 to 2^61, there are no records, or θ or ε is out of range.
         BudgetExceededError: the ledger refuses.
         ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
 
@@ -317,7 +317,8 @@ def ordered_hierarchical(
             protects what it tells apart; the ledger records that.
 
     Raises:
-        InputError: counts that are no counts, no records, θ, ε or the fan-out out of range.
+        InputError: a count is not an integer from 0 to 2^61, there are no records, or θ, ε or the fan-out is out of
+            range.
         BudgetExceededError: the ledger refuses.
         ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
     """

@@ -21,7 +21,7 @@ from mechdesign.tables._domain import Domain
 from mechdesign.tables._linear_queries import LinearQueries, on_lattice
 from mechdesign.tables._policies._cliques import block_numbers, label_numbers
 from mechdesign.tables._policy import Policy, as_policy
-from mechdesign.tables._query import Asked, Option, Plan, Query
+from mechdesign.tables._query import Option, Plan, Query, Question
 from mechdesign.tables._release import Release
 from mechdesign.tables._sensitivity._sensitivity import of_counts, of_sum, summed_attribute
 from mechdesign.tables._values import as_labels, value_labels
@@ -69,7 +69,7 @@ class Histogram(Query[Release]):
             kept = given.copy() if isinstance(given, np.ndarray) else tuple(given)  # type: ignore[arg-type]
             object.__setattr__(self, "partition", kept)
 
-    def asked(self, policy: Policy) -> Asked:
+    def ask(self, policy: Policy) -> Question:
         """Return the counts; raise `InputError` where the partition is one of another domain."""
         domain, partition = policy.domain, self.partition
         option = ("independent", "noise on each count")
@@ -80,7 +80,7 @@ class Histogram(Query[Release]):
             return found
 
         if partition is None:
-            return Asked(
+            return Question(
                 what="histogram",
                 count=domain.size,
                 sensitivity=lambda norm: of_counts(policy, norm),
@@ -97,7 +97,7 @@ class Histogram(Query[Release]):
             np.add.at(found, blocks, counts(data, positions))
             return found
 
-        return Asked(
+        return Question(
             what="histogram of a partition",
             count=len(first),
             sensitivity=lambda norm: of_counts(policy, norm, partition),
@@ -139,7 +139,7 @@ class Sum(Query[Release]):
         if not isinstance(self.attribute, str | None):
             raise InputError("attribute", "is no name", value=self.attribute, bound="a text")
 
-    def asked(self, policy: Policy) -> Asked:
+    def ask(self, policy: Policy) -> Question:
         """Return the sum; raise `InputError` where the attribute is unknown, not given or not numeric."""
         domain = policy.domain
         attribute = summed_attribute(domain, self.attribute)
@@ -153,7 +153,7 @@ class Sum(Query[Release]):
             check_table(policy, known, int(np.abs(values).max()), f"domain[{name!r}]")
             return true_answers(values[None], counts)
 
-        return Asked(
+        return Question(
             what="sum",
             count=1,
             sensitivity=lambda norm: of_sum(policy, norm, name),
@@ -209,7 +209,7 @@ class Linear(Query[Release]):
         object.__setattr__(self, "rows", rows)
         object.__setattr__(self, "step", unit)
 
-    def asked(self, policy: Policy) -> Asked:
+    def ask(self, policy: Policy) -> Question:
         """Return the queries; raise `InputError` where they are weights of another number of values."""
         size, queries = policy.domain.size, self.queries
         if self.rows.shape[1] != size:
@@ -217,7 +217,7 @@ class Linear(Query[Release]):
             raise InputError("queries", "have the wrong shape", value=self.rows.shape, bound=bound)
         names = queries.labels if isinstance(queries, LinearQueries) else lambda: {"query": np.arange(len(self.rows))}
         assert isinstance(self.step, Fraction)
-        return Asked.of_rows(policy, self.rows, self.step, names)
+        return Question.of_rows(policy, self.rows, self.step, names)
 
 
 @in_own_arithmetic

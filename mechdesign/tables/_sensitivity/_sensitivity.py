@@ -161,7 +161,7 @@ def of_sum(policy: PolicyLike, norm: int, attribute: str | None = None) -> Sensi
 
 
 def summed_attribute(domain: Domain, name: str | None) -> Attribute:
-    """Return the attribute that a sum adds up; raise `InputError` where there are several and none is named."""
+    """Return the attribute that a sum adds up; raise `InputError` if there are several and none is named."""
     if name is None and len(domain.attributes) > 1:
         raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
     return domain.attributes[0] if name is None else domain.attribute(name)
