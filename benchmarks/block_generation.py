@@ -33,7 +33,7 @@ from block_scenes import checkins
 from block_sizes import problem as sized
 
 HERE = Path(__file__).resolve().parent
-CITY = HERE.parent / "mechdesign" / "spec" / "examples" / "city-300.toml"
+CITY = HERE.parent / "mechdesign" / "specification" / "examples" / "city-300.toml"
 DATA = Path(os.environ.get("MECHDESIGN_DATA") or HERE.parents[1] / "shared" / "data")
 WAYS = {
     "few at a time": {"generation": True, "symmetry": False},
