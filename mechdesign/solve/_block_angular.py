@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import scipy.sparse as sparse
@@ -223,3 +223,14 @@ def near_exponents(exponents: Floats, count: int) -> Floats:
         near[row, kept] = own[row, kept]
     np.fill_diagonal(near, exponents.diagonal())
     return near
+
+
+def with_columns(program: BlockProgram, columns: Integers) -> BlockProgram:
+    """Return the program with some columns only."""
+    worst = program.worst
+    if worst is not None:
+        worst = replace(worst, cost=worst.cost[:, columns])
+    floors = tuple(
+        floor if floor.rewards is None else replace(floor, rewards=floor.rewards[columns]) for floor in program.floors
+    )
+    return replace(program, cost=program.cost[:, columns], floors=floors, worst=worst)

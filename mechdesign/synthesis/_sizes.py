@@ -24,7 +24,6 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.solve._blocks.layout import is_sparse
 from mechdesign.solve._blocks.memory import (
-    FEW,
     Sparsity,
     allowed_memory,
     block_memory,
@@ -34,6 +33,7 @@ from mechdesign.solve._blocks.memory import (
     sparse_memory,
 )
 from mechdesign.solve._blocks.parallel import single_threaded
+from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.synthesis._attempts import EXACT, LARGE, LAZY, RAYS, SMALL, takes_blocks
 from mechdesign.synthesis._pairs import few_pairs
 from mechdesign.synthesis._parts import Part
@@ -188,7 +188,7 @@ def _work(size: Size, settings: SolveSettings) -> Estimate:
         sparse = size.sparsity is not None and possible
         few = size.symmetries == 1 and options.get("generation") is not False
         if few and size.floors and not sparse and few_may_do(n, m, size.floors, worst=size.worst, sparse=False):
-            blocks = math.ceil(FEW * m)
+            blocks = math.ceil(TUNING.generation.max_column_share * m)
         if sparse and size.sparsity is not None:
             sparsity = size.sparsity.scaled(n)
             memory = sparse_memory(n, m, blocks, sparsity)

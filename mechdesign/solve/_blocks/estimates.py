@@ -15,8 +15,7 @@ import numpy as np
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram
 from mechdesign.solve._blocks.iterate import State
-
-_INSIDE = 1e-4
+from mechdesign.solve._blocks.tuning import EstimateTuning
 
 
 def close_estimates(program: BlockProgram, x: Floats, worse: float) -> list[Flags]:
@@ -25,17 +24,17 @@ def close_estimates(program: BlockProgram, x: Floats, worse: float) -> list[Flag
     return [error <= (1 + worse) * error.min(axis=0) for error in errors]
 
 
-def with_close_estimates(state: State, program: BlockProgram, worse: float) -> State:
+def with_close_estimates(state: State, program: BlockProgram, tuning: EstimateTuning) -> State:
     """Return a state in which the estimates that are close at its point take part, besides those that do.
 
     Those that its point does not allow stay out: they can come in later.
     """
     n, floors = program.rows, []
-    x, close = state.points[:, :n], close_estimates(program, state.points[:, :n].T, worse)
+    x, close = state.points[:, :n], close_estimates(program, state.points[:, :n].T, tuning.active_slack)
     for index, (floor, flags, y) in enumerate(zip(program.floors, close, state.floor_y, strict=True)):
         parts = state.points[:, n + index, None]
         slacks = x @ floor.error.T - parts
-        new = flags.T & (y == 0) & (slacks > _INSIDE * parts)
+        new = flags.T & (y == 0) & (slacks > tuning.min_slack * parts)
         floors.append(np.divide(state.mu, slacks, out=y.copy(), where=new))
     return replace(state, floor_y=tuple(floors))
 

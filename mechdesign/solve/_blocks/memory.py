@@ -9,26 +9,21 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.base._arrays import Integers
-from mechdesign.base._errors import SolverError
+from mechdesign.base._errors import InputError, SolverError
 from mechdesign.base._machine import free_memory, limited_memory
 from mechdesign.solve._blocks.kernels.contract import Kernel
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.kernels.tridiagonal import find_levels
 from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.tuning import TUNING, GenerationTuning
+from mechdesign.solve._contract import Options
 
 COPIED = 4_000_000
 """Up to so many ratio rows the multipliers of the best bound are copied; of more, once the gap is small, kept in spare
 memory."""
 
-FEW = 0.4
-"""The largest share of the columns for which few at a time are as fast as all at once, where blocks are dense."""
-
-# Below so many entries (columns × rows²) everything at once takes a moment.
-_WORTH = 8_000_000
 # Of 300 and of 1,024 columns 0.6 and 0.77 stay (Euclidean cost).
 _STAY, _MEASURED = 0.8, 500
-# From so many rows on merging pays where blocks are dense and have no floors: 225 cells take two thirds of the time.
-_LARGE = 200
 _INTERPRETER = 120_000_000
 # The part of all multipliers that proves the bound, at most: 13 % at 144 cells, 8 % at 300, 6 % from 500 to 1,024.
 _SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062
@@ -42,58 +37,85 @@ _SPARSE_BATCH = 150_000_000
 _FOLDED, _UNFOLDED, _CERTIFIED = 16, 60, 175
 
 
+@dataclass(frozen=True)
+class MemoryBudget:
+    """The memory that the process may take, asked for once in a solve and then compared with estimates.
+
+    Attributes:
+        allowed: Most bytes of the process; None where nobody knows.
+        held: Bytes that it held before the solve.
+        stated: Whether the caller stated the limit.
+    """
+
+    allowed: float | None
+    held: int
+    stated: bool
+
+    @classmethod
+    def of(cls, limit: float | None = None) -> MemoryBudget:
+        """Return the budget of a solve that begins now, of `limit` bytes or of all that is free."""
+        return cls(allowed_memory(limit), _resident(), limit is not None)
+
+    @classmethod
+    def of_options(cls, options: Options) -> MemoryBudget:
+        """Return the budget that options state as "memory".
+
+        Raises:
+            InputError: It is not a number of bytes greater than 0.
+        """
+        limit = options.extra.get("memory")
+        if limit is None:
+            return cls.of()
+        number = isinstance(limit, int | float | np.integer) and not isinstance(limit, bool)
+        if not number or not limit > 0:  # type: ignore[operator]
+            raise InputError("options.extra.memory", "must be a number of bytes greater than 0", value=limit)
+        return cls.of(float(limit))  # type: ignore[arg-type]
+
+    def fits(self, estimate: float) -> bool:
+        """Tell whether the budget allows this many bytes, as far as is known."""
+        return self.allowed is None or estimate <= self.allowed
+
+    def require(self, estimate: float, blocks: int, rows: int) -> None:
+        """Raise `SolverError` where the budget does not allow this many bytes, with both numbers."""
+        if self.allowed is not None and estimate > self.allowed:
+            raise SolverError(
+                f"the block solver needs about {estimate / 1e9:.1f} GB for {blocks} blocks of {rows}, but "
+                f"{self.allowed / 1e9:.1f} GB {'are allowed' if self.stated else 'are free'}. Use symmetry, fewer "
+                "cells or a wider tolerance, or another solver with lazy rows"
+            )
+
+
 def check_memory(
     layout: Layout,
     threads: int,
     kernel: type[Kernel],
-    limit: float | None,
+    budget: MemoryBudget,
     gap: float,
     *,
     proves: bool = True,
-    resumed: bool = False,
 ) -> int:
-    """Return the estimated peak of the process in bytes.
+    """Return the estimated peak of the process [bytes].
 
     Args:
-        layout: the program as it is to be solved.
-        threads: how many threads share the blocks.
-        kernel: what holds the large arrays.
-        limit: the most bytes that the process may take; None means what is free.
-        gap: the relative gap to be reached.
-        proves: whether the multipliers are proved at the end, which takes memory, too.
-        resumed: whether the process holds the multipliers already.
+        layout: The program as it is to be solved.
+        threads: Number of threads that share the blocks.
+        kernel: The kernel that holds the large arrays.
+        budget: The memory that the process may take.
+        gap: The relative gap to be reached.
+        proves: Whether the multipliers are proved at the end, which takes memory, too.
 
     Raises:
-        SolverError: with the estimate, where it exceeds that.
+        SolverError: The estimate exceeds the budget.
     """
     shape = layout.rows, layout.program.columns, layout.blocks
     if kernel.SPARSE:
         sparsity = measure(layout.rows, *np.nonzero(layout.weights))
-        estimate = _sparse(*shape, layout.links, threads, sparsity, resumed=resumed)
+        estimate = _sparse(*shape, layout.links, threads, sparsity, held=budget.held)
     else:
         sizes = *shape, layout.width, layout.links, threads, kernel.entry_bytes(layout, gap)
-        estimate = int(kernel.LIBRARY_BYTES) + _needed(*sizes, proves=proves, resumed=resumed)
-    _require(estimate, limit, layout.blocks, layout.rows)
+        estimate = int(kernel.LIBRARY_BYTES) + _needed(*sizes, proves=proves, held=budget.held)
+    budget.require(estimate, layout.blocks, layout.rows)
     return estimate
-
-
-def _require(estimate: int, limit: float | None, blocks: int, rows: int) -> None:
-    most = allowed_memory(limit)
-    if most is not None and estimate > most:
-        raise SolverError(
-            f"the block solver needs about {estimate / 1e9:.1f} GB for {blocks} blocks of {rows}, but "
-            f"{most / 1e9:.1f} GB {'are allowed' if limit is not None else 'are free'}. Use symmetry, fewer cells or a "
-            "wider tolerance, or another solver with lazy rows"
-        )
-
-
-def check_merging(rows: int, columns: int, gap: float, limit: float | None) -> None:
-    """Check that there is memory for a large program without floors, its later stages included.
-
-    Raises:
-        SolverError: as `check_memory`.
-    """
-    _require(merging_memory(rows, columns, gap), limit, columns, rows)
 
 
 def merging_memory(rows: int, columns: int, gap: float) -> int:
@@ -109,14 +131,24 @@ def merging_memory(rows: int, columns: int, gap: float) -> int:
     return int(max(_INTERPRETER, _resident()) + large + 8 * (6 * rows**2 + 24 * rows * columns))
 
 
-def few_may_do(rows: int, columns: int, floors: int, *, worst: bool, sparse: bool, merges: bool = False) -> bool:
+def few_may_do(
+    rows: int,
+    columns: int,
+    floors: int,
+    tuning: GenerationTuning = TUNING.generation,
+    *,
+    worst: bool,
+    sparse: bool,
+    merges: bool = False,
+) -> bool:
     """Tell whether few columns at a time may be faster than all blocks at once, by what was measured.
 
     They are where floors pull against the cost: then most columns end up empty. Without floors half of all are used,
     which pays where blocks are sparse, for a column is then priced in a fraction of the time that its block takes, or
     large, where the kernel `merges` columns in the host's memory.
     """
-    return (sparse or floors > 0 or (merges and rows >= _LARGE)) and not worst and columns * rows**2 >= _WORTH
+    pays = sparse or floors > 0 or (merges and rows >= tuning.min_rows_without_floors)
+    return pays and not worst and columns * rows**2 >= tuning.min_entries
 
 
 def allowed_memory(limit: float | None = None) -> float | None:
@@ -128,6 +160,21 @@ def allowed_memory(limit: float | None = None) -> float | None:
     left = math.inf if free is None else _resident() + free
     most = left if limit is None else min(limit, left)
     return None if most == math.inf else most
+
+
+def pricing_batch(rows: int, columns: int, budget: MemoryBudget, block: int = 0) -> int:
+    """Return the number of columns that fit into the budget while they are priced, at least 1.
+
+    Args:
+        rows: Number of rows.
+        columns: Number of columns of the program.
+        budget: The memory that the process may take.
+        block: Bytes of a sparse block; 0 for a dense one.
+    """
+    if budget.allowed is None:
+        return columns
+    known = max(_INTERPRETER, budget.held) + 24 * 8 * rows * columns + _FOLDED * _LEAST_SHARE * rows**2 * columns
+    return max(1, int((budget.allowed - known) // (block or _LEAST_ENTRY_BYTES[-1][1] * rows**2)))
 
 
 def block_memory(rows: int, columns: int, blocks: int, floors: int = 0, gap: float = 0.0) -> int:
@@ -150,7 +197,7 @@ def _needed(
     entry_bytes: int,
     *,
     proves: bool = True,
-    resumed: bool = False,
+    held: int | None = None,
 ) -> int:
     """Estimate the peak of the process in bytes, the certificate that follows included; rather more than less.
 
@@ -163,7 +210,7 @@ def _needed(
     small = 8 * ((4 + 2 * threads) * links**2 + 6 * rows**2 + 24 * rows * columns)
     kept = min(_LARGEST_SHARE, max(_LEAST_SHARE, _SHARE * rows**_FALL)) * rows**2 * columns
     folded = _FOLDED * kept * blocks / columns
-    base = _INTERPRETER if resumed else max(_INTERPRETER, _resident())
+    base = max(_INTERPRETER, _resident() if held is None else held)
     if not proves:
         return int(base + large + small)
     return int(base + max(large + small + folded + _UNFOLDED * kept, _CERTIFIED * kept))
@@ -202,13 +249,13 @@ def sparse_memory(rows: int, columns: int, blocks: int, sparsity: Sparsity) -> i
 
 
 def _sparse(
-    rows: int, columns: int, blocks: int, links: int, threads: int, sparsity: Sparsity, *, resumed: bool = False
+    rows: int, columns: int, blocks: int, links: int, threads: int, sparsity: Sparsity, *, held: int | None = None
 ) -> int:
     pairs, block = sparsity.pairs, sparsity.bytes
     small = 8 * ((4 + 2 * threads) * links**2 + 6 * rows**2 + 24 * rows * columns)
     kept = pairs * columns
     large = blocks * block + 2 * 8 * pairs * blocks + threads * min(_SPARSE_BATCH, blocks * block)
-    base = _INTERPRETER if resumed else max(_INTERPRETER, _resident())
+    base = max(_INTERPRETER, _resident() if held is None else held)
     return int(base + small + max(large + _FOLDED * pairs * blocks, _CERTIFIED * kept))
 
 

@@ -1,7 +1,7 @@
-"""Columns left out, put together with the columns in use that would serve in their place, and with their estimates.
+"""Groups of columns left out: by the column in use that would serve in their place, and with its estimates.
 
-Of all estimates of a floor a few matter to a column: those that the adversary would make on seeing a column much like
-it. What is proved with some estimates is proved, so that a column is priced with these first.
+Few estimates of a floor matter to a column: those that the adversary would make on seeing a similar column. A bound
+that some estimates prove holds, so that a column is priced with these first.
 """
 
 from __future__ import annotations
@@ -12,10 +12,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.solve._block_angular import BlockProgram
-
-_NEIGHBOURS = 4
-# Columns with less than this part of an even share are not in use.
-_EMPTY = 1e-3
+from mechdesign.solve._blocks.tuning import PricingTuning
 
 
 @dataclass(frozen=True, eq=False)
@@ -26,36 +23,41 @@ class Group:
     estimates: tuple[Integers, ...]
 
 
-def grouped(
-    program: BlockProgram, used: Integers, x: Floats, others: Integers, largest: int, worse: float
+def group_columns(
+    program: BlockProgram,
+    used: Integers,
+    x: Floats,
+    others: Integers,
+    size: int,
+    slack: float,
+    tuning: PricingTuning,
 ) -> list[Group]:
-    """Put the columns `others` of a program into groups of at most `largest`, by the column in use that is most alike.
-
-    Without floors, groups are of any columns.
+    """Group columns of a program by the column in use that is most similar; any columns where there are no floors.
 
     Args:
-        program: with costs of all columns.
-        used: the columns in use.
-        x: their values (n, used).
-        others: the columns to group.
-        largest: how many a group may have.
-        worse: by what part estimates that matter may be worse than the best one.
+        program: The program with all its columns.
+        used: The columns in use.
+        x: Their values (n, used).
+        others: The columns to group.
+        size: Largest number of columns in a group.
+        slack: Share by which estimates that matter may be worse than the best one.
+        tuning: The constants.
     """
     if not program.floors:
-        return [Group(others[start : start + largest], ()) for start in range(0, others.size, largest)]
+        return [Group(others[start : start + size], ()) for start in range(0, others.size, size)]
     mass = x.sum(axis=0)
-    kept = np.flatnonzero(mass > _EMPTY * mass.mean())
+    kept = np.flatnonzero(mass > tuning.min_mass_share * mass.mean())
     shapes = x[:, kept] / mass[kept]
     # What each of the others would cost in the place of a column in use, beyond what that one does.
     beyond = program.cost[:, others].T @ shapes - (program.cost[:, used[kept]] * shapes).sum(axis=0)
-    near = np.argsort(beyond, axis=1)[:, :_NEIGHBOURS]
+    near = np.argsort(beyond, axis=1)[:, : tuning.neighbours]
     errors = [floor.error @ shapes for floor in program.floors]
-    matter = [error <= (1 + worse) * error.min(axis=0) for error in errors]
+    matter = [error <= (1 + slack) * error.min(axis=0) for error in errors]
     groups = []
     for middle in np.unique(near[:, 0]):
         alike = np.flatnonzero(near[:, 0] == middle)
-        for start in range(0, alike.size, largest):
-            mine = alike[start : start + largest]
+        for start in range(0, alike.size, size):
+            mine = alike[start : start + size]
             estimates = tuple(np.flatnonzero(each[:, np.unique(near[mine])].any(axis=1)) for each in matter)
             groups.append(Group(others[mine], estimates))
     return sorted(groups, key=lambda group: -group.columns.size)

@@ -1,288 +1,208 @@
-"""Price columns that a block program leaves out: the least reduced cost that each can have, with what proves it.
-
-At multipliers λ of the row sums and v of the floors, a column o can lower the objective only if
-
-    min (c_o − λ)·x − Σ_f v_f w_f   over x with all ratio bounds, w_f <= error_f[h]·x for all h, Σ_s x_s = 1
-
-is negative. Each is a program of one block, solved by the steps of the main iteration (`step.py`): its only linking row
-has the multiplier ρ, which is the value. At any y >= 0, and q >= 0 with Σ_h q_fh = v_f, the least
-entry of c_o − λ − Bᵀy − Σ_f error_fᵀ q_f bounds the value from below.
-"""
+"""Pricing of columns left out: groups of similar ones, with few bounds and estimates first, on several threads."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._deadline import Deadline
-from mechdesign.solve._blocks.auxiliary import AuxiliaryRows
-from mechdesign.solve._blocks.coupling import UnitMass
-from mechdesign.solve._blocks.dual import Part, trimmed
-from mechdesign.solve._blocks.iterate import Iterate
-from mechdesign.solve._blocks.kernels.contract import Kernel
-from mechdesign.solve._blocks.layout import Layout
-from mechdesign.solve._blocks.newton import NewtonSystem
-from mechdesign.solve._blocks.step import Aim, Measured, StepTuning, boundary_shares, find_aim
-
-# Sparse kernels take batches of columns; correctors would have to be kept or undone for all of a batch.
-_STEP = StepTuning(0.1, 2, 0.9, 0.02)
-_SPARSE_STEP = replace(_STEP, max_correctors=0)
-_MAX_ITERATIONS = 80
-# Where both steps are shorter, a column makes no progress.
-_MIN_STEP = 1e-6
-# Parts of a floor start this share below what the column gives.
-_PART_START = 0.05
-# Bracket of an improving value that resolves it, as a share of the value; and the bracket that rounding allows, as a
-# share of the largest cost.
-_RESOLVED_SHARE = 0.5
-_ROUNDING_SHARE = 1e-9
+from mechdesign.base._machine import count_processors
+from mechdesign.solve._block_angular import BlockProgram, near_exponents, with_columns
+from mechdesign.solve._blocks.estimates import with_estimates
+from mechdesign.solve._blocks.kernels import choose, few_bounds, sparse_kernel
+from mechdesign.solve._blocks.layout import Geometry, bounded, geometry_of, lay_out
+from mechdesign.solve._blocks.memory import MemoryBudget, measure, pricing_batch
+from mechdesign.solve._blocks.neighbours import Group, group_columns
+from mechdesign.solve._blocks.parallel import Workers, single_threaded
+from mechdesign.solve._blocks.pricing_problem import Priced, price
+from mechdesign.solve._blocks.tuning import PricingTuning
+from mechdesign.solve._contract import Options
 
 
 @dataclass(frozen=True, eq=False)
-class Priced:
-    """What one column is worth.
+class Prices:
+    """The prices of a restricted problem, and how far below 0 the reduced cost of a column may be.
 
     Attributes:
-        lower: A lower bound of its value. The multipliers prove it, or minus the tolerance where that is less.
-        upper: The value of a point, so that a negative one improves the objective.
-        sources: Rows s of the ratio multipliers that prove that.
-        targets: Their rows t.
-        values: The multipliers.
-        floors: For each floor its multipliers (k,), of sum v.
-        iterations: How many it took.
+        sums: Prices λ of the row sums (n,).
+        floors: Prices v of the floors (F,).
+        tolerance: Least reduced cost that counts as none is minus this.
     """
 
-    lower: float
-    upper: float
-    sources: npt.NDArray[np.integer]
-    targets: npt.NDArray[np.integer]
-    values: Floats
-    floors: tuple[Floats, ...]
-    iterations: int
+    sums: Floats
+    floors: Floats
+    tolerance: float
 
 
-def price(
-    layout: Layout,
-    arrays: Kernel,
-    multipliers: Floats,
-    weights: Floats,
-    tolerance: float,
-    deadline: Deadline,
-) -> list[Priced]:
-    """Price all columns of a layout without worst cost and symmetry, one step of each at a time.
+class ColumnPricing:
+    """Solver of the pricing problems of columns.
 
     Args:
-        layout: the columns to price, with their costs.
-        arrays: a kernel of that layout, of which the caller is worker 0.
-        multipliers: λ (n,).
-        weights: v (F,).
-        tolerance: a column whose value is proved to be at least minus this does not improve the objective.
-        deadline: when to stop; what is known by then is returned.
-    """
-    with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-        return _Pricing(layout, arrays, layout.cost - multipliers, weights, tolerance).run(deadline)
-
-
-class EachBlock:
-    """Passes over the ratio rows of the columns under way, a batch of the kernel at a time: a system for each column.
-
-    Dense kernels take one column at a time, sparse ones batches.
+        program: The program with all its columns.
+        options: Threads and arrays.
+        tell: Function that reports a stage.
+        deadline: When to stop; columns that are priced by then count.
+        budget: The memory that the process may take.
+        tuning: The constants.
     """
 
-    def __init__(self, kernel: Kernel, x: Floats) -> None:
-        self.kernel, self.x, self.u = kernel, x, np.zeros(x.shape)
-        self.under_way = np.ones(len(x), dtype=np.bool_)
-        size = kernel.batch if kernel.SPARSE else 1
-        self._batches = [slice(start, min(start + size, len(x))) for start in range(0, len(x), size)]
+    def __init__(
+        self,
+        program: BlockProgram,
+        options: Options,
+        tell: Callable[[str], None],
+        deadline: Deadline,
+        budget: MemoryBudget,
+        tuning: PricingTuning,
+    ) -> None:
+        self.program, self.options, self.tell, self.deadline = program, options, tell, deadline
+        self.budget, self.tuning = budget, tuning
+        self._near_exponents: Floats | None = None
 
-    def batches(self, chosen: Flags | None = None) -> list[slice]:
-        """Return the batches with columns under way, or with `chosen` ones among them."""
-        going = self.under_way if chosen is None else self.under_way & chosen
-        return [batch for batch in self._batches if going[batch].any()]
+    def price_columns(
+        self, program: BlockProgram, used: Integers, x: Floats, columns: Integers, prices: Prices
+    ) -> dict[int, Priced]:
+        """Price columns with few bounds and the estimates likely to matter, and with all where that proves nothing.
 
-    def affine_ratio_test(self, u: Floats) -> tuple[Floats, Floats]:
-        """Return the least and the largest dz/z."""
-        self.u[:] = u
-        low, high = np.full(len(u), np.inf), np.full(len(u), -np.inf)
-        for batch in self.batches():
-            low[batch], high[batch] = self.kernel.affine_ratio_test(0, batch, self.x, self.u)
-        return low, high
+        The multipliers of a floor are a proof whether or not all of its estimates have one.
 
-    def mehrotra(self, u: Floats, centre: Floats) -> Floats:
-        """Put the targets of Mehrotra's corrector into slot 0."""
-        adjoint = np.zeros(self.x.shape)
-        for batch in self.batches():
-            self.kernel.mehrotra(0, batch, self.x, self.u, self._of(centre, batch), adjoint)
-        return adjoint
-
-    def ratio_test(self, u: Floats, slot: Integers, chosen: Flags | None, *, corrected: bool) -> tuple[Floats, Floats]:
-        """Return the least dz/z and dy/y."""
-        self.u[:] = u
-        primal, dual = np.full(len(u), np.inf), np.full(len(u), np.inf)
-        for batch in self.batches(chosen):
-            found = self.kernel.ratio_test(0, batch, self.x, self.u, int(slot[batch.start]), corrected=corrected)
-            primal[batch], dual[batch] = found
-        return primal, dual
-
-    def centrality(
-        self, u: Floats, slot: Integers, primal: Floats, dual: Floats, centre: Floats, chosen: Flags
-    ) -> Floats:
-        """Put Gondzio's correction into the other slot; dense kernels only."""
-        adjoint = np.zeros(self.x.shape)
-        for batch in self.batches(chosen):
-            column = batch.start
-            steps = int(slot[column]), float(primal[column]), float(dual[column]), float(centre[column])
-            self.kernel.centrality(0, batch, self.x, self.u, *steps, adjoint)
-        return adjoint
-
-    def advance(self, u: Floats, slot: Integers, dual: Floats, chosen: Flags) -> None:
-        """Move the multipliers of the chosen columns by `dual` times dy."""
-        self.u[:] = u
-        for batch in self.batches(chosen):
-            self.kernel.advance(0, batch, self.x, self.u, int(slot[batch.start]), self._of(dual, batch))
-
-    def _of(self, values: Floats, batch: slice) -> Any:
-        """Return the numbers of a batch as its kernel wants them: one for each column, or the only one."""
-        return values[batch] if self.kernel.SPARSE else float(values[batch.start])
-
-
-class _Pricing:
-    """Columns under way, each for itself; they take their steps together, so that vector work is done once for all."""
-
-    def __init__(self, layout: Layout, kernel: Kernel, cost: Floats, weights: Floats, tolerance: float) -> None:
-        n, blocks = layout.rows, layout.blocks
-        self.layout, self.kernel, self.cost, self.weights, self.tolerance = layout, kernel, cost, weights, tolerance
-        self.tuning = _SPARSE_STEP if kernel.SPARSE else _STEP
-        self.rewards = np.broadcast_to(weights, (blocks, weights.size))
-        self.auxiliary = AuxiliaryRows(np.ones(blocks), layout.errors, 0, 1.0, linked=False)
-        self.total_weight = float(layout.weights.sum()) + sum(len(error) + 1 for error in layout.errors)
-        mu = max(float(np.ptp(cost, axis=1).mean()), 1e-300) / self.total_weight
-        x = np.full((blocks, n), 1.0 / n)
-        parts = [np.full((blocks, 1), (1 - _PART_START) * error.mean(axis=1).min()) for error in layout.errors]
-        points = np.hstack([x, *parts])
-        self.passes = EachBlock(kernel, x)
-        self.roots, self.edges = np.zeros(blocks, dtype=np.int64), np.empty(points.shape)
-        for batch in self.passes.batches():
-            kernel.start(0, batch, x, mu)
-        z = self.auxiliary.slacks(points, np.zeros(0))
-        self.iterate = Iterate(0, points, np.zeros((blocks, 1)), 0.0, z, mu * self.auxiliary.weights / z)
-
-    def run(self, deadline: Deadline) -> list[Priced]:
-        """Iterate until the sign of the value of each column is proved, or nothing moves any more."""
-        blocks, passes = self.layout.blocks, self.passes
+        Args:
+            program: The program with the binding floors only.
+            used: The columns in use.
+            x: Their values (n, k).
+            columns: The columns to price.
+            prices: The prices.
+        """
+        threads, groups = self._group(program, used, x, columns, self.tuning.similar_slack)
+        near, before = self._with_near_bounds(program), None
         found: dict[int, Priced] = {}
-        best, before, moved = np.full(blocks, np.inf), np.full(blocks, -np.inf), np.ones(blocks, dtype=bool)
-        rounding = _ROUNDING_SHARE * np.abs(np.hstack([self.cost, self.rewards])).max(axis=1)
-        for number in range(_MAX_ITERATIONS + 1):
-            measured, sound = self._factor()
-            reduced, floors = self._reduced(measured.adjoint)
-            lower = reduced.min(axis=1)
-            best = np.minimum(best, self._values())
-            resolved = (best < -self.tolerance) & (best - lower <= _RESOLVED_SHARE * np.abs(lower))
-            # Where only rounding is left, the lower bound may fall again without an end.
-            spent = (best - lower <= rounding) & (lower <= before)
-            before = lower
-            ends = (lower >= -self.tolerance) | resolved | spent | ~sound | ~moved
-            if deadline.stop() is not None or number == _MAX_ITERATIONS:
-                ends[:] = True
-            ended = np.flatnonzero(ends & passes.under_way)
-            budget = reduced - np.minimum(lower, -self.tolerance)[:, None]
-            for column, part in zip(ended.tolist(), self._trim(ended, budget), strict=True):
-                own = tuple(floor[column].copy() for floor in floors)
-                found[column] = Priced(float(lower[column]), float(best[column]), *part, own, number)
-            passes.under_way[ended] = False
-            if not passes.under_way.any():
+        tiers = [(program, False), (program, True)]
+        for bounds, whole in tiers if near is None else [(near, False), (near, True), (program, True)]:
+            left = [_without_proved(group, found, prices.tolerance) for group in groups]
+            if whole:
+                left = [_with_all_estimates(bounds, group, again=bounds is not before) for group in left]
+            found = _join_tiers(found, self._price_groups(bounds, left, prices, threads))
+            if self.deadline.stop() is not None:
                 break
-            moved = self._step(measured)
-        return [found[column] for column in range(blocks)]
+            before = bounds
+        return found
 
-    def _step(self, measured: Measured) -> Flags:
-        """Take one primal-dual step of each column under way; return which moved."""
-        iterate, passes = self.iterate, self.passes
-        coupling = UnitMass(self.auxiliary, self.layout.rows, iterate.points, self._solve)
-        coupling.under_way = passes.under_way
-        system = NewtonSystem(coupling, self.auxiliary, iterate, self._solve, self.cost, self.rewards)
-        aim = find_aim(system, passes, measured, self.tuning)
-        finite = np.isfinite(aim.found.u).all(axis=1) & np.isfinite(aim.found.multipliers).all(axis=1)
-        moved = finite & (np.maximum(aim.primal, aim.dual) >= _MIN_STEP)
-        self.iterate = self._advance(coupling, aim, passes.under_way & moved)
-        for index in range(self.layout.floors):
-            moved &= (self.auxiliary.floor(self.iterate.z, index) > 0).all(axis=1)
-        return moved
+    def find_below(
+        self, used: Integers, x: Floats, prices: Prices, slack: float, columns: Integers
+    ) -> dict[int, tuple[Integers, ...]]:
+        """Return the columns whose reduced cost may be negative, each with the estimates likely to matter.
 
-    def _advance(self, coupling: UnitMass, aim: Aim, going: Flags) -> Iterate:
-        """Return the next iterate: the columns that go move, the others stay where they are."""
-        iterate, found, wide = self.iterate, aim.found, going[:, None]
-        share = boundary_shares(aim.primal, aim.dual, self.tuning)
-        primal, dual = np.where(going, share * aim.primal, 0.0), np.where(going, share * aim.dual, 0.0)
-        self.passes.advance(np.where(wide, found.u_x, 0.0), aim.slot, dual, going)
-        points = iterate.points * (1 + primal[:, None] * np.where(wide, found.u, 0.0))
-        y = iterate.y + coupling.of_rows(dual) * np.where(coupling.of_rows(going), found.dy, 0.0)
-        multipliers = iterate.multipliers + dual[:, None] * np.where(wide, found.multipliers, 0.0)
-        z = self.auxiliary.slacks(points, np.zeros(0))
-        return Iterate(iterate.number + 1, points, multipliers, 0.0, z, y)
+        Few bounds and few estimates are looked at, so that these are rather too many.
 
-    def _values(self) -> Floats:
-        """Return the values (B,) of the points: x scaled to sum 1, w as large as it may be."""
-        x = self.iterate.points[:, : self.layout.rows]
-        x = x / x.sum(axis=1, keepdims=True)
-        values: Floats = (self.cost * x).sum(axis=1)
-        for weight, error in zip(self.weights, self.layout.errors, strict=True):
-            values -= weight * (x @ error.T).min(axis=1)
-        return values
+        Args:
+            used: The columns in use.
+            x: Their values (n, k).
+            prices: The prices.
+            slack: Share by which estimates may be worse than the best one of similar columns.
+            columns: The columns to look at.
+        """
+        threads, groups = self._group(self.program, used, x, columns, slack)
+        near = self._with_near_bounds(self.program)
+        found = self._price_groups(self.program if near is None else near, groups, prices, threads)
+        left = [(column, group.estimates) for group in groups for column in group.columns.tolist() if column in found]
+        return {column: estimates for column, estimates in left if found[column].upper < 0}
 
-    def _factor(self) -> tuple[Measured, Flags]:
-        """Factor the Hessians at the points; return what that measures, and where rounding allowed it."""
-        kernel, auxiliary, passes, iterate = self.kernel, self.auxiliary, self.passes, self.iterate
-        n, blocks = self.layout.rows, self.layout.blocks
-        passes.x[:] = iterate.points[:, :n]
-        self.roots[:] = passes.x.argmax(axis=1)
-        pairs, sound = np.zeros((blocks, n)), np.ones(blocks, dtype=bool)
-        work, ratio = iterate.y * iterate.z, iterate.y / iterate.z
-        products, adjoint = auxiliary.part(work).sum(axis=1), np.zeros(iterate.points.shape)
-        for index in range(self.layout.floors):
-            products += auxiliary.floor(work, index).sum(axis=1)
-        auxiliary.add_adjoint(iterate.y, adjoint)
-        for batch in passes.batches():
-            sound[batch] = kernel.assemble(0, batch, passes.x, pairs, products)
-            for index in range(self.layout.floors):
-                own = auxiliary.part(ratio)[:, index]
-                kernel.add_floor(0, batch, index, iterate.points, auxiliary.floor(ratio, index), own)
-            adjoint[batch, :n] += pairs[batch]
-            np.multiply(iterate.points[batch], adjoint[batch], out=self.edges[batch])
-            if sound[batch].any():
-                sound[batch] = bool(np.isfinite(kernel.factor(0, batch, self.roots, self.edges, products)))
-        return Measured(products, adjoint, self.total_weight), sound
+    def _group(
+        self, program: BlockProgram, used: Integers, x: Floats, columns: Integers, slack: float
+    ) -> tuple[int, list[Group]]:
+        """Return the number of threads that price columns, and groups of columns for them."""
+        threads = self.options.threads or count_processors()
+        most = max(1, self._batch() // threads)
+        size = max(1, min(most, -(-columns.size // threads)))
+        return threads, group_columns(program, used, x, columns, size, slack, self.tuning)
 
-    def _reduced(self, adjoint: Floats) -> tuple[Floats, list[Floats]]:
-        """Return c − λ − Bᵀy − Σ error_fᵀ q_f (B, n) without the multipliers of x >= 0, and q, scaled to sum to v."""
-        reduced = self.cost - adjoint[:, : self.layout.rows] + self.kernel.diagonals()
-        floors = []
-        for index, (weight, error) in enumerate(zip(self.weights, self.layout.errors, strict=True)):
-            y = self.auxiliary.floor(self.iterate.y, index)
-            scaled = y * (weight / y.sum(axis=1, keepdims=True))
-            reduced -= (scaled - y) @ error
-            floors.append(scaled)
-        return reduced, floors
+    def _batch(self) -> int:
+        """Return the number of columns that are priced at a time."""
+        rows, columns = self.program.rows, self.program.columns
+        if sparse_kernel(self.program, self.options.extra):
+            block = measure(rows, *np.nonzero(bounded(self.program.exponents))).bytes
+            most = self.tuning.batch_bytes_sparse // block
+        else:
+            block, most = 0, self.tuning.batch_entries // rows**2
+        return int(min(most, pricing_batch(rows, columns, self.budget, block)))
 
-    def _solve(self, right: Floats) -> Floats:
-        """Return u (B, N) with H u = ξ∘right for the columns under way."""
-        steps = self.iterate.points * right
-        index = np.arange(len(steps))
-        steps[index, self.roots] = steps.sum(axis=1)
-        for batch in self.passes.batches():
-            self.kernel.solve(0, batch, steps)
-        shift = steps[index, self.roots]
-        steps += shift[:, None]
-        steps[index, self.roots] = shift
-        return steps
+    def _with_near_bounds(self, program: BlockProgram) -> BlockProgram | None:
+        """Return the program with few bounds for each row, which prove most columns in a fraction of the time."""
+        if program.rows < self.tuning.near_min_rows or self.options.extra.get("device") not in (None, "cpu"):
+            return None
+        if sparse_kernel(program, self.options.extra) or self.options.extra.get("arrays") == "torch":
+            return None
+        if self._near_exponents is None:
+            self._near_exponents = near_exponents(program.exponents, self.tuning.near_bounds)
+        return replace(program, exponents=self._near_exponents)
 
-    def _trim(self, columns: Integers, budget: Floats) -> list[Part]:
-        """Return the multipliers y of some columns without the smallest, whose sums are within the budgets (B, n)."""
-        if not columns.size:
-            return []
-        return trimmed(self.layout, self.kernel.multipliers()[columns], budget[columns], self.kernel.pairs)
+    def _price_groups(
+        self, program: BlockProgram, groups: list[Group], prices: Prices, threads: int
+    ) -> dict[int, Priced]:
+        """Price groups of columns, each on one thread."""
+        groups = [group for group in groups if group.columns.size]
+        if not groups:
+            return {}
+        self.tell(f"pricing {sum(group.columns.size for group in groups)} of {self.program.columns} columns")
+        # Groups differ in columns and estimates alone.
+        geometry = geometry_of(program.exponents, len(program.floors))
+        workers = Workers(threads, len(groups), 1)
+        try:
+            with single_threaded():
+                parts = workers.run(
+                    lambda _, batch: self._price_group(program, geometry, groups[batch.start], prices), whole=True
+                )
+        finally:
+            workers.close()
+        # By column: threads answer in any order.
+        return dict(sorted((column, one) for part in parts for column, one in part.items()))
+
+    def _price_group(
+        self, program: BlockProgram, geometry: Geometry, group: Group, prices: Prices
+    ) -> dict[int, Priced]:
+        """Price the columns of a group with its estimates, on one thread; none at the deadline."""
+        if self.deadline.stop() is not None:
+            return {}
+        priced = with_estimates(with_columns(program, group.columns), group.estimates)
+        layout = lay_out(priced, geometry=geometry)
+        extra, entries = self.options.extra, self.program.columns * program.rows**2
+        kernel = choose(extra.get("arrays"), extra.get("device"), entries, layout.sparse, self.deadline.left())
+        if program.exponents is self._near_exponents:
+            kernel = few_bounds(floors=layout.floors > 0)
+        arrays = kernel(layout, 1, extra.get("device"))
+        values = price(layout, arrays, prices.sums, prices.floors, prices.tolerance, self.deadline)
+        found = {}
+        for column, value in zip(group.columns.tolist(), values, strict=True):
+            weights = []
+            for floor, some, mine in zip(program.floors, group.estimates, value.floors, strict=True):
+                full = np.zeros(len(floor.error))
+                full[some] = mine
+                weights.append(full)
+            found[column] = replace(value, floors=tuple(weights))
+        return found
+
+
+def _without_proved(group: Group, found: dict[int, Priced], tolerance: float) -> Group:
+    """Return the columns of a group whose reduced costs are not proved."""
+    left = [column for column in group.columns.tolist() if column not in found or found[column].lower < -tolerance]
+    return replace(group, columns=np.array(left, dtype=np.int64))
+
+
+def _join_tiers(found: dict[int, Priced], more: dict[int, Priced]) -> dict[int, Priced]:
+    """Return the results of two tiers: values of the later one, and the better bound of each column."""
+    return found | {
+        column: one
+        if column not in found or one.lower >= found[column].lower
+        else replace(found[column], upper=one.upper)
+        for column, one in more.items()
+    }
+
+
+def _with_all_estimates(program: BlockProgram, group: Group, *, again: bool) -> Group:
+    """Return a group with all estimates; unless it is to be priced `again`, without columns if it has them all."""
+    every = tuple(np.arange(len(floor.error)) for floor in program.floors)
+    fewer = any(some.size < each.size for some, each in zip(group.estimates, every, strict=True))
+    return Group(group.columns if fewer or again else group.columns[:0], every)

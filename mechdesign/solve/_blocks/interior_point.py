@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -29,7 +28,7 @@ from mechdesign.solve._blocks.iterate import (
 )
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import Layout, lay_out
-from mechdesign.solve._blocks.memory import COPIED, check_memory
+from mechdesign.solve._blocks.memory import COPIED, MemoryBudget, check_memory
 from mechdesign.solve._blocks.newton import FactoredBlocks, factor_blocks
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
 from mechdesign.solve._blocks.ratios import RatioRows
@@ -71,7 +70,7 @@ class _Settings:
     threads: int | None
     arrays: object
     device: object
-    memory: float | None
+    budget: MemoryBudget
 
 
 def solve_block(
@@ -82,6 +81,7 @@ def solve_block(
     symmetry: Symmetry | None = None,
     start: State | None = None,
     iterates: bool = True,
+    budget: MemoryBudget | None = None,
 ) -> BlockSolution:
     """Solve `program` until the relative gap is `gap`; with `symmetry`, one block for each orbit of columns.
 
@@ -96,12 +96,13 @@ def solve_block(
         symmetry: symmetries of the program, to be used.
         start: where to start, without symmetry, used up by that; else well inside all bounds.
         iterates: whether to iterate; otherwise only what the start proves is measured.
+        budget: the memory that the process may take; that of `options` without it.
 
     Raises:
         InputError: for options that are not known or no numbers.
         SolverError: before anything is done, when the estimated memory exceeds what there is.
     """
-    settings = _settings((options or Options()).begun(), gap)
+    settings = _settings((options or Options()).begun(), gap, budget)
     clock = settings.deadline.seconds()
     constant = free_constant(program, settings.deadline.seconds() - clock)
     if constant is not None:
@@ -127,12 +128,19 @@ class Reached:
     memory: int
 
 
-def iterate_blocks(program: BlockProgram, options: Options, *, gap: float, start: State | Start = UNIFORM) -> Reached:
+def iterate_blocks(
+    program: BlockProgram,
+    options: Options,
+    *,
+    gap: float,
+    start: State | Start = UNIFORM,
+    budget: MemoryBudget | None = None,
+) -> Reached:
     """Iterate until the relative gap is `gap`, from a state, which is used up, or a start, and prove nothing.
 
     Arguments and errors are those of `solve_block`. With few columns the uniform x is the better start.
     """
-    settings = _settings(options, gap)
+    settings = _settings(options, gap, budget)
     with _running(program, settings, settings.deadline.seconds(), None, start, proves=False) as run:
         return run.reached()
 
@@ -155,10 +163,9 @@ def _running(
     kernel = choose(settings.arrays, settings.device, entries, layout.sparse, left)
     cores = count_processors() if entries >= _WORTH_THREADS else 1
     threads = min(settings.threads or cores, layout.blocks)
-    # Who goes on holds much of it already, and what was found is not to be lost.
-    resumed = isinstance(start, State)
-    limit = math.inf if resumed else settings.memory
-    memory = check_memory(layout, threads, kernel, limit, settings.gap, proves=proves, resumed=resumed)
+    # A state that is only measured is in memory already.
+    budget = settings.budget if iterates else replace(settings.budget, allowed=None)
+    memory = check_memory(layout, threads, kernel, budget, settings.gap, proves=proves)
     settings.deadline.tell(f"block solver: {layout.blocks} blocks of {layout.rows} rows, about {memory / 1e9:.2f} GB")
     with (
         settings.deadline.keeping(),
@@ -173,25 +180,14 @@ def _running(
             workers.close()
 
 
-def _settings(options: Options, gap: float) -> _Settings:
+def _settings(options: Options, gap: float, budget: MemoryBudget | None) -> _Settings:
     unknown = set(options.extra) - _EXTRA
     if unknown:
         bound = "symmetry, memory (bytes), arrays (numpy, numba, torch or sparse) or device"
         raise InputError(f"options.extra.{min(unknown)}", "is not known to the block solver", bound=bound)
-    extra = options.extra
-    memory = extra.get("memory")
-    if memory is not None and (
-        isinstance(memory, bool) or not isinstance(memory, int | float | np.integer) or not memory > 0
-    ):
-        raise InputError("options.extra.memory", "must be a number of bytes greater than 0", value=memory)
-    return _Settings(
-        gap,
-        options.deadline,
-        options.threads,
-        extra.get("arrays"),
-        extra.get("device"),
-        None if memory is None else float(memory),
-    )
+    arrays, device = options.extra.get("arrays"), options.extra.get("device")
+    stated = MemoryBudget.of_options(options) if budget is None else budget
+    return _Settings(gap, options.deadline, options.threads, arrays, device, stated)
 
 
 class _Run:

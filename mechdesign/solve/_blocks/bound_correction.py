@@ -27,27 +27,59 @@ from mechdesign.solve._block_angular import (
     reduced_costs,
 )
 from mechdesign.solve._blocks.estimates import with_all_estimates
-from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.memory import MemoryBudget
+from mechdesign.solve._blocks.tuning import CorrectionTuning
+from mechdesign.solve._column_generation import Best
 from mechdesign.solve._contract import Options, Status
 
 
-def corrected(
+def pays(
+    missing: int,
+    lost: float,
+    lower: float,
+    best: Best[Floats, BlockMultipliers],
+    gap: float,
+    used: int,
+    tuning: CorrectionTuning,
+) -> bool:
+    """Tell whether correcting the bound is worth its time: few columns are missing, or what it recovers is enough.
+
+    It takes as much of a round's time as columns are missing; whoever stops the next round has the better bound.
+
+    Args:
+        missing: Number of missing columns.
+        lost: By how much they lower the bound.
+        lower: The bound of the restricted problem.
+        best: The bracket.
+        gap: The relative gap asked for.
+        used: Number of columns in use.
+        tuning: The constants.
+    """
+    few = missing <= tuning.few * used
+    enough = lost <= tuning.max_loss * (gap * abs(best.upper) - (best.upper - lower))
+    return few or (enough and missing <= used // 2)
+
+
+def correct_bound(
     program: BlockProgram,
     multipliers: BlockMultipliers,
     missing: Integers,
     estimates: Sequence[Integers],
     options: Options,
     gap: float,
+    budget: MemoryBudget | None = None,
 ) -> BlockMultipliers:
     """Return multipliers that prove a better bound where some columns are missing.
 
     Args:
-        program: with all its columns.
-        multipliers: of all columns. Those that are not missing give λ and v.
-        missing: the columns that improve the objective at these (j,).
-        estimates: for each floor those that may matter to them.
-        options: those of `solve_block`.
-        gap: the part of the objective to which the program with the rest is solved.
+        program: The program with all its columns.
+        multipliers: Multipliers of all columns. Those that are not missing give λ and v.
+        missing: The columns that improve the objective at these (j,).
+        estimates: For each floor those that may matter to them.
+        options: Options of `solve_block`.
+        gap: Relative gap of the program with the rest.
+        budget: The memory that the process may take.
 
     Raises:
         SolverError: There is no memory for the blocks of the missing columns.
@@ -65,7 +97,7 @@ def corrected(
         for floor, some, v in zip(program.floors, estimates, weights, strict=True)
     )
     small = BlockProgram(cost, program.exponents, floors)
-    solution = solve_block(small, options, gap=gap)
+    solution = solve_block(small, options, gap=gap, budget=budget)
     if solution.status is Status.INTERRUPTED:
         raise KeyboardInterrupt
     found = solution.multipliers

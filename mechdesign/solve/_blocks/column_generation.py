@@ -1,0 +1,132 @@
+"""Solve a block program: all columns at once, or few at a time, whichever is faster.
+
+An optimum uses few columns, and blocks that vanish are what makes the path long: with those that matter alone it takes
+half the iterations, each of a fraction of the blocks. Coarse problems say with which columns to begin, where blocks are
+dense (`initial_working_set.py`); those that turn out to be empty are merged into others (`merging.py`). The rest is
+column generation with blocks for columns: `master.py` solves the restricted problems, `pricer.py` prices the columns
+left out. The multipliers of all together prove a bound over all columns, so that the last bracket is the whole
+program's.
+"""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mechdesign.base._errors import InputError, SolverError
+from mechdesign.solve._block_angular import BlockProgram, lower_bound, objective, repaired
+from mechdesign.solve._blocks.initial_working_set import initial_working_set
+from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.kernels import sparse_kernel
+from mechdesign.solve._blocks.master import BlockBest, BlockMaster
+from mechdesign.solve._blocks.memory import MemoryBudget, few_may_do
+from mechdesign.solve._blocks.pricer import BlockPricer
+from mechdesign.solve._blocks.solution import BlockSolution, combine, free_constant, no_multipliers, no_time
+from mechdesign.solve._blocks.symmetry import Symmetry
+from mechdesign.solve._blocks.trial import TrialFirst
+from mechdesign.solve._blocks.tuning import TUNING, GenerationTuning, Tuning
+from mechdesign.solve._column_generation import Best, generate_columns
+from mechdesign.solve._contract import Options, Status
+
+
+def solve_columns(
+    program: BlockProgram,
+    options: Options | None = None,
+    *,
+    gap: float = 3e-7,
+    symmetry: Symmetry | None = None,
+    tuning: Tuning = TUNING,
+) -> BlockSolution:
+    """Solve `program` by `solve_block`, or by `solve_generated` where that is faster and there is no symmetry to use.
+
+    ``options.extra["generation"]`` chooses between them: true, false, or absent. Where column generation ends short of
+    the gap, all blocks at once follow if there is memory for them, and the better ends of both brackets count.
+    """
+    options = (options or Options()).begun()
+    extra = dict(options.extra)
+    asked = extra.pop("generation", None)
+    if not (asked is None or isinstance(asked, bool)):
+        raise InputError("options.extra.generation", "must be true or false", value=asked)
+    options = replace(options, extra=extra)
+    symmetric = symmetry is not None and symmetry.order > 1
+    if asked is False or symmetric or not (asked or may_pay(program, options, tuning.generation)):
+        return solve_block(program, options, gap=gap, symmetry=symmetry)
+    found = solve_generated(program, options, gap=gap, always=asked is True, tuning=tuning)
+    if found is None:
+        return solve_block(program, options, gap=gap)
+    if found.status not in (Status.STALLED, Status.ITERATION_LIMIT):
+        return found
+    try:
+        again = solve_block(program, options, gap=gap)
+    except SolverError:
+        # There is no room for all blocks.
+        return found
+    return combine(found, again)
+
+
+def may_pay(program: BlockProgram, options: Options | None = None, tuning: GenerationTuning | None = None) -> bool:
+    """Tell whether column generation may be faster than all blocks at once."""
+    extra = (options or Options()).extra
+    merges = extra.get("device") in (None, "cpu") and extra.get("arrays") != "torch"
+    kind = {"worst": program.worst is not None, "sparse": sparse_kernel(program, extra), "merges": merges}
+    return few_may_do(program.rows, program.columns, len(program.floors), tuning or TUNING.generation, **kind)
+
+
+def solve_generated(
+    program: BlockProgram,
+    options: Options | None = None,
+    *,
+    gap: float = 3e-7,
+    always: bool = False,
+    tuning: Tuning = TUNING,
+) -> BlockSolution | None:
+    """Solve `program` until the relative gap over all its columns is `gap`, with few columns at a time.
+
+    Arguments, results and errors are those of `solve_block`; symmetry is not used. The history is that of all rounds,
+    and the bracket that is reported is over all columns. Without `always`, the result is None where all blocks at once
+    are faster.
+    """
+    options = (options or Options()).begun()
+    deadline = options.deadline
+    began = deadline.seconds()
+    constant = free_constant(program, deadline.seconds() - began)
+    if constant is not None:
+        return constant
+    if deadline.left() == 0:
+        return no_time(program, deadline.seconds() - began)
+    best: BlockBest = Best()
+    with deadline.keeping():
+        budget = MemoryBudget.of_options(options)
+        master = BlockMaster(program, options, gap, best, budget, tuning)
+        try:
+            initial = initial_working_set(master, always=always)
+            if initial is None:
+                return None
+            rules, tried = tuning.generation, initial.candidates
+            outcome = generate_columns(
+                master if tried is None else TrialFirst(master, tried),
+                BlockPricer(master), initial.working, best, gap, deadline,
+                max_rounds=rules.max_rounds, min_entering=rules.min_entering,
+            )  # fmt: skip
+            status, message = outcome.status, outcome.message
+        except KeyboardInterrupt:
+            status, message = Status.INTERRUPTED, "stopped by the user"
+        if deadline.acknowledge():
+            status, message = Status.INTERRUPTED, "stopped by the user"
+        return _solution(master, status, message, deadline.seconds() - began)
+
+
+def _solution(master: BlockMaster, status: Status, message: str, seconds: float) -> BlockSolution:
+    """Return the best point and the best bound of all rounds."""
+    program, best = master.program, master.best
+    x = best.point
+    if x is None:
+        x = repaired(program, np.full((program.rows, program.columns), 1 / program.columns))
+    nothing = no_multipliers(program)
+    best.offer_bound(lower_bound(program, nothing), nothing)
+    assert best.proof is not None
+    return BlockSolution(
+        status, x, best.proof, best.lower, objective(program, x), message, seconds, master.memory, master.blocks,
+        tuple(master.history), master.proving,
+    )  # fmt: skip

@@ -1,0 +1,72 @@
+"""The first working set of a column generation: the columns that coarse problems use."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from mechdesign.base._arrays import Integers
+from mechdesign.solve._blocks.coarsening import aggregated
+from mechdesign.solve._blocks.master import BlockMaster
+from mechdesign.solve._blocks.memory import block_memory, merging_memory
+from mechdesign.solve._blocks.merging import coarse_schedule, coarse_sizes, needs_trial
+from mechdesign.solve._blocks.trial import choose_tried
+from mechdesign.solve._blocks.working_set import BlockWorkingSet
+from mechdesign.solve._contract import Status
+
+
+class Initial(NamedTuple):
+    """The first working set; where it is tried, also the candidates (k,) that the trial prices."""
+
+    working: BlockWorkingSet
+    candidates: Integers | None = None
+
+
+def initial_working_set(master: BlockMaster, *, always: bool) -> Initial | None:
+    """Return the columns to begin with; None if all blocks at once are faster.
+
+    A coarse problem that uses many columns, or takes few iterations, says so, unless columns are to be generated
+    `always` or the memory does not suffice for all blocks. For sparse blocks, and without floors, a coarse problem
+    would save too little: all columns are begun with, and those that matter least go as the gap falls.
+
+    Raises:
+        SolverError: The memory does not suffice.
+        KeyboardInterrupt: The user stopped it.
+    """
+    program, tuning = master.program, master.tuning
+    working = BlockWorkingSet.everything(program, tuning.estimates)
+    rows, columns = program.rows, program.columns
+    if master.sparse or master.eager:
+        if master.eager:
+            master.budget.require(merging_memory(rows, columns, master.gap), columns, rows)
+        return Initial(working)
+    always = always or not master.budget.fits(block_memory(rows, columns, columns, len(program.floors), master.gap))
+    tried = program.worst is None and needs_trial(rows, master.gap, tuning.trial, tuning.merging)
+    # All columns are candidates of a trial where the coarse problem names none.
+    candidates = np.arange(columns) if tried else None
+    sizes, begun = coarse_sizes(rows, tuning.trial, tuning.merging), 0
+    for size in sizes:
+        coarse, last = aggregated(working.of(program), size), size == sizes[-1]
+        schedule = coarse_schedule(size, master.gap, tuning.merging, last=last, tried=tried)
+        begun = len(master.history)
+        walk = master.walk(coarse, working, schedule[:1], coarse=True)
+        if walk.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        if not always and len(master.history) < tuning.generation.min_coarse_iterations:
+            return None
+        if walk.status is Status.OPTIMAL:
+            walk = master.walk(coarse, walk.working, schedule[1:], coarse=True, start=walk.state)
+        if walk.status is Status.INTERRUPTED:
+            raise KeyboardInterrupt
+        working = walk.working
+        if walk.status is Status.OPTIMAL and walk.state is not None:
+            x = walk.state.points[:, : coarse.rows].T
+            closer = working.closer(coarse, x, 1.0 if last else 3.0)
+            if last and tried:
+                working, candidates = choose_tried(master, coarse, walk.state, working, closer)
+            else:
+                working = closer
+    few = len(working) <= tuning.generation.max_column_share * columns
+    long = len(master.history) - begun >= tuning.generation.min_total_iterations
+    return Initial(working, candidates) if always or (few and long) else None

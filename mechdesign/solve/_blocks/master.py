@@ -1,0 +1,230 @@
+"""The restricted problems of a block program, solved by the interior-point method; columns are merged on the way."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mechdesign.base._arrays import Floats
+from mechdesign.base._deadline import Progress
+from mechdesign.base._errors import SolverError
+from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, objective, repaired, with_columns
+from mechdesign.solve._blocks.estimates import with_close_estimates
+from mechdesign.solve._blocks.interior_point import Reached, iterate_blocks, solve_block
+from mechdesign.solve._blocks.iterate import EAGER, UNIFORM, State
+from mechdesign.solve._blocks.kernels import sparse_kernel
+from mechdesign.solve._blocks.memory import MemoryBudget
+from mechdesign.solve._blocks.merging import merge_columns, schedule_of
+from mechdesign.solve._blocks.solution import BlockSolution, Iteration
+from mechdesign.solve._blocks.tuning import Schedule, Tuning
+from mechdesign.solve._blocks.working_set import BlockWorkingSet
+from mechdesign.solve._column_generation import Best, Restricted
+from mechdesign.solve._contract import Options, Status
+
+BlockBest = Best[Floats, BlockMultipliers]
+BlockRestricted = Restricted[BlockWorkingSet, BlockSolution]
+
+# A point may cost less than the bound by this share of its cost, or of the largest one: rounding.
+_ROUNDING, _UNIT = 1e-6, 1e-9
+
+
+@dataclass(frozen=True, eq=False)
+class Walk:
+    """Where an iteration along a schedule ended.
+
+    Attributes:
+        working: The working set after merging.
+        state: The last state; None where the iteration stalled, or had no multipliers yet.
+        status: OPTIMAL at the schedule's end, or why it ended before.
+    """
+
+    working: BlockWorkingSet
+    state: State | None
+    status: Status
+
+
+class BlockMaster:
+    """Solver of the restricted problems of a program, with the history of all of them.
+
+    Args:
+        program: The program with all its columns.
+        options: Options of the solve.
+        gap: The relative gap asked for.
+        best: The bracket that is reported.
+        budget: The memory that the process may take.
+        tuning: The constants.
+
+    Attributes:
+        history: The iterations of all parts.
+        memory: Largest memory estimate [bytes].
+        blocks: Largest number of blocks of a round.
+        proving: Time for making multipliers sparse [s].
+        round: Deadline of the restricted problems of the round; its end is fixed when the round begins.
+    """
+
+    def __init__(
+        self, program: BlockProgram, options: Options, gap: float, best: BlockBest, budget: MemoryBudget, tuning: Tuning
+    ) -> None:
+        self.program, self.options, self.gap, self.best, self.budget = program, options, gap, best, budget
+        self.tuning, self.deadline = tuning, options.deadline
+        self.began = self.deadline.seconds()
+        self.round = self.deadline.part(tuning.generation.master_time_share)
+        self.history: list[Iteration] = []
+        self.memory, self.blocks, self.proving = 0, 0, 0.0
+        self.sparse = sparse_kernel(program, options.extra)
+        # Dense blocks without floors begin with all columns, and with an eager start.
+        self.eager = not (program.floors or self.sparse)
+        self.schedule = schedule_of(tuning.merging, floors=bool(program.floors), sparse=self.sparse)
+        # Shown while iterating: a bound whose multipliers are not kept, and the cost of a channel that is not kept.
+        self._shown_lower, self._shown_upper = -np.inf, np.inf
+
+    def solve(self, working: BlockWorkingSet, number: int, best: BlockBest) -> BlockRestricted:
+        """Solve the restricted problem of a round, as closely as its prices need, and offer its point."""
+        if number:
+            self.round = self.deadline.part(self.tuning.generation.master_time_share)
+        # Each round is more careful than the one before, which may have merged too much.
+        return self.walk_and_finish(working, self.tuning.generation.merge_care**number)
+
+    @property
+    def accuracy(self) -> float:
+        """The relative gap of restricted problems: short of the target about the one at which prices are taken."""
+        tuning = self.tuning.generation
+        return min(tuning.master_gap_share * self.gap, max(tuning.loose_gap, tuning.loose_share * self.gap))
+
+    def walk_and_finish(self, working: BlockWorkingSet, care: float = 1.0) -> BlockRestricted:
+        """Solve a restricted problem along the schedule; `care` is the factor of its thresholds."""
+        schedule = [(gap, care * threshold) for gap, threshold in self.schedule if gap > 2 * self.accuracy]
+        return self.finish(self.walk(working.of(self.program), working, schedule))
+
+    def walk(
+        self,
+        program: BlockProgram,
+        working: BlockWorkingSet,
+        schedule: Iterable[tuple[float, float]] | Schedule,
+        *,
+        coarse: bool = False,
+        start: State | None = None,
+    ) -> Walk:
+        """Iterate to each gap of a schedule in turn, and merge columns there.
+
+        Args:
+            program: The program with the estimates of the working set, or a coarse one like it.
+            working: The working set to begin with.
+            schedule: Gaps and thresholds.
+            coarse: Whether the program is a coarse one.
+            start: The state to begin with, which is used up.
+        """
+        for gap, threshold in schedule:
+            try:
+                reached = self._iterate(program, working, gap, start, coarse=coarse)
+            except SolverError:
+                if start is None:
+                    raise
+                # The memory does not suffice for more digits: the state stands.
+                return Walk(working, start, Status.STALLED)
+            if reached.status is not Status.OPTIMAL or reached.state is None:
+                stopped = reached.status in (Status.INTERRUPTED, Status.TIME_LIMIT)
+                return Walk(working, reached.state if stopped else None, reached.status)
+            if not coarse:
+                self._show_cost(working, reached.state)
+            before = len(working)
+            start, working = merge_columns(program, working, reached.state, threshold)
+            start = with_close_estimates(start, program, self.tuning.estimates)
+            # Its multipliers may be large.
+            del reached
+            if self.eager and len(working) == before:
+                # All columns may be in use, as with Hamming cost: further gaps would cost a factorisation each.
+                break
+        return Walk(working, start, Status.OPTIMAL)
+
+    def finish(self, walk: Walk, *, measure: bool = False) -> BlockRestricted:
+        """Solve the restricted problem from a state, which is used up, to the accuracy of a round.
+
+        A state that the user stopped, or that is to be measured, is not iterated: only what it proves counts.
+        """
+        working, stopped, start = walk.working, walk.status is Status.INTERRUPTED, walk.state
+        near = None if start is None else start.near
+        iterates = not (stopped or measure or (start is not None and walk.status is Status.STALLED))
+        solution = self._solve_block(working, start, iterates=iterates)
+        if stopped:
+            solution = replace(solution, status=Status.INTERRUPTED, message="stopped by the user")
+        self._note(solution.history)
+        self.proving += solution.proving
+        self.blocks, self.memory = max(self.blocks, solution.blocks), max(self.memory, solution.memory)
+        solution = replace(solution, multipliers=working.full(self.program, solution.multipliers))
+        completed, complete = working.completed(self.program, solution.x, near)
+        self._offer(working, solution, complete=complete)
+        return Restricted(completed, solution, solution.status, solution.message, solution.lower, complete)
+
+    def _solve_block(self, working: BlockWorkingSet, start: State | None, *, iterates: bool) -> BlockSolution:
+        chosen, options = with_columns(working.of(self.program), working.columns), self._options(working)
+        try:
+            return solve_block(chosen, options, gap=self.accuracy, start=start, iterates=iterates, budget=self.budget)
+        except SolverError:
+            if start is None:
+                raise
+            # The memory does not suffice for more digits: the state is measured.
+            return solve_block(chosen, options, gap=self.accuracy, start=start, iterates=False, budget=self.budget)
+
+    def _offer(self, working: BlockWorkingSet, solution: BlockSolution, *, complete: bool) -> None:
+        """Offer the point of a solution, repaired for all estimates."""
+        whole = with_columns(self.program, working.columns)
+        point = solution.x if complete else repaired(whole, solution.x)
+        upper = objective(whole, point)
+        if upper < solution.lower - _ROUNDING * max(abs(upper), _UNIT * float(np.abs(whole.cost).max())):
+            # After a stall a point may miss row sums so far that it is not feasible once they are met.
+            point = repaired(whole, np.full(point.shape, 1 / len(working)))
+            upper = objective(whole, point)
+        if upper < self.best.upper:
+            x = np.zeros((self.program.rows, self.program.columns))
+            x[:, working.columns] = point
+            self.best.offer_point(upper, x)
+
+    def _iterate(
+        self, program: BlockProgram, working: BlockWorkingSet, gap: float, start: State | None, *, coarse: bool
+    ) -> Reached:
+        first = EAGER if self.eager else replace(UNIFORM, near=working.active_estimates())
+        chosen, options = with_columns(program, working.columns), self._options(working, coarse=coarse)
+        reached = iterate_blocks(chosen, options, gap=gap, start=first if start is None else start, budget=self.budget)
+        self._note(reached.history)
+        self.memory = max(self.memory, reached.memory)
+        return reached
+
+    def _show_cost(self, working: BlockWorkingSet, state: State) -> None:
+        """Note the cost of a state's channel once it keeps the floors with all estimates."""
+        whole = with_columns(self.program, working.columns)
+        cost = objective(whole, repaired(whole, state.points[:, : whole.rows].T))
+        self._shown_upper = min(self._shown_upper, cost)
+
+    def _note(self, history: tuple[Iteration, ...]) -> None:
+        """Append the lines of a part to the history of the whole."""
+        first, ended = len(self.history), self.deadline.seconds() - self.began
+        begun = ended - (history[-1].seconds if history else 0.0)
+        self.history += [
+            replace(each, iteration=first + index, seconds=begun + each.seconds) for index, each in enumerate(history)
+        ]
+
+    def tell(self, stage: str, iterations: int = 0, upper: float = np.inf) -> None:
+        """Report the stage, with the bracket over all columns."""
+        known = min(upper, self.best.upper, self._shown_upper)
+        lower = max(0.0, self.best.lower, self._shown_lower)
+        self.deadline.tell(stage, len(self.history) + iterations, lower, known if np.isfinite(known) else None)
+
+    def _options(self, working: BlockWorkingSet, *, coarse: bool = False) -> Options:
+        """Return options for a part of the work, whose progress is reported as that of the whole."""
+        # With all columns in use there are no others to price, and the bound is that of the whole.
+        whole = not coarse and len(working) == self.program.columns
+        # With some estimates left out, the cost of a point is not that of a channel.
+        exact = not coarse and not self.program.floors
+        stage = f"{len(working)} of {self.program.columns} columns" + (", a coarse problem" if coarse else "")
+
+        def report(moment: Progress) -> None:
+            if whole and moment.lower is not None:
+                self._shown_lower = max(self._shown_lower, moment.lower)
+            upper = moment.upper if exact and moment.upper is not None else np.inf
+            self.tell(stage, moment.iteration, upper)
+
+        deadline = self.deadline if whole else self.round
+        return replace(self.options, deadline=deadline.part(report=report))

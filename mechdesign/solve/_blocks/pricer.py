@@ -1,0 +1,183 @@
+"""The columns left out of a restricted problem: their prices, and the bound that the multipliers of all prove."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+
+from mechdesign.base._arrays import Floats, Integers
+from mechdesign.base._errors import SolverError
+from mechdesign.solve._block_angular import (
+    BlockMultipliers,
+    BlockProgram,
+    RatioMultipliers,
+    lower_bound,
+    priced_cost,
+    reduced_costs,
+    with_columns,
+)
+from mechdesign.solve._blocks.bound_correction import correct_bound, pays
+from mechdesign.solve._blocks.master import BlockBest, BlockMaster, BlockRestricted
+from mechdesign.solve._blocks.pricing import ColumnPricing, Prices
+from mechdesign.solve._blocks.pricing_problem import Priced
+from mechdesign.solve._column_generation import Pricing
+from mechdesign.solve._contract import STATUS_OF_STOP, Status
+
+
+class BlockPricer:
+    """Pricer of the columns of a block program; what one round proves of a column may hold in the next."""
+
+    def __init__(self, master: BlockMaster) -> None:
+        self.master, self.program, self.tuning = master, master.program, master.tuning
+        self.deadline = master.deadline.grace(master.tuning.generation.grace_s)
+        self.pricing = ColumnPricing(
+            master.program, master.options, master.tell, self.deadline, master.budget, master.tuning.pricing
+        )
+        # The last result of each column, and the floors for which it has multipliers.
+        self._known: dict[int, tuple[list[int], Priced]] = {}
+
+    def price(self, found: BlockRestricted, best: BlockBest) -> Pricing:
+        """Price all columns that are not in use, and offer the bound over all columns."""
+        solution, columns, tuning = found.prices, found.working.columns, self.tuning.generation
+        # Prices are no better than the solution that they come from.
+        reached = (solution.upper - solution.lower) / max(abs(solution.upper), 1e-300)
+        level = self.master.accuracy
+        if found.status is not Status.OPTIMAL:
+            level = max(level, min(reached, 1.0))
+        cost = abs(best.upper)
+        # All rows together may gain this share of the cost.
+        tolerance = tuning.pricing_gap_share * max(level, self.master.gap) * cost / self.program.rows
+        # Time or the user may end the pricing.
+        self._offer(best, self.join(columns, solution.multipliers, {}, np.zeros(0, dtype=np.int64)))
+        priced, multipliers = self.price_others(found, tolerance, tuning.inactive_floor * level * cost)
+        self._offer(best, multipliers)
+        self.master.tell("columns priced")
+        self.deadline.check()
+        missing = sorted(column for column, one in priced.items() if one.lower < -tolerance)
+        stop = self.deadline.stop()
+        if missing and best.gap > self.master.gap and stop is None:
+            lost = solution.lower - lower_bound(self.program, multipliers)
+            if pays(len(missing), lost, solution.lower, best, self.master.gap, len(columns), self.tuning.correction):
+                self._correct(best, multipliers, np.array(missing), lost, found.working.estimates)
+        improving = sorted((one.upper, column) for column, one in priced.items() if one.upper < -tolerance)
+        unproved = sorted((priced[column].lower, column) for column in missing)
+        status = Status.OPTIMAL if stop is None else STATUS_OF_STOP[stop]
+        return Pricing([column for _, column in improving], [column for _, column in unproved], status)
+
+    def price_others(
+        self, found: BlockRestricted, tolerance: float, inactive: float
+    ) -> tuple[dict[int, Priced], BlockMultipliers]:
+        """Price the columns left out; return the result of each, and the multipliers of all columns.
+
+        Args:
+            found: The restricted problem and its solution.
+            tolerance: How far below 0 the reduced cost of a column may be.
+            inactive: Floors whose part of the bound is at most this do not bind: their prices are rounding.
+        """
+        program, columns, multipliers = self.program, found.working.columns, found.prices.multipliers
+        sums = reduced_costs(with_columns(program, columns), multipliers).min(axis=1)
+        weights = np.array([float(values.sum(axis=0).min()) for values in multipliers.floors])
+        others = np.setdiff1d(np.arange(program.columns), columns)
+        minima = np.array([floor.minimum for floor in program.floors])
+        binding = np.flatnonzero(weights * minima > inactive)
+        floors = tuple(program.floors[index] for index in binding)
+        left_out = replace(program, cost=priced_cost(program, multipliers.weights), worst=None, floors=floors)
+        prices = Prices(sums, weights[binding], tolerance)
+        priced = self._still_proved(left_out, binding, prices, others)
+        rest = np.array([column for column in others.tolist() if column not in priced], dtype=np.int64)
+        priced |= self.pricing.price_columns(left_out, columns, found.prices.x, rest, prices)
+        self._known |= {column: (binding.tolist(), one) for column, one in priced.items()}
+        return priced, self.join(columns, multipliers, priced, binding)
+
+    def _offer(self, best: BlockBest, multipliers: BlockMultipliers) -> None:
+        best.offer_bound(lower_bound(self.program, multipliers), multipliers)
+
+    def _correct(
+        self,
+        best: BlockBest,
+        multipliers: BlockMultipliers,
+        missing: Integers,
+        lost: float,
+        estimates: tuple[Integers, ...],
+    ) -> None:
+        """Offer the bound once the multipliers are corrected for the columns that have lowered it."""
+        tuning, count = self.tuning.correction, missing.size
+        accuracy = max(tuning.gap_share * self.master.gap, tuning.loss_share * lost / max(abs(best.upper), 1e-300))
+        self.master.tell(f"correcting the bound for {count} missing column{'s' if count > 1 else ''}")
+        matter = [
+            (values[:, missing] > tuning.min_multiplier_share * values.sum(axis=0).min()).any(axis=1)
+            for values in multipliers.floors
+        ]
+        some = [np.union1d(chosen, np.flatnonzero(each)) for chosen, each in zip(estimates, matter, strict=True)]
+        part = self.master.deadline.part(self.tuning.generation.master_time_share)
+        options = replace(self.master.options, deadline=part.quiet())
+        try:
+            found = correct_bound(self.program, multipliers, missing, some, options, accuracy, self.master.budget)
+        except (SolverError, MemoryError) as error:
+            # Without room for it the bound stays.
+            self.master.tell(str(error))
+            return
+        self._offer(best, found)
+        self.master.tell("bound corrected")
+
+    def _still_proved(
+        self, program: BlockProgram, binding: Integers, prices: Prices, others: Integers
+    ) -> dict[int, Priced]:
+        """Return the columns that their last multipliers prove at the new prices, too."""
+        kept = {column: self._known[column] for column in others.tolist() if column in self._known}
+        known = [column for column, (floors, _) in kept.items() if floors == binding.tolist()]
+        if not known:
+            return {}
+        one = replace(program, cost=program.cost[:, known])
+        old = [kept[column][1] for column in known]
+        floors = [
+            np.array([each.floors[index] * (weight / max(float(each.floors[index].sum()), 1e-300)) for each in old]).T
+            for index, weight in enumerate(prices.floors)
+        ]
+        reduced = reduced_costs(one, _multipliers_of(old, np.arange(len(old)), floors)) - prices.sums[:, None]
+        return {
+            column: replace(each, lower=float(lower), upper=np.inf, floors=tuple(q[:, at] for q in floors))
+            for at, (column, each, lower) in enumerate(zip(known, old, reduced.min(axis=0), strict=True))
+            if lower >= -prices.tolerance
+        }
+
+    def join(
+        self, columns: Integers, found: BlockMultipliers, priced: dict[int, Priced], binding: Integers
+    ) -> BlockMultipliers:
+        """Return the multipliers of all columns: those of the restricted problem, and those that pricing found.
+
+        Args:
+            columns: The columns in use.
+            found: Their multipliers.
+            priced: The priced columns; columns in neither have no multipliers.
+            binding: The floors for which they have multipliers.
+        """
+        priced = dict(sorted(priced.items()))
+        values, others = list(priced.values()), np.array(list(priced), dtype=np.int64)
+        floors = [np.zeros((floor.error.shape[0], self.program.columns)) for floor in self.program.floors]
+        for index, (full, mine) in enumerate(zip(floors, found.floors, strict=True)):
+            full[:, columns] = mine
+            if index in binding:
+                position = int(np.searchsorted(binding, index))
+                for column, one in priced.items():
+                    full[:, column] = one.floors[position]
+        ratios = found.ratios
+        own = RatioMultipliers(ratios.sources, ratios.targets, columns[ratios.columns], ratios.values)
+        rest = _multipliers_of(values, others, floors).ratios
+        both = (np.concatenate([getattr(own, name), getattr(rest, name)]) for name in _FIELDS)
+        return BlockMultipliers(RatioMultipliers(*both), tuple(floors), found.weights)
+
+
+_FIELDS = ("sources", "targets", "columns", "values")
+
+
+def _multipliers_of(priced: list[Priced], columns: Integers, floors: list[Floats]) -> BlockMultipliers:
+    """Return the multipliers of priced columns."""
+    sizes = [each.values.size for each in priced]
+    parts = [
+        np.concatenate([np.zeros(0, dtype=kind), *(getattr(each, name) for each in priced)])
+        for name, kind in (("sources", np.int64), ("targets", np.int64), ("values", np.float64))
+    ]
+    ratios = RatioMultipliers(parts[0], parts[1], np.repeat(columns, sizes), parts[2])
+    return BlockMultipliers(ratios, tuple(floors))

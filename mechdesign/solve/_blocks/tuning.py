@@ -1,0 +1,193 @@
+"""The constants of the block method, by algorithm: each with its unit, and where its value comes from.
+
+Gaps are relative; a share is a number from 0 to 1. The measurements are described on the theory page.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TypeAlias
+
+Schedule: TypeAlias = tuple[tuple[float, float], ...]
+"""Relative gaps, and at each the share of an even mass below which a column is merged into another one."""
+
+
+@dataclass(frozen=True)
+class GenerationTuning:
+    """Column generation with blocks for columns.
+
+    Attributes:
+        max_rounds: Largest number of rounds.
+        min_entering: Columns that a round takes in, if so many improve; or as many as there are.
+        loose_gap: Relative gap at which prices are good enough to price all columns.
+        loose_share: The same as a share of the gap asked for.
+        master_gap_share: Share of the gap that the restricted problem may take.
+        pricing_gap_share: Share of the gap that columns left out may take.
+        master_time_share: Share of the time left, when a round begins, for its restricted problem.
+        grace_s: Time for pricing after the first Ctrl-C [s].
+        merge_care: Factor of the merging thresholds from one round to the next, which merges less.
+        inactive_floor: Share of the gap below which the part of a floor in the bound does not count.
+        max_column_share: Share of the columns in use above which all blocks at once are faster.
+        min_coarse_iterations: Fewer iterations of the coarse problem to its first gap: all at once are faster.
+        min_total_iterations: The same for the whole coarse problem.
+        min_entries: Columns × rows² below which all blocks at once take a moment.
+        min_rows_without_floors: Rows below which all blocks at once are faster where there are no floors.
+    """
+
+    max_rounds: int = 20
+    min_entering: int = 16
+    loose_gap: float = 5e-3
+    loose_share: float = 0.1
+    master_gap_share: float = 0.5
+    pricing_gap_share: float = 0.25
+    master_time_share: float = 0.6
+    grace_s: float = 60.0
+    merge_care: float = 0.25
+    inactive_floor: float = 1e-2
+    max_column_share: float = 0.4
+    min_coarse_iterations: int = 16
+    min_total_iterations: int = 40
+    min_entries: int = 8_000_000
+    min_rows_without_floors: int = 200
+
+
+@dataclass(frozen=True)
+class TrialTuning:
+    """The trial: a large program is solved roughly with few columns first; its prices choose the others.
+
+    Columns are judged by what they cost beyond those in use, in units of the mean cost of a row.
+
+    Attributes:
+        min_rows: Rows from which a trial pays; with 576 it takes as long as it saves.
+        max_gap_share: Largest gap asked for, as a share of the trial's last one.
+        reduced_cost: Columns up to this cost beyond, at the prices of the coarse problem, are tried.
+        min_mass_share: Least share of the mass that these have to hold; otherwise all columns in use are tried.
+        candidate_reduced_cost: Columns up to this cost beyond are priced after the trial.
+        restart_reduced_cost: Columns up to this cost beyond, at the prices of the trial, are taken in.
+        restart_time_factor: Time left, in trials, with which the program is solved with those as well.
+    """
+
+    min_rows: int = 800
+    max_gap_share: float = 0.3
+    reduced_cost: float = 3e-3
+    min_mass_share: float = 0.8
+    candidate_reduced_cost: float = 0.01
+    restart_reduced_cost: float = 1e-4
+    restart_time_factor: float = 4.0
+
+
+@dataclass(frozen=True)
+class MergeTuning:
+    """Which columns are merged into others, and when.
+
+    What columns keep at a gap tells which of them the optimum uses. Merged too late they make the path long, merged too
+    early they are missing in the end: the thresholds leave those in that were needed on the city of the examples and
+    the check-ins, with 300 to 1,024 cells.
+
+    Attributes:
+        with_floors: Schedule of dense blocks with floors; with 0.35 and 0.3 three of 400 columns were lost.
+        trial: Schedule of the trial; its last gap leaves the columns that are to be judged.
+        without_floors: Schedule of dense blocks without floors.
+        sparse: Schedule of sparse blocks; with 0.5, 0.35, … one of 62 columns of 400 road places was lost.
+        coarse: Schedule of a coarse problem.
+        coarse_large: The same from `coarse_large_rows` on: there a coarse problem says more.
+        coarse_of_trial: The same before a trial, which finds again what is lost.
+        coarse_factor: Rows of a program, in those of its coarse problem; a sixth misses columns that matter.
+        coarse_factor_of_trial: The same before a trial.
+        coarse_min_rows: Least number of rows of a coarse problem.
+        coarse_first_gap: Gap of all coarse problems but the largest one.
+        coarse_large_rows: Rows of a coarse problem from which `coarse_large` holds.
+        loose_gap: Gap asked for above which thresholds of coarse problems grow: columns that matter little may go.
+        loose_factor: Factor by which they grow.
+    """
+
+    with_floors: Schedule = ((0.03, 0.28), (0.01, 0.22), (3e-3, 0.1), (1e-3, 0.06), (1e-4, 0.02))
+    trial: Schedule = ((0.03, 0.28), (0.01, 0.22), (3e-3, 0.0))
+    without_floors: Schedule = ((0.4, 0.45), (0.15, 0.45), (0.03, 0.3))
+    sparse: Schedule = (
+        (0.3, 0.45), (0.1, 0.3), (0.03, 0.3), (0.01, 0.2), (3e-3, 0.1), (1e-3, 0.035), (1e-4, 0.02),
+    )  # fmt: skip
+    coarse: Schedule = ((0.3, 0.2), (0.1, 0.2), (0.03, 0.2), (0.01, 0.1), (3e-3, 0.03))
+    coarse_large: Schedule = ((0.3, 0.2), (0.1, 0.3), (0.03, 0.3), (0.01, 0.14), (3e-3, 0.05))
+    coarse_of_trial: Schedule = ((0.3, 0.35), (0.1, 0.4), (0.03, 0.4), (0.01, 0.3), (3e-3, 0.1))
+    coarse_factor: int = 3
+    coarse_factor_of_trial: int = 4
+    coarse_min_rows: int = 50
+    coarse_first_gap: float = 0.03
+    coarse_large_rows: int = 180
+    loose_gap: float = 5e-3
+    loose_factor: float = 2.0
+
+
+@dataclass(frozen=True)
+class EstimateTuning:
+    """Which of the adversary's estimates take part.
+
+    Attributes:
+        active_slack: An estimate takes part in a column if it is worse than the best one by at most this share.
+        chosen_slack: It is chosen for the program if that holds for some column with this share.
+        min_slack: Least slack of an estimate that begins to take part, as a share of w.
+    """
+
+    active_slack: float = 0.3
+    chosen_slack: float = 0.1
+    min_slack: float = 1e-4
+
+
+@dataclass(frozen=True)
+class CorrectionTuning:
+    """The correction of the bound for columns that are missing.
+
+    Attributes:
+        max_loss: Largest loss of the bound for which it pays, in what is left of the gap: it recovers all but an eighth
+            to an eighteenth.
+        few: Share of the working set up to which missing columns are few.
+        gap_share: Accuracy, as a share of the gap asked for.
+        loss_share: Accuracy, as a share of the loss.
+        min_multiplier_share: Share of a floor's multipliers from which an estimate matters to a missing column.
+    """
+
+    max_loss: float = 30.0
+    few: float = 0.1
+    gap_share: float = 0.05
+    loss_share: float = 0.01
+    min_multiplier_share: float = 1e-2
+
+
+@dataclass(frozen=True)
+class PricingTuning:
+    """Pricing of the columns left out.
+
+    Attributes:
+        similar_slack: Estimates that are worse than the best one of a similar column by at most this share come first.
+        neighbours: Columns in use that propose estimates for a column left out.
+        min_mass_share: Columns in use with less than this share of an even mass propose none.
+        near_bounds: Strictest bounds of each row that come first; they prove 97 % of the columns of 20 × 20 cells.
+        near_min_rows: Rows from which that saves time.
+        batch_entries: Columns × rows² that are priced at a time.
+        batch_bytes_sparse: The same of sparse blocks [bytes].
+    """
+
+    similar_slack: float = 0.1
+    neighbours: int = 4
+    min_mass_share: float = 1e-3
+    near_bounds: int = 36
+    near_min_rows: int = 500
+    batch_entries: int = 8_000_000
+    batch_bytes_sparse: int = 400_000_000
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The constants of all algorithms of the block method."""
+
+    generation: GenerationTuning = field(default_factory=GenerationTuning)
+    trial: TrialTuning = field(default_factory=TrialTuning)
+    merging: MergeTuning = field(default_factory=MergeTuning)
+    estimates: EstimateTuning = field(default_factory=EstimateTuning)
+    correction: CorrectionTuning = field(default_factory=CorrectionTuning)
+    pricing: PricingTuning = field(default_factory=PricingTuning)
+
+
+TUNING = Tuning()
+"""The values that are used unless others are given."""

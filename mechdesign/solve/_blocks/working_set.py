@@ -1,0 +1,129 @@
+"""The working set of a restricted program: columns, estimates of the adversary, and which are active in which."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+
+from mechdesign.base._arrays import Flags, Floats, Integers
+from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram
+from mechdesign.solve._blocks.estimates import close_estimates, with_all_estimates, with_estimates
+from mechdesign.solve._blocks.iterate import State
+from mechdesign.solve._blocks.tuning import EstimateTuning
+
+
+@dataclass(frozen=True, eq=False)
+class BlockWorkingSet:
+    """Columns of a program, estimates of each of its floors, and which of these are active in which columns.
+
+    A column has too many rather than too few active estimates: one that is missing is noticed late.
+
+    Attributes:
+        columns: The columns in use (B,).
+        estimates: The chosen estimates of each floor (k,).
+        active: For each floor, which of all its estimates are active in which of all columns.
+        tuning: How close to the best one estimates are to be.
+    """
+
+    columns: Integers
+    estimates: tuple[Integers, ...]
+    active: tuple[Flags, ...]
+    tuning: EstimateTuning
+
+    @classmethod
+    def everything(cls, program: BlockProgram, tuning: EstimateTuning) -> BlockWorkingSet:
+        """Return the working set with all columns and all estimates."""
+        counts = [len(floor.error) for floor in program.floors]
+        active = tuple(np.ones((count, program.columns), dtype=bool) for count in counts)
+        return cls(np.arange(program.columns), tuple(np.arange(count) for count in counts), active, tuning)
+
+    def __len__(self) -> int:
+        """Return the number of columns."""
+        return int(self.columns.size)
+
+    def only(self, columns: Integers) -> BlockWorkingSet:
+        """Return the working set with these columns instead."""
+        return replace(self, columns=columns)
+
+    def add(self, columns: Sequence[int]) -> BlockWorkingSet:
+        """Return the working set with more columns."""
+        return self.only(np.union1d(self.columns, np.array(columns, dtype=np.int64)))
+
+    def of(self, program: BlockProgram) -> BlockProgram:
+        """Return the program with the chosen estimates only, and all columns."""
+        return with_estimates(program, self.estimates)
+
+    def full(self, program: BlockProgram, multipliers: BlockMultipliers) -> BlockMultipliers:
+        """Return multipliers of the program with the chosen estimates as those of the program."""
+        return with_all_estimates(program, self.estimates, multipliers)
+
+    def active_estimates(self) -> tuple[Flags, ...]:
+        """Return which of the chosen estimates are active in which of the columns (B, k)."""
+        flags = [active[np.ix_(some, self.columns)].T for active, some in zip(self.active, self.estimates, strict=True)]
+        # A column that was left out for a while may have none of those chosen since.
+        return tuple(each | ~each.any(axis=1, keepdims=True) for each in flags)
+
+    def closer(self, program: BlockProgram, x: Floats, factor: float) -> BlockWorkingSet:
+        """Return the working set with those estimates only that are close to the best one for some column.
+
+        Args:
+            program: A program with the chosen estimates alone, and any number n of rows.
+            x: The values (n, B) of the columns.
+            factor: Factor of the slack that `tuning` allows.
+        """
+        close = close_estimates(program, x, factor * self.tuning.chosen_slack)
+        near = close_estimates(program, x, self.tuning.active_slack)
+        flags = tuple(every.copy() for every in self.active)
+        for every, some, mine in zip(flags, self.estimates, near, strict=True):
+            every[np.ix_(some, self.columns)] = mine
+        estimates = tuple(some[each.any(axis=1)] for some, each in zip(self.estimates, close, strict=True))
+        return replace(self, estimates=estimates, active=flags)
+
+    def joined(self, more: Mapping[int, tuple[Integers, ...]], estimates: tuple[Integers, ...]) -> BlockWorkingSet:
+        """Return the working set with more columns, each with the estimates that are likely to matter to it.
+
+        Args:
+            more: The columns, and for each floor the places of the column's estimates in `estimates`.
+            estimates: Some estimates of each floor.
+        """
+        flags, chosen = tuple(every.copy() for every in self.active), list(self.estimates)
+        for column, close in more.items():
+            for index, (every, some) in enumerate(zip(estimates, close, strict=True)):
+                flags[index][:, column] = False
+                flags[index][every[some], column] = True
+                chosen[index] = np.union1d(chosen[index], every[some])
+        columns = np.union1d(self.columns, np.array(list(more), dtype=np.int64))
+        return replace(self, columns=columns, estimates=tuple(chosen), active=flags)
+
+    def completed(
+        self, program: BlockProgram, x: Floats, near: tuple[Flags, ...] | None
+    ) -> tuple[BlockWorkingSet, bool]:
+        """Return the working set with the estimates that were missing, and whether none of the best ones was.
+
+        Args:
+            program: A program with all estimates.
+            x: The values (n, B) of the columns.
+            near: Which of the chosen estimates were active in which of these (B, k); None means all.
+        """
+        best, close = close_estimates(program, x, 0.0), close_estimates(program, x, self.tuning.chosen_slack)
+        flags, chosen, complete = tuple(every.copy() for every in self.active), list(self.estimates), True
+        for index, some in enumerate(self.estimates):
+            # Where the stages have stalled, what was near may have been too little.
+            flags[index][:, self.columns] = True if near is None else flags[index][:, self.columns] | close[index]
+            used = np.zeros_like(best[index])
+            used[some] = True if near is None else near[index].T
+            if not (best[index] <= used).all():
+                complete = False
+                chosen[index] = np.union1d(some, np.flatnonzero(close[index].any(axis=1)))
+        return replace(self, estimates=tuple(chosen), active=flags), complete
+
+
+def cost_beyond(program: BlockProgram, columns: Integers, state: State) -> tuple[Floats, float]:
+    """Return the reduced costs (B,) of columns in use at a state's prices, Σ_s x_s = 1, and the mean cost of a row."""
+    n = program.rows
+    x, w, v = state.points[:, :n].T, state.points[:, n:], state.multipliers[n : n + len(program.floors)]
+    costs = program.cost[:, columns] * x
+    more = costs.sum(axis=0) - state.multipliers[:n] @ x - w @ v
+    return more / x.sum(axis=0), abs(float(costs.sum())) / n
