@@ -165,8 +165,9 @@ def generate_columns(
                 raise
             return Outcome(Status.STALLED, str(error), number, working)
         working, priced = found.working, Pricing()
-        # After Ctrl-C prices are only asked for where they may prove more.
-        if best.gap > gap and (found.status is not Status.INTERRUPTED or found.lower > best.lower):
+        # Of a restricted problem that was stopped prices only count where they may prove more.
+        stopped = found.status in (Status.INTERRUPTED, Status.TIME_LIMIT)
+        if best.gap > gap and (not stopped or found.lower > best.lower):
             priced = pricer.price(found, best)
         entering = priced.improving or priced.unproved
         status = _end(found, priced, deadline, closed=best.gap <= gap, stuck=not entering and found.complete)

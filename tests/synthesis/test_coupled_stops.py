@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+from typing import Any
+
 import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.solve._contract import Status
+from mechdesign.solve._column_generation import Best, Restricted
+from mechdesign.solve._contract import Options, Status
 from mechdesign.synthesis._coupled import column_generation, pricing
 
 INF = np.inf
@@ -26,18 +30,21 @@ def towns(count: int) -> md.Problem:
     return md.Problem(prior, cost, [md.MetricPrivacy("8", near), md.DistortionPrivacy(floor, distance)])
 
 
-def test_a_mixture_that_is_stopped_keeps_the_shares_of_the_round_before(monkeypatch: pytest.MonkeyPatch) -> None:
-    problem, mix, count = towns(3), column_generation._mix, []
+@pytest.mark.parametrize("status", [Status.INTERRUPTED, Status.TIME_LIMIT])
+def test_a_mixture_that_is_stopped_keeps_the_one_before(status: Status, monkeypatch: pytest.MonkeyPatch) -> None:
+    problem, count = towns(3), []
     expected = md.design(problem)
     assert (expected.summary.rounds or 0) >= 2
 
-    def stopped(*given: object) -> object:
-        count.append(1)
-        return Status.INTERRUPTED if len(count) == 2 else mix(*given)  # type: ignore[arg-type]
+    class Stopped(column_generation.PartMixtureMaster):
+        def solve(self, *given: Any) -> Any:
+            count.append(1)
+            found = super().solve(*given)
+            return replace(found, status=status, lower=-np.inf) if len(count) == 3 else found
 
-    monkeypatch.setattr(column_generation, "_mix", stopped)
+    monkeypatch.setattr(column_generation, "PartMixtureMaster", Stopped)
     made = md.design(problem)
-    assert made.status is Status.INTERRUPTED
+    assert made.status is status
     assert made.certificate.holds
     assert made.certificate.lower_bound > 0
     assert made.certificate.expected_cost >= expected.certificate.expected_cost
@@ -45,9 +52,10 @@ def test_a_mixture_that_is_stopped_keeps_the_shares_of_the_round_before(monkeypa
 
 def test_equal_proposals_count_once() -> None:
     problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", np.array([[0.0, 1], [1, 0]]))])
-    kind = pricing.Kind(problem, (), "all")
-    other = kind.proposal(np.array([[0.7, 0.3], [0.3, 0.7]]))
-    assert not kind.add(kind.constant)
-    assert kind.add(other)
-    assert not kind.add(other)
-    assert len(kind.proposals) == 2
+    kind = pricing.Kind(problem, (), "all", mass=1.0)
+    asked = column_generation.PartPricer([kind], np.zeros(0), "highs-simplex", Options())
+    found = Restricted(column_generation.PartColumns(((kind.constant,),)), np.zeros(0))
+    ((number, proposal),) = asked.price(found, Best()).improving
+    more = found.working.add([(number, proposal)])
+    assert len(more) == 2
+    assert not asked.price(replace(found, working=more), Best()).improving

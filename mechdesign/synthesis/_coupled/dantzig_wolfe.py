@@ -22,8 +22,8 @@ from mechdesign.certify._privacy import check
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._problem import Problem
 from mechdesign.synthesis._attempts import EXACT, takes_blocks
-from mechdesign.synthesis._coupled.column_generation import Decomposed, decompose
-from mechdesign.synthesis._coupled.pricing import Answer, Kind, priced_problem
+from mechdesign.synthesis._coupled.column_generation import Mixture, PricedParts, decompose
+from mechdesign.synthesis._coupled.pricing import Answer, Kind, Proposal, priced_problem
 from mechdesign.synthesis._parts import Assembled, Gathered, Known, Part
 from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._rounding import round_channel
@@ -65,22 +65,23 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, dea
         members.append(_Member(part, number, estimates))
     name = EXACT if settings.solver == "auto" else settings.solver
     minima = np.array([float(floor.minimum) for floor in floors.values()])
-    found = decompose(kinds, minima, name, settings, deadline)
-    channels, weight = _round(problem, kinds, members, found.shares, floors)
+    outcome, best, rounds = decompose(kinds, minima, name, settings, deadline)
+    assert best.point is not None
+    channels, weight = _round(problem, kinds, members, best.point, floors)
     numerators = np.zeros(problem.cost.shape, dtype=np.int64)
     for member in members:
         numerators[np.ix_(member.part.secrets, member.part.observables)] = channels[member.kind]
     summary = SolveSummary(
-        found.status,
+        outcome.status,
         plan=f"{len(parts)} parts that share floors, {len(kinds)} different ones, by decomposition",
         solver=name,
         parts=len(parts),
         programs=len(kinds),
-        rounds=found.rounds,
-        proposals=sum(len(kind.proposals) for kind in kinds),
+        rounds=rounds,
+        proposals=len(outcome.working),
         floor_weight=float(weight),
     )
-    return Assembled(numerators, _multipliers(problem, members, found, floors), summary)
+    return Assembled(numerators, _multipliers(problem, members, best.proof, floors), summary)
 
 
 def decomposes(problem: Problem, parts: Sequence[Part]) -> bool:
@@ -108,7 +109,7 @@ def _round(
     problem: Problem,
     kinds: Sequence[Kind],
     members: Sequence[_Member],
-    shares: Sequence[Floats],
+    mixture: Mixture,
     floors: Mapping[int, Floor],
 ) -> tuple[list[Integers], float]:
     """Return an integer channel for each kind, and the weight of the constant channels mixed in to meet the floors.
@@ -117,7 +118,7 @@ def _round(
     """
     weight = 0.0
     while True:
-        channels = [_rounded(kind, part, weight) for kind, part in zip(kinds, shares, strict=True)]
+        channels = [_rounded(*each, weight) for each in zip(kinds, mixture.proposals, mixture.shares, strict=True)]
         short = 0.0
         for index, floor in enumerate(floors.values()):
             value = sum((_distortion(problem, floor, one.part, channels[one.kind]) for one in members), Fraction(0))
@@ -137,14 +138,14 @@ def _distortion(problem: Problem, floor: Floor, part: Part, numerators: Integers
     return distortion(numerators, EXPONENT, prior[part.secrets], floor.error[:, part.secrets])
 
 
-def _rounded(kind: Kind, shares: Floats, weight: float) -> Integers:
+def _rounded(kind: Kind, proposals: Sequence[Proposal], shares: Floats, weight: float) -> Integers:
     """Mix the proposals of a kind, and its constant channel with the given weight, and round the mixture."""
     bounds = kind.problem.pair_bounds.values()
     # Where nobody ever is, the master has no reason to choose.
     if not kind.mass:
-        shares = np.eye(shares.size)[int(np.argmin([one.cost for one in kind.proposals]))]
+        shares = np.eye(shares.size)[int(np.argmin([one.cost for one in proposals]))]
     matrix = weight * kind.constant.matrix
-    for share, one in zip(shares.tolist(), kind.proposals, strict=True):
+    for share, one in zip(shares.tolist(), proposals, strict=True):
         matrix = matrix + (1 - weight) * share * one.matrix
     found = round_channel(
         replace(kind.form, floors=()),
@@ -158,14 +159,14 @@ def _rounded(kind: Kind, shares: Floats, weight: float) -> Integers:
 
 
 def _multipliers(
-    problem: Problem, members: Sequence[_Member], found: Decomposed, floors: Mapping[int, Floor]
+    problem: Problem, members: Sequence[_Member], found: PricedParts | None, floors: Mapping[int, Floor]
 ) -> Multipliers:
     """Put the multipliers of the best bound together.
 
     Those of a floor must sum to its price on every observable, also on those that are permitted to nobody.
     """
     gathered = Gathered(problem)
-    if not found.answers:
+    if found is None:
         return gathered.multipliers()
     unused = np.ones(problem.cost.shape[1], dtype=np.bool_)
     prices = dict(zip(floors, found.prices.tolist(), strict=True))

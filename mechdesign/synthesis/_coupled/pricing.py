@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -73,7 +73,7 @@ def priced_problem(problem: Problem, part: Part, floors: Sequence[int]) -> tuple
 
 @dataclass(eq=False)
 class Kind:
-    """Parts that are equal but for their places: one program for all, and the proposals it has made.
+    """Parts that are equal but for their places: one program for all.
 
     `floors` are the indices, among the requirements, of all floors with a price, and `mass` is the probability of all
     parts of the kind.
@@ -83,7 +83,6 @@ class Kind:
     floors: tuple[int, ...]
     rows: Rows
     mass: float = 0.0
-    proposals: list[Proposal] = field(default_factory=list)
     _start: object = None
 
     def __post_init__(self) -> None:
@@ -91,7 +90,6 @@ class Kind:
         pairs = bounded_pairs(self.form, "all" if self.rows == "all" else "reduced")
         self._program, self._inverse = RowReduction(all_triples(pairs, self.form.observables)).apply(self.form)
         self.constant = self.proposal(np.tile(cheapest_constant(self.form), (self.form.groups, 1)))
-        self.proposals.append(self.constant)
 
     def proposal(self, matrix: Floats) -> Proposal:
         """Return what a channel p(o|group) costs, and how much the adversary errs about it."""
@@ -100,13 +98,6 @@ class Kind:
         known = {floor.requirement: float((floor.error @ rows).min(axis=0).sum()) for floor in self.form.floors}
         distortions = np.array([known.get(index, 0.0) for index in self.floors])
         return Proposal(rows, channel_cost(self.form, rows[self.form.group]), distortions)
-
-    def add(self, proposal: Proposal) -> bool:
-        """Add a proposal unless there is an equal one; return whether it is new."""
-        new = not any(np.array_equal(proposal.matrix, one.matrix) for one in self.proposals)
-        if new:
-            self.proposals.append(proposal)
-        return new
 
     def ask(self, prices: Floats, solver: str, options: Options) -> tuple[Status, Answer | None]:
         """Minimise Σ π p c − Σ_i price_i · distortion_i; None when the solver was stopped before it had the least.
