@@ -206,7 +206,7 @@ def test_without_a_channel_that_keeps_all_bounds_a_time_limit_is_an_error(monkey
     seen = []
 
     def late(program: LinearProgram, solver: str, options: Options) -> Solution:
-        seen.append(options.time_limit)
+        seen.append(options.deadline.left())
         answer = Answer(Status.TIME_LIMIT, None, None, 0, "time limit", "1")
         return measure(program, answer, solver=solver, seconds=0)
 
