@@ -16,6 +16,7 @@ from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._deadline import Deadline, OutOfTimeError
 from mechdesign.base._errors import InputError
 from mechdesign.solve import _solve as solvers
+from mechdesign.solve._column_generation import Best
 from mechdesign.solve._contract import Options, Solution, Status
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.synthesis._attempts import Attempt
@@ -310,7 +311,7 @@ def solve_rows(attempt: Attempt, settings: SolveSettings, deadline: Deadline, st
     ``near``: solve on a spanner at ε for the multipliers, and at ε divided by its dilation for the channel, which then
     meets every bound. A `start` is the earlier answer's of the same rows.
     """
-    form, run = attempt.form, _Run(attempt, settings.options_for_rows(deadline), settings.tolerance)
+    form, run = attempt.form, RowPrograms(attempt, settings.options_for_rows(deadline), settings.tolerance)
     try:
         pairs = bounded_pairs(form, attempt.rows, deadline)
         if attempt.rows in ("all", "reduced"):
@@ -331,8 +332,8 @@ def _nothing(attempt: Attempt) -> Candidate:
 
 
 @dataclass(frozen=True)
-class _Run:
-    """What all programs of one plan have in common."""
+class RowPrograms:
+    """The programs of an attempt, which share options and tolerance."""
 
     attempt: Attempt
     options: Options
@@ -356,7 +357,7 @@ class _Run:
         return permitted_triples(pairs, form, self.options.deadline)
 
 
-def _near(form: NormalForm, near: Flags, run: _Run) -> Candidate:
+def _near(form: NormalForm, near: Flags, run: RowPrograms) -> Candidate:
     factor = dilation(form.exponents, near, run.options.deadline)
     if not np.isfinite(factor):
         raise InputError("rows", "the near set does not join all pairs", value="near", remedy="use lazy or all rows")
@@ -371,12 +372,13 @@ def _near(form: NormalForm, near: Flags, run: _Run) -> Candidate:
     return replace(inner.noted(rounds=2, dilation=factor), multipliers=proof)
 
 
-def _lazy(form: NormalForm, pairs: Flags, near: Flags, run: _Run) -> Candidate:
+def _lazy(form: NormalForm, pairs: Flags, near: Flags, run: RowPrograms) -> Candidate:
     triples = run.listed(near & pairs, form)
     loaded = np.zeros((form.groups, form.groups, form.observables), dtype=bool)
     loaded[triples.sources, triples.targets, triples.observables] = True
     sources, targets = np.nonzero(pairs)
-    best = Candidate(None, None, SolveSummary(Status.FAILED, "no round was finished"))
+    last = Candidate(None, None, SolveSummary(Status.FAILED, "no round was finished"))
+    best: Best[Floats, FormMultipliers] = Best()
     # The centre of the optimal face violates far fewer of the rows left out than a vertex of it does.
     run = replace(run, options=replace(run.options, vertex=False))
     start: object = None
@@ -385,30 +387,41 @@ def _lazy(form: NormalForm, pairs: Flags, near: Flags, run: _Run) -> Candidate:
             found, solution, inverse = run.solve(form, triples, start)
         except OutOfTimeError:
             late = _nothing(run.attempt)
-            return best.noted(status=late.status, message=late.summary.message) if best.matrix is not None else late
+            kept = late if last.matrix is None else _with_best(last, best)
+            return kept.noted(status=late.status, message=late.summary.message)
         if solution.status in (Status.FAILED, Status.STALLED) and not run.options.vertex:
             run = replace(run, options=replace(run.options, vertex=True))
             found, solution, inverse = run.solve(form, triples, start)
         found = found.noted(rounds=rounds)
         if found.status is not Status.OPTIMAL or found.matrix is None:
             # What a stopped solver holds is seldom better than the round before; without one it is all there is.
-            kept = best if best.matrix is not None else found
+            kept = found if last.matrix is None else _with_best(last, best)
             return kept.noted(status=found.status, message=found.summary.message)
-        best = found
+        last, bound = found, inverse.bound(solution)
+        if found.multipliers is not None:
+            best.offer_bound(bound, found.multipliers)
         least = max(_VIOLATED, _VIOLATED_SHARE * run.options.relative_gap, 2 * solution.residuals.primal)
         fresh = _violated(form, found.matrix, sources, targets, loaded, least)
         stage = f"round {rounds}: {triples.size} rows, {fresh.size} violated"
-        run.options.deadline.tell(stage, rounds, inverse.bound(solution))
+        run.options.deadline.tell(stage, rounds, bound)
         if not fresh.size:
-            return best
+            return last
         if not form.forbidden.any():
-            cost = repaired_cost(form, found.matrix)
-            if cost - inverse.bound(solution) <= _REPAIR_SHARE * run.tolerance * cost:
-                return best.noted(message=f"meeting the {fresh.size} rows that are violated costs less than asked for")
+            best.offer_point(repaired_cost(form, found.matrix), found.matrix)
+            if best.gap <= _REPAIR_SHARE * run.tolerance:
+                words = f"meeting the {fresh.size} rows that are violated costs less than asked for"
+                return _with_best(last, best).noted(message=words)
         start = solution.start
         loaded[fresh.sources, fresh.targets, fresh.observables] = True
         triples = triples.append(fresh)
-    return best.noted(status=Status.ITERATION_LIMIT, message=f"rows were still violated after {_ROUNDS} rounds")
+    message = f"rows were still violated after {_ROUNDS} rounds"
+    return _with_best(last, best).noted(status=Status.ITERATION_LIMIT, message=message)
+
+
+def _with_best(last: Candidate, best: Best[Floats, FormMultipliers]) -> Candidate:
+    """Return the last candidate with the cheapest channel, once it is repaired, and the best bound of all rounds."""
+    matrix = last.matrix if best.point is None else best.point
+    return replace(last, matrix=matrix, multipliers=last.multipliers if best.proof is None else best.proof)
 
 
 def _violated(

@@ -58,15 +58,15 @@ def test_a_program_that_is_built_too_late_starts_no_process(monkeypatch: pytest.
 
 
 def test_a_second_near_program_that_is_late_leaves_what_the_first_proves(monkeypatch: pytest.MonkeyPatch) -> None:
-    solve, count = row_generation._Run.solve, []
+    solve, count = row_generation.RowPrograms.solve, []
 
-    def once(self: row_generation._Run, *given: object) -> object:
+    def once(self: row_generation.RowPrograms, *given: object) -> object:
         count.append(1)
         if len(count) > 1:
             raise OutOfTimeError
         return solve(self, *given)  # type: ignore[arg-type]
 
-    monkeypatch.setattr(row_generation._Run, "solve", once)
+    monkeypatch.setattr(row_generation.RowPrograms, "solve", once)
     made = md.design(scattered(12), solver="highs-simplex", rows="near", time_limit=30.0)
     assert made.status is Status.TIME_LIMIT
     assert 0 < made.certificate.lower_bound < made.certificate.expected_cost

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -21,6 +21,7 @@ from mechdesign.base._errors import InputError, SolverError
 from mechdesign.base._machine import count_processors
 from mechdesign.base._version import __version__
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
+from mechdesign.solve._column_generation import Best
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import Attempt
 from mechdesign.synthesis._blocks import BlockReduction, asked_symmetry
@@ -75,7 +76,7 @@ def solve_rays(attempt: Attempt, settings: SolveSettings, deadline: Deadline, st
     if unknown:
         raise InputError(f"options.{min(unknown)}", "is not known to rays", bound='"memory" or "symmetry"')
     check_rays(attempt.form, deadline)
-    run = _Run(attempt.form, settings, deadline)
+    run = RayGeneration(attempt.form, settings, deadline)
     try:
         status, message = run.rounds()
     finally:
@@ -83,17 +84,21 @@ def solve_rays(attempt: Attempt, settings: SolveSettings, deadline: Deadline, st
     return run.candidate(status, message)
 
 
+@dataclass(frozen=True, eq=False)
+class _Priced:
+    """Prices, and the proofs of all observables at these: a bound."""
+
+    prices: Prices
+    proofs: list[Proof]
+
+
 @dataclass(eq=False)
-class _Run:
-    """What is known so far."""
+class RayGeneration:
+    """The rays so far, and the bracket that their best mixture and the best prices give."""
 
     form: NormalForm
     settings: SolveSettings
     deadline: Deadline
-    lower: float = -np.inf
-    upper: float = np.inf
-    proofs: list[Proof] = field(default_factory=list)
-    prices: Prices | None = None
     mixture: Mixture | None = None
     serious: bool = False
     halfway: bool = False
@@ -118,17 +123,18 @@ class _Run:
         self._add(self.folding.different(falling(metric, laid_out(metric))))
         # The constant is the first answer.
         constant = int((self.rays == 1).all(axis=1).argmax())
-        self.best = _Mixed(self.rays, self.owners, (np.arange(len(self.owners)) == constant).astype(np.float64))
-        self.upper = float(self.costs[constant])
+        weights = (np.arange(len(self.owners)) == constant).astype(np.float64)
+        self.best: Best[_Mixed, _Priced] = Best(_NEVER)
+        self.best.offer_point(float(self.costs[constant]), _Mixed(self.rays, self.owners, weights))
         self.workers = Workers(self.settings.threads or count_processors(), _BATCH, 1)
 
     def rounds(self) -> tuple[Status, str]:
         """Mix and price until the bracket is as narrow as asked, or time is over."""
         # The gap when there was progress last, and for how many rounds there has been none.
-        marked, since, best = np.inf, 0, np.inf
+        marked, since, least = np.inf, 0, np.inf
         try:
             for self.count in range(1, _ROUNDS + 1):
-                gap = min(max(min(best, 1.0) * _MASTER_SHARE, _TIGHTEST), _LOOSEST)
+                gap = min(max(min(least, 1.0) * _MASTER_SHARE, _TIGHTEST), _LOOSEST)
                 self.share = self.deadline.part(_MASTER_TIME_SHARE)
                 try:
                     self._mix(gap)
@@ -144,7 +150,7 @@ class _Run:
                 if self.gap <= self.settings.tolerance:
                     return Status.OPTIMAL, f"relative gap {self.gap:.1e}"
                 marked, since = (self.gap, 0) if self.gap < _PROGRESS * marked else (marked, since + 1)
-                best = min(best, self.gap)
+                least = min(least, self.gap)
                 patience = _PATIENCE if self.form.groups <= _MANY else _LESS_PATIENCE
                 if since >= patience or (not len(fresh) and not self.halfway):
                     return Status.STALLED, f"no new rays narrow the bracket; relative gap {self.gap:.1e}"
@@ -162,14 +168,19 @@ class _Run:
 
     @property
     def gap(self) -> float:
-        """The relative gap so far."""
-        return (self.upper - max(self.lower, 0.0)) / max(self.upper, _NEVER)
+        """The relative gap so far, to a bound of at least 0."""
+        return min(self.best.gap, 1.0)
+
+    @property
+    def _mixed(self) -> _Mixed:
+        assert self.best.point is not None
+        return self.best.point
 
     def _over(self) -> bool:
         return self.deadline.stop() is not None
 
     def _tell(self, stage: str) -> None:
-        self.deadline.tell(stage, self.count, max(self.lower, 0.0), self.upper)
+        self.deadline.tell(stage, self.count, max(self.best.lower, 0.0), self.best.upper)
 
     def _stopped(self) -> tuple[Status, str]:
         if self.deadline.stop() in (Stop.USER, Stop.USER_AGAIN):
@@ -199,7 +210,7 @@ class _Run:
 
     def _pooled(self) -> Floats:
         """Return the columns of the best mixture: an adversary errs at least as much as about each ray alone."""
-        columns = self.folding.mean(self.best.columns(self.scene.cost.shape[1]).T).T[self.folding.observables]
+        columns = self.folding.mean(self._mixed.columns(self.scene.cost.shape[1]).T).T[self.folding.observables]
         columns = columns[columns.max(axis=1) > _FAINT]
         scaled: Floats = columns / columns.max(axis=1, keepdims=True)
         return scaled
@@ -214,18 +225,18 @@ class _Run:
             costs = np.concatenate([costs, np.zeros(count)])
         self.mixture = mixture = least_mixture(columns, costs, np.ones(columns.shape[1]), gap, self.share)
         self.iterations += mixture.iterations
-        if mixture.cost < self.upper:
-            self.upper = mixture.cost
-            self.best = _Mixed(self.rays, self.owners, mixture.weights[: len(self.owners)])
+        self.best.offer_point(mixture.cost, _Mixed(self.rays, self.owners, mixture.weights[: len(self.owners)]))
 
     def _prove(self) -> Floats | None:
         """Lower the multipliers to what is proved; return new rays, or None where time is over before the end."""
         assert self.mixture is not None
         floors = np.maximum(self.mixture.prices[self.orbits :], 0.0) / self.minima
         given = Prices(self.folding.spread(self.mixture.prices[: self.orbits]), floors)
-        self.halfway = self.prices is not None and self.serious
-        if self.prices is not None and self.halfway:
-            given = Prices((given.sums + self.prices.sums) / 2, (given.floors + self.prices.floors) / 2)
+        priced = self.best.proof
+        self.halfway = priced is not None and self.serious
+        if priced is not None and self.halfway:
+            before = priced.prices
+            given = Prices((given.sums + before.sums) / 2, (given.floors + before.floors) / 2)
         tolerance = min(max(self.gap * _PROOF_SHARE, _TIGHTEST), _LOOSEST_PROOF)
         proofs: list[Proof] = []
         fresh = [np.zeros((0, self.form.groups))]
@@ -242,9 +253,8 @@ class _Run:
                 proofs += [replace(proof, lacking=None, ray=None) for proof in found]
         lower = float(sums.sum() + given.floors @ self.minima)
         # Where nothing was lacking, the master's own multipliers tell what is.
-        self.serious = lower > self.lower and len(fresh) > 1
-        if lower > self.lower:
-            self.lower, self.proofs, self.prices = lower, proofs, Prices(sums, given.floors)
+        better = self.best.offer_bound(lower, _Priced(Prices(sums, given.floors), proofs))
+        self.serious = better and len(fresh) > 1
         return np.concatenate(fresh)
 
     def _priced(self, prices: Prices, batch: Integers, tolerance: float) -> list[Proof]:
@@ -258,7 +268,7 @@ class _Run:
 
     def candidate(self, status: Status, message: str) -> Candidate:
         """Return the best mixture as a channel, and the best proof."""
-        matrix = self.best.gathered(self.scene.cost, self.prior, _RARE * self.gap, self.folding)
+        matrix = self._mixed.gathered(self.scene.cost, self.prior, _RARE * self.gap, self.folding)
         sums = matrix.sum(axis=1)
         matrix /= sums[:, None]
         error = float(2 * np.abs(sums - 1).max() + _ROUNDING + 2 * self.folding.asymmetry)
@@ -269,7 +279,7 @@ class _Run:
             solver_version=__version__,
             rows_policy="rays",
             program_rows=self.orbits + len(self.minima),
-            program_columns=len(self.best.owners),
+            program_columns=len(self._mixed.owners),
             rounds=self.count,
             symmetries=self.folding.order,
             iterations=self.iterations,
@@ -278,11 +288,11 @@ class _Run:
         return Candidate(matrix, self._multipliers(), summary, relative_error=error)
 
     def _multipliers(self) -> FormMultipliers | None:
-        if not self.proofs:
+        if self.best.proof is None:
             return None
         shape = self.scene.cost.shape[1]
         grids = [np.zeros((len(error), shape)) for error in self.scene.errors]
-        proofs = self.folding.unfolded(self.proofs)
+        proofs = self.folding.unfolded(self.best.proof.proofs)
         for proof in proofs:
             for grid, attack in zip(grids, proof.attacks, strict=True):
                 grid[attack.estimates, proof.observable] = attack.weights
