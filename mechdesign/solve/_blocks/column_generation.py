@@ -22,7 +22,14 @@ from mechdesign.solve._blocks.kernels import sparse_kernel
 from mechdesign.solve._blocks.master import BlockBest, BlockMaster
 from mechdesign.solve._blocks.memory import MemoryBudget, few_may_do
 from mechdesign.solve._blocks.pricer import BlockPricer
-from mechdesign.solve._blocks.solution import BlockSolution, combine, free_constant, no_multipliers, no_time
+from mechdesign.solve._blocks.solution import (
+    BlockSolution,
+    combine,
+    floor_multipliers,
+    free_constant,
+    no_multipliers,
+    no_time,
+)
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._blocks.trial import TrialFirst
 from mechdesign.solve._blocks.tuning import TUNING, GenerationTuning, Tuning
@@ -98,6 +105,9 @@ def solve_generated(
     best: BlockBest = Best()
     with deadline.keeping():
         budget = MemoryBudget.of_options(options)
+        # Costs are at least 0, and at least what the floors ask for.
+        for known in (no_multipliers(program), floor_multipliers(program)):
+            best.offer_bound(lower_bound(program, known), known)
         master = BlockMaster(program, options, gap, best, budget, tuning)
         try:
             initial = initial_working_set(master, always=always)
@@ -123,8 +133,6 @@ def _solution(master: BlockMaster, status: Status, message: str, seconds: float)
     x = best.point
     if x is None:
         x = repaired(program, np.full((program.rows, program.columns), 1 / program.columns))
-    nothing = no_multipliers(program)
-    best.offer_bound(lower_bound(program, nothing), nothing)
     assert best.proof is not None
     return BlockSolution(
         status, x, best.proof, best.lower, objective(program, x), message, seconds, master.memory, master.blocks,

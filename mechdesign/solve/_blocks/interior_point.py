@@ -32,7 +32,7 @@ from mechdesign.solve._blocks.memory import COPIED, MemoryBudget, check_memory
 from mechdesign.solve._blocks.newton import FactoredBlocks, factor_blocks
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
 from mechdesign.solve._blocks.ratios import RatioRows
-from mechdesign.solve._blocks.solution import BlockSolution, Iteration, free_constant, no_multipliers, no_time
+from mechdesign.solve._blocks.solution import BlockSolution, Iteration, floor_multipliers, free_constant, no_time
 from mechdesign.solve._blocks.step import Step, take_step
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._contract import Options, Status
@@ -238,7 +238,7 @@ class _Run:
         self.ratios.kernel.release()
         clock = self.deadline.seconds()
         if status in _STOPPED and not self._proves_something:
-            multipliers = no_multipliers(self.program)
+            multipliers = floor_multipliers(self.program)
         else:
             iterate, y = self.proof if self.proof is not None else (self.iterate, lambda: self.ratios.y)
             allowance = _DROPPED * gap * max(upper, self.unit)

@@ -13,7 +13,7 @@ from mechdesign.base._errors import SolverError
 from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, objective, repaired, with_columns
 from mechdesign.solve._blocks.estimates import with_close_estimates
 from mechdesign.solve._blocks.interior_point import Reached, iterate_blocks, solve_block
-from mechdesign.solve._blocks.iterate import EAGER, UNIFORM, State
+from mechdesign.solve._blocks.iterate import EAGER, UNIFORM, Start, State
 from mechdesign.solve._blocks.kernels import sparse_kernel
 from mechdesign.solve._blocks.memory import MemoryBudget
 from mechdesign.solve._blocks.merging import merge_columns, schedule_of
@@ -82,10 +82,13 @@ class BlockMaster:
 
     def solve(self, working: BlockWorkingSet, number: int, best: BlockBest) -> BlockRestricted:
         """Solve the restricted problem of a round, as closely as its prices need, and offer its point."""
-        if number:
-            self.round = self.deadline.part(self.tuning.generation.master_time_share)
+        self.begin_round()
         # Each round is more careful than the one before, which may have merged too much.
         return self.walk_and_finish(working, self.tuning.generation.merge_care**number)
+
+    def begin_round(self) -> None:
+        """Fix when the restricted problems of a round end; the rest of the time is for pricing."""
+        self.round = self.deadline.part(self.tuning.generation.master_time_share)
 
     @property
     def accuracy(self) -> float:
@@ -186,11 +189,19 @@ class BlockMaster:
         self, program: BlockProgram, working: BlockWorkingSet, gap: float, start: State | None, *, coarse: bool
     ) -> Reached:
         first = EAGER if self.eager else replace(UNIFORM, near=working.active_estimates())
-        chosen, options = with_columns(program, working.columns), self._options(working, coarse=coarse)
-        reached = iterate_blocks(chosen, options, gap=gap, start=first if start is None else start, budget=self.budget)
-        self._note(reached.history)
-        self.memory = max(self.memory, reached.memory)
-        return reached
+        chosen = with_columns(program, working.columns)
+        state: State | Start = first if start is None else start
+        while True:
+            options = self._options(working, coarse=coarse)
+            reached = iterate_blocks(chosen, options, gap=gap, start=state, budget=self.budget)
+            self._note(reached.history)
+            self.memory = max(self.memory, reached.memory)
+            late = reached.status is Status.TIME_LIMIT and self.deadline.stop() is None
+            proved = max((line.lower for line in reached.history), default=-np.inf)
+            if coarse or not late or reached.state is None or proved > self.best.lower:
+                return reached
+            # Pricing would prove nothing new: the rest of the time is for the point.
+            self.round, state = self.deadline, reached.state
 
     def _show_cost(self, working: BlockWorkingSet, state: State) -> None:
         """Note the cost of a state's channel once it keeps the floors with all estimates."""

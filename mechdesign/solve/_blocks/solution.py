@@ -17,6 +17,9 @@ from mechdesign.solve._block_angular import (
 )
 from mechdesign.solve._contract import Status
 
+# Relative rounding of a product or a quotient, with room.
+_ROUNDING = 1e-15
+
 
 @dataclass(frozen=True)
 class Iteration:
@@ -90,9 +93,33 @@ def free_constant(program: BlockProgram, seconds: float) -> BlockSolution | None
 def no_time(program: BlockProgram, seconds: float) -> BlockSolution:
     """Return what there is where no time is left: a constant x, and the bound that costs alone prove."""
     x = repaired(program, np.ones((program.rows, program.columns)))
-    multipliers = no_multipliers(program)
+    multipliers = floor_multipliers(program)
     bracket = lower_bound(program, multipliers), objective(program, x)
     return BlockSolution(Status.TIME_LIMIT, x, multipliers, *bracket, "no time to begin", seconds, 0, 0, ())
+
+
+def floor_multipliers(program: BlockProgram) -> BlockMultipliers:
+    """Return multipliers that prove a bound from one floor alone, without iterating; 0 where floors prove none.
+
+    If an answer o costs at least v times the error of an estimate h(o), whoever the secret, then a channel costs at
+    least v times the adversary's error: v = min_o max_h min_s c(s, o) / error(h, s). The bound is the best v · minimum.
+    """
+    found, best = no_multipliers(program), 0.0
+    if program.worst is not None or any(floor.rewards is not None for floor in program.floors):
+        return found
+    for index, floor in enumerate(program.floors):
+        # Where the adversary cannot err about a secret, its cost does not count.
+        inverse = np.divide(1.0, floor.error, out=np.full(floor.error.shape, np.inf), where=floor.error > 0)
+        with np.errstate(invalid="ignore"):
+            ratios = [np.nanmin(column * inverse, axis=1) for column in program.cost.T]
+        estimates = np.array([each.argmax() for each in ratios])
+        price = float(min(each.max() for each in ratios)) * (1 - _ROUNDING)
+        if np.isfinite(price) and price * floor.minimum > best:
+            best = price * floor.minimum
+            floors = [np.zeros(values.shape) for values in found.floors]
+            floors[index][estimates, np.arange(program.columns)] = price
+            found = replace(found, floors=tuple(floors))
+    return found
 
 
 def no_multipliers(program: BlockProgram) -> BlockMultipliers:

@@ -58,11 +58,10 @@ class TrialFirst:
 
     def solve(self, working: BlockWorkingSet, number: int, best: BlockBest) -> BlockRestricted:
         """Solve the restricted problem of a round, and offer its point."""
-        return (
-            self.master.solve(working, number, best)
-            if number
-            else solve_with_trial(self.master, working, self.candidates)
-        )
+        if number:
+            return self.master.solve(working, number, best)
+        self.master.begin_round()
+        return solve_with_trial(self.master, working, self.candidates)
 
 
 def solve_with_trial(master: BlockMaster, working: BlockWorkingSet, candidates: Integers) -> BlockRestricted:
