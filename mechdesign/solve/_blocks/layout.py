@@ -12,7 +12,10 @@ v; for the worst cost θ − Σ_o c(i, o) x_row(i),o − t_i = 0 with multiplier
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -56,6 +59,7 @@ class Layout:
         origins: for every column the group element that brings its representative there (m,), and its block (m,).
         auxiliary: the rows of the floors, and the slacks of the linking rows.
         sparse: whether few pairs have bounds, and no floor fills the blocks.
+        geometry: what these follow from.
 
     `ratios` are symmetric to the bit, and so are the steps that `symmetrise` returns: all that kernels compute entry by
     entry then is, too. Otherwise the multipliers would drift apart where symmetric steps cannot correct them.
@@ -79,6 +83,7 @@ class Layout:
     origins: tuple[Integers, Integers]
     auxiliary: AuxiliaryRows
     sparse: bool
+    geometry: Geometry
 
     @property
     def rows(self) -> int:
@@ -201,17 +206,30 @@ def is_sparse(rows: int, pairs: int, floors: int) -> bool:
     return not floors and rows >= _SPARSE_ROWS and pairs <= _SPARSE * rows**2
 
 
+Derived = TypeVar("Derived")
+
+
 @dataclass(frozen=True, eq=False)
 class Geometry:
     """What the bounds decide for every block: ratios and weights of pairs, free pairs, and whether few are bounded.
 
-    The attributes are those of `Layout`.
+    The attributes are those of `Layout`. All layouts of a geometry share what kernels derive from it.
     """
 
     ratios: Floats
     weights: Floats
     free: Flags | None
     sparse: bool
+    _derived: dict[str, Any] = field(default_factory=dict, init=False)
+    _lock: threading.Lock = field(default_factory=threading.Lock, init=False)
+
+    def derive(self, name: str, make: Callable[[], Derived]) -> Derived:
+        """Return a value that follows from the geometry; the first thread that asks for the name makes it."""
+        with self._lock:
+            if name not in self._derived:
+                self._derived[name] = make()
+            found: Derived = self._derived[name]
+        return found
 
 
 def geometry_of(exponents: Floats, floors: int) -> Geometry:
@@ -289,6 +307,7 @@ def lay_out(
         origins=symmetry.origins(m),
         auxiliary=AuxiliaryRows(repeated, errors, member_row.size, link_weight, near),
         sparse=geometry.sparse,
+        geometry=geometry,
     )
 
 

@@ -15,7 +15,7 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
 from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
 from mechdesign.solve._blocks.kernels.lapack import Lapack, address
-from mechdesign.solve._blocks.kernels.pairs import Pairs
+from mechdesign.solve._blocks.kernels.pairs import PairLists, Pairs
 from mechdesign.solve._blocks.layout import Layout
 
 
@@ -48,7 +48,8 @@ class FilledKernel(Pairs):
     """
 
     def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
-        super().__init__(layout, threads, np.arange(layout.rows), entries=0)
+        rows = np.arange(layout.rows)
+        super().__init__(layout, threads, layout.geometry.derive("filled", lambda: PairLists(layout, rows)), entries=0)
         self.rough = False
         self.factors = np.empty((layout.blocks, layout.width * (layout.width + 1) // 2), dtype=np.float32)
         # Those of blocks that single precision could not factor.

@@ -19,7 +19,7 @@ from mechdesign.solve._blocks.kernels.contract import LEAST_SHARE
 from mechdesign.solve._blocks.kernels.numpy import centred
 from mechdesign.solve._blocks.layout import Layout
 
-# 1.3 to 1.6 times as long with an eighth of these).
+# Entries of a tile (with an eighth of these an iteration takes 1.3 to 1.6 times as long).
 _TILE = 400_000
 
 
@@ -53,6 +53,49 @@ class Tile:
         self.rho, self.kappa, self.q = np.empty((3, 0), dtype=np.float32)
 
 
+class PairLists:
+    """The pairs with a bound and the rows x_s >= 0, in an order of the rows, and the matrices that sum over them.
+
+    Attributes:
+        order: Rows in the order in which vectors of them are kept (n,).
+        position: Places of the rows in that order (n,).
+        pairs: Rows s and t of the pairs.
+        s: Places of the rows s of all entries, those of x_s >= 0 first (E,).
+        t: Places of the rows t (E,).
+        ratios: Coefficients g (E, 1).
+        slope: Weights over coefficients (E, 1).
+        adjoint: Matrix from y to Bᵀy (n, E).
+        low: Smaller place of each entry of a Hessian below its diagonal.
+        high: The larger one.
+        edges: Matrix that adds both directions of a pair.
+        ends: Matrix that adds the entries of a Hessian up by rows.
+    """
+
+    def __init__(self, layout: Layout, order: Integers) -> None:
+        n = layout.rows
+        sources, targets = np.nonzero(layout.weights > 0)
+        self.order = order
+        self.position = np.empty(n, dtype=np.int64)
+        self.position[order] = np.arange(n)
+        first = np.argsort(sources != targets, kind="stable")
+        sources, targets = sources[first], targets[first]
+        self.pairs = sources[n:], targets[n:]
+        self.s, self.t = self.position[sources], self.position[targets]
+        ratios = layout.ratios[sources, targets]
+        self.ratios = ratios[:, None]
+        self.slope = (layout.weights[sources, targets] / ratios)[:, None]
+        every = np.arange(ratios.size)
+        self.adjoint = _summing(n, self.t, every, ratios) - _summing(n, self.s, every, np.ones(every.size))
+        low, high = np.minimum(self.s, self.t)[n:], np.maximum(self.s, self.t)[n:]
+        keys, edge = np.unique(low * n + high, return_inverse=True)
+        self.edges = sparse.coo_array((np.ones(edge.size), (edge, every[n:])), shape=(keys.size, every.size)).tocsr()
+        self.low, self.high = keys // n, keys % n
+        self.to_low, self.to_high = (
+            _summing(n, ends, np.arange(keys.size), np.ones(keys.size)) for ends in (self.low, self.high)
+        )
+        self.ends = (self.to_low + self.to_high).tocsr()
+
+
 class Pairs:
     """Kept besides y, in single precision: ρ, κ, q of the last direction, two arrays of targets.
 
@@ -63,34 +106,14 @@ class Pairs:
     PAIR_BYTES: ClassVar[int] = 28
     LIBRARY_BYTES: ClassVar[int] = 0
 
-    def __init__(self, layout: Layout, threads: int, order: Integers, entries: int | None = None) -> None:
-        """Keep rows in this order, and as many blocks in a tile as have so many `entries` together, or one."""
-        n = layout.rows
-        bounded = layout.weights > 0
-        sources, targets = np.nonzero(bounded)
-        self.layout, self.threads, self.order = layout, threads, order
-        self.position = np.empty(n, dtype=np.int64)
-        self.position[order] = np.arange(n)
-        # The rows x_s >= 0 come first.
-        first = np.argsort(sources != targets, kind="stable")
-        sources, targets = sources[first], targets[first]
-        self.pairs = sources[n:], targets[n:]
-        self._s, self._t = self.position[sources], self.position[targets]
-        ratios = layout.ratios[sources, targets]
-        self._ratios = ratios[:, None]
-        self._slope = (layout.weights[sources, targets] / ratios)[:, None]
-        self._entries = ratios.size
-        every = np.arange(self._entries)
-        self._adjoint = _summing(n, self._t, every, ratios) - _summing(n, self._s, every, np.ones(every.size))
-        # Both directions of a pair are one entry of the Hessian below the diagonal.
-        low, high = np.minimum(self._s, self._t)[n:], np.maximum(self._s, self._t)[n:]
-        keys, edge = np.unique(low * n + high, return_inverse=True)
-        self._edges = sparse.coo_array((np.ones(edge.size), (edge, every[n:])), shape=(keys.size, every.size)).tocsr()
-        self._low, self._high = keys // n, keys % n
-        self._to_low, self._to_high = (
-            _summing(n, ends, np.arange(keys.size), np.ones(keys.size)) for ends in (self._low, self._high)
-        )
-        self._ends = (self._to_low + self._to_high).tocsr()
+    def __init__(self, layout: Layout, threads: int, lists: PairLists, entries: int | None = None) -> None:
+        """Keep as many blocks in a tile as have this many `entries` together, or one."""
+        self.layout, self.threads = layout, threads
+        self.order, self.position, self.pairs = lists.order, lists.position, lists.pairs
+        self._s, self._t, self._ratios, self._slope = lists.s, lists.t, lists.ratios, lists.slope
+        self._adjoint, self._edges, self._ends = lists.adjoint, lists.edges, lists.ends
+        self._low, self._high, self._to_low, self._to_high = lists.low, lists.high, lists.to_low, lists.to_high
+        self._entries = lists.s.size
         self.batch = max(1, min((_TILE if entries is None else entries) // self._entries, -(-layout.blocks // threads)))
         self._buffers = [np.empty((3, self._entries * self.batch)) for _ in range(threads)]
         self._unit = 1.0

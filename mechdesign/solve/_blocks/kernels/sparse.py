@@ -15,13 +15,13 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
-from mechdesign.base._values import cached_property
 from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
 from mechdesign.solve._blocks.kernels.numpy import WORTH_SINGLE
-from mechdesign.solve._blocks.kernels.pairs import Pairs, Tile
-from mechdesign.solve._blocks.kernels.tridiagonal import Factors, Shape, find_levels
+from mechdesign.solve._blocks.kernels.pairs import PairLists, Pairs, Tile
+from mechdesign.solve._blocks.kernels.tridiagonal import Factors, Levels, Shape, find_levels
 from mechdesign.solve._blocks.layout import Layout
 
+# Entries of a level's rows of the inverses that are added up together: the more, the less often a matrix that does not
 # fit the cache is read and written (2,500 road places: 14 seconds an iteration, 21 with 750,000 and half the tile).
 _PANEL = 4_000_000
 # Above the first of these relative gaps factors, and so directions, are in single precision; above the second inverses
@@ -50,6 +50,12 @@ class _Tile(Tile):
         self.factors = Factors(self.levels, 0)
 
 
+def _derive(layout: Layout) -> tuple[Levels, PairLists, Shape]:
+    levels = find_levels(layout.rows, *np.nonzero(layout.weights > 0))
+    lists = PairLists(layout, levels.order)
+    return levels, lists, Shape(levels, lists.high, lists.low)
+
+
 class SparseKernel(Pairs):
     """Rows in the order of the levels, and for each block its factors."""
 
@@ -57,8 +63,8 @@ class SparseKernel(Pairs):
         n = layout.rows
         if layout.floors:
             raise InputError("options.extra.arrays", "takes no distortion floors: they fill the blocks", value="sparse")
-        self.levels = find_levels(n, *np.nonzero(layout.weights > 0))
-        super().__init__(layout, threads, self.levels.order)
+        self.levels, lists, self._shape = layout.geometry.derive("sparse", lambda: _derive(layout))
+        super().__init__(layout, threads, lists)
         widest = int(self.levels.widths.max())
         self._matrices = [np.empty((2, self.batch * self._shape.size)) for _ in range(threads)]
         self._together = min(self.batch, max(1, _PANEL // (widest * n)))
@@ -68,10 +74,6 @@ class SparseKernel(Pairs):
         self._kind: type[np.floating[Any]] = np.float64
         self._schur = np.zeros((threads, layout.links, layout.links))
         self._products = np.zeros((layout.blocks, n))
-
-    @cached_property
-    def _shape(self) -> Shape:
-        return Shape(self.levels, self._high, self._low)
 
     def _new_tile(self, blocks: slice) -> Tile:
         return _Tile(blocks, self.layout.rows, self._entries, self._shape, self._low.size)
