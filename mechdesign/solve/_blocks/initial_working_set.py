@@ -47,7 +47,7 @@ def initial_working_set(master: BlockMaster, *, always: bool) -> Initial | None:
     candidates = np.arange(columns) if tried else None
     sizes, begun = coarse_sizes(rows, tuning.trial, tuning.merging), 0
     for size in sizes:
-        coarse, last = aggregated(working.of(program), size), size == sizes[-1]
+        coarse, last = working.of(aggregated(program, size)), size == sizes[-1]
         schedule = coarse_schedule(size, master.gap, tuning.merging, last=last, tried=tried)
         begun = len(master.history)
         walk = master.walk(coarse, working, schedule[:1], coarse=True)
