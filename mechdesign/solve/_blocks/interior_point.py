@@ -330,11 +330,17 @@ class _Run:
         self.precise = min(self.precise, max(left * self.gap, self._stop))
         self.ratios.kernel.tune(self.precise)
         try:
-            return factor_blocks(self.layout, self.ratios, self.iterate)
+            return factor_blocks(self.layout, self.ratios, self.iterate, self._is_closed)
         except StallError:
             if not self._sharpened():
                 raise
-            return factor_blocks(self.layout, self.ratios, self.iterate)
+            return factor_blocks(self.layout, self.ratios, self.iterate, self._is_closed)
+
+    def _is_closed(self, blocks: FactoredBlocks) -> bool:
+        """Tell from Bᵀy alone whether the iteration may end here."""
+        residual = primal_residual(self.layout, self.iterate)
+        upper, lower = objective(self.program, self._channel()), max(self.lower, dual_bound(blocks))
+        return residual <= _LINKED and abs(upper - lower) <= self._stop * max(abs(upper), self.unit)
 
     def _step(self, blocks: FactoredBlocks) -> Step:
         corrections = self.copied or self.gap > _ACCEPTABLE
@@ -343,7 +349,7 @@ class _Run:
         except StallError:
             if not self._sharpened():
                 raise
-            return take_step(self._factored(1.0), corrections=corrections)
+            return take_step(factor_blocks(self.layout, self.ratios, self.iterate), corrections=corrections)
 
     def _sharpened(self) -> bool:
         """Compute in double precision from now on; return whether that is something new."""

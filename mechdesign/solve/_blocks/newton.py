@@ -134,8 +134,13 @@ class FactoredBlocks:
         )
 
 
-def factor_blocks(layout: Layout, ratios: RatioRows, iterate: Iterate) -> FactoredBlocks:
+def factor_blocks(
+    layout: Layout, ratios: RatioRows, iterate: Iterate, closed: Callable[[FactoredBlocks], bool] | None = None
+) -> FactoredBlocks:
     """Build and factor the Hessians of all blocks at the newest iterate.
+
+    Sparse kernels keep the Hessians of all blocks. Before they are factored, `closed` may tell from Bᵀy that the
+    iteration ends here: the blocks that are returned then have no factors.
 
     Raises:
         StallError: where rounding has left a slack that is not positive or a Hessian that cannot be factored.
@@ -159,32 +164,48 @@ def factor_blocks(layout: Layout, ratios: RatioRows, iterate: Iterate) -> Factor
     # Each step is compiled when it is first taken.
     stopped = ratios.workers.is_stopped
 
-    def task(worker: int, blocks: slice) -> float:
-        if not kernel.assemble(worker, blocks, x, pairs, pair_products) or stopped():
-            return np.inf
-        for index in range(layout.floors):
-            own = auxiliary.part(ratio)[:, index]
-            kernel.add_floor(worker, blocks, index, points, auxiliary.floor(ratio, index), own)
+    def assemble(worker: int, blocks: slice) -> bool:
+        sound = kernel.assemble(worker, blocks, x, pairs, pair_products) and not stopped()
         adjoint[blocks] = others[blocks]
         adjoint[blocks, :n] += pairs[blocks]
         products[blocks] += pair_products[blocks]
+        return sound
+
+    def factor(worker: int, blocks: slice) -> float:
+        for index in range(layout.floors):
+            own = auxiliary.part(ratio)[:, index]
+            kernel.add_floor(worker, blocks, index, points, auxiliary.floor(ratio, index), own)
         edges[blocks] = points[blocks] * adjoint[blocks]
         regularisation = kernel.factor(worker, blocks, roots, edges, products)
         if np.isfinite(regularisation) and not stopped():
             kernel.accumulate(worker, blocks, roots, scale, layout.counts, columns)
         return regularisation
 
+    def both(worker: int, blocks: slice) -> float:
+        return factor(worker, blocks) if assemble(worker, blocks) else np.inf
+
+    def found(schur: Floats, regularisation: float) -> FactoredBlocks:
+        linked = z[auxiliary.linking] @ y[auxiliary.linking]
+        mu = (float(layout.counts @ products) + float(linked)) / layout.total_weight
+        return FactoredBlocks(layout, ratios, iterate, x, adjoint, products, roots, schur, regularisation, mu)
+
     # Who adds which blocks up is fixed, so that sums are the same every time.
-    regularisation = max(ratios.workers.run(task, fixed=True))
+    run = ratios.workers.run
+    if closed is None or not kernel.SPARSE:
+        regularisation = max(run(both, fixed=True))
+    elif not all(run(assemble, fixed=True)):
+        regularisation = np.inf
+    elif closed(unfactored := found(np.empty((0, 0)), 0.0)):
+        return unfactored
+    else:
+        regularisation = max(run(factor, fixed=True))
     total = kernel.schur()
     if not np.isfinite(regularisation):
         raise StallError("a block cannot be factored")
     total += _around_rays(layout, roots, scale, columns)
     # Kernels fill one triangle only.
     schur = layout.average_matrix(np.triu(total) + np.triu(total, 1).T)
-    linked = z[auxiliary.linking] @ y[auxiliary.linking]
-    mu = (float(layout.counts @ products) + float(linked)) / layout.total_weight
-    return FactoredBlocks(layout, ratios, iterate, x, adjoint, products, roots, schur, regularisation, mu)
+    return found(schur, regularisation)
 
 
 def _around_rays(layout: Layout, roots: Integers, scale: Floats, columns: Floats) -> Floats:
