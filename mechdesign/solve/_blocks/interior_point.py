@@ -12,7 +12,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import Deadline, OutOfTimeError, Stop
 from mechdesign.base._errors import InputError
 from mechdesign.base._machine import count_processors
-from mechdesign.solve._block_angular import BlockProgram, lower_bound, objective, repaired
+from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, lower_bound, objective, repaired
 from mechdesign.solve._blocks.coupling import StallError
 from mechdesign.solve._blocks.dual import dual_bound, sparsify
 from mechdesign.solve._blocks.iterate import (
@@ -33,37 +33,18 @@ from mechdesign.solve._blocks.newton import FactoredBlocks, factor_blocks
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
 from mechdesign.solve._blocks.ratios import RatioRows
 from mechdesign.solve._blocks.solution import BlockSolution, Iteration, floor_multipliers, free_constant, no_time
-from mechdesign.solve._blocks.step import Step, take_step
+from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._blocks.symmetry import Symmetry
+from mechdesign.solve._blocks.tuning import TUNING, InteriorPointTuning
 from mechdesign.solve._contract import Options, Status
 
 _EXTRA = {"arrays", "device", "memory"}
-# From so many ratio rows on several threads are faster than one.
-_WORTH_THREADS = 500_000
-# Floors and a cost that pull apart take 160 iterations at n = 300; stalls are noticed long before this.
-_LARGEST_ITERATION = 500
-# The primal residual up to which the objective counts as an upper bound, and the iteration may stop.
-_LINKED = 1e-8
-# Relative gaps are relative to the cost, or to this part of the largest coefficient where that is more.
-_UNIT = 1e-9
-# A stall this close is as good as the end: the certificate says what the gap is.
-_ACCEPTABLE = 1e-6
-# From here on the upper bound is that of the repaired iterate.
-_NEAR = 1e-4
-# How many iterations without progress are borne, by the gap that is left: near the end rounding soon undoes more.
-_PATIENCE = ((1e-6, 15), (1e-8, 5), (-1.0, 1))
-_PROGRESS = 0.9
-_SHORT = 1e-4
-# What a unit of the primal residual costs to repair, in units of the cost.
-_PRICE = 4.0
 _STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)
-# The part of the gap that dropping small multipliers may cost.
-_DROPPED = 0.1
 
 
 @dataclass(frozen=True)
 class _Settings:
-    """What the caller asks for, checked."""
+    """The options of a solve, checked."""
 
     gap: float
     deadline: Deadline
@@ -71,6 +52,7 @@ class _Settings:
     arrays: object
     device: object
     budget: MemoryBudget
+    tuning: InteriorPointTuning = TUNING.interior_point
 
 
 def solve_block(
@@ -110,8 +92,8 @@ def solve_block(
     if settings.deadline.left() == 0 and start is None:
         return no_time(program, settings.deadline.seconds() - clock)
     first = SPREAD if start is None else start
-    with _running(program, settings, clock, symmetry, first, iterates=iterates) as run:
-        return run.solution()
+    with _method(program, settings, clock, symmetry, first, iterates=iterates) as method:
+        return method.solution(*method.run())
 
 
 @dataclass(frozen=True, eq=False)
@@ -141,12 +123,12 @@ def iterate_blocks(
     Arguments and errors are those of `solve_block`. With few columns the uniform x is the better start.
     """
     settings = _settings(options, gap, budget)
-    with _running(program, settings, settings.deadline.seconds(), None, start, proves=False) as run:
-        return run.reached()
+    with _method(program, settings, settings.deadline.seconds(), None, start, proves=False) as method:
+        return method.reached(*method.run())
 
 
 @contextlib.contextmanager
-def _running(
+def _method(
     program: BlockProgram,
     settings: _Settings,
     clock: float,
@@ -155,13 +137,13 @@ def _running(
     *,
     proves: bool = True,
     iterates: bool = True,
-) -> Iterator[_Run]:
+) -> Iterator[InteriorPoint]:
     """Set a solve up, with its threads and the memory that it takes, and clear away after it."""
     layout = lay_out(program, symmetry, start.near)
     entries = layout.blocks * layout.rows**2
     left = settings.deadline.left() if iterates else 0.0
     kernel = choose(settings.arrays, settings.device, entries, layout.sparse, left)
-    cores = count_processors() if entries >= _WORTH_THREADS else 1
+    cores = count_processors() if entries >= settings.tuning.threads_min_rows else 1
     threads = min(settings.threads or cores, layout.blocks)
     # A state that is only measured is in memory already.
     budget = settings.budget if iterates else replace(settings.budget, allowed=None)
@@ -175,7 +157,9 @@ def _running(
         arrays = kernel(layout, threads, settings.device)
         workers = Workers(arrays.threads, layout.blocks, arrays.batch, settings.deadline)
         try:
-            yield _Run(layout, RatioRows(layout, workers, arrays), settings, clock, memory, start, iterates=iterates)
+            yield InteriorPoint(
+                layout, RatioRows(layout, workers, arrays), settings, clock, memory, start, iterates=iterates
+            )
         finally:
             workers.close()
 
@@ -190,8 +174,8 @@ def _settings(options: Options, gap: float, budget: MemoryBudget | None) -> _Set
     return _Settings(gap, options.deadline, options.threads, arrays, device, stated)
 
 
-class _Run:
-    """A solve under way: its iterates, and the best found so far.
+class InteriorPoint:
+    """A solve under way: its iterate, and the best found so far.
 
     The best x and the best multipliers need not be those of one iterate.
     """
@@ -208,9 +192,9 @@ class _Run:
         iterates: bool,
     ) -> None:
         self.layout, self.ratios, self.settings, self.clock, self.memory = layout, ratios, settings, clock, memory
-        self.deadline, self.iterates = settings.deadline, iterates
+        self.deadline, self.iterates, self.tuning = settings.deadline, iterates, settings.tuning
         self.program = layout.program
-        self.unit = _UNIT * _largest_cost(self.program)
+        self.unit = self.tuning.cost_unit * _largest_cost(self.program)
         # Multipliers of few rows are copied whenever the bound is the best; of many, into spare memory near the end.
         self.copied = ratios.kernel.SPARSE or layout.blocks * layout.rows**2 <= COPIED
         # Whether the ratio rows have their multipliers.
@@ -229,26 +213,61 @@ class _Run:
         # That of the state which was started from.
         self.known = self.precise
 
-    def solution(self) -> BlockSolution:
-        """Iterate to the end and return the best."""
-        status, message = self._ended()
-        gap = self.settings.gap
+    def run(self) -> tuple[Status, str]:
+        """Iterate to the end, whatever brings it about; return the status, and the same in words."""
+        try:
+            if not self.begun:
+                x = np.ascontiguousarray(self.iterate.points[:, : self.layout.rows])
+                self.ratios.start(x, self.mu)
+                self.begun = True
+            if not self.iterates or self.deadline.stop() is Stop.TIME:
+                return Status.TIME_LIMIT, "no time to iterate"
+            patience, lengths = _Patience(self.tuning), (1.0, 1.0, 0)
+            for number in range(self.tuning.max_iterations):
+                blocks = self._factor(1 - min(lengths[:2]) if number else 1.0)
+                relative, absolute, residual = self._measure(number, blocks, lengths)
+                if relative <= self._stop:
+                    if residual <= self.tuning.feasibility:
+                        return Status.OPTIMAL, f"relative gap {relative:.1e}"
+                    # Rough inverses may be what keeps the linking rows from being met.
+                    self.precise = 0.0
+                spent = patience.is_spent(relative, absolute, self.gap)
+                if spent or max(lengths[:2]) < self.tuning.min_step:
+                    if not self._sharpen():
+                        return Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
+                    blocks = self._factor(1.0)
+                    patience.since = 0
+                if self.deadline.stop() is Stop.TIME:
+                    return Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
+                self.deadline.check()
+                corrections = self.copied or self.gap > self.tuning.acceptable_gap
+                try:
+                    step = take_step(blocks, corrections=corrections)
+                except StallError:
+                    if not self._sharpen():
+                        raise
+                    step = take_step(self._factor(1.0, ends=False), corrections=corrections)
+                self.iterate, lengths = step.iterate, (step.primal, step.dual, step.corrections)
+            return Status.ITERATION_LIMIT, f"no end after {self.tuning.max_iterations} iterations"
+        except StallError as stall:
+            return Status.STALLED, f"stalled at a relative gap of {self.gap:.1e}: {stall}"
+        except OutOfTimeError:
+            return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
+        except KeyboardInterrupt:
+            return Status.INTERRUPTED, "stopped by the user"
+
+    def solution(self, status: Status, message: str) -> BlockSolution:
+        """Return the best point with the best multipliers, made sparse, after `run` has ended like that."""
         x = repaired(self.program, self._channel()) if self.best is None else self.best[1]
         upper = objective(self.program, x)
         self.ratios.kernel.release()
         clock = self.deadline.seconds()
-        if status in _STOPPED and not self._proves_something:
-            multipliers = floor_multipliers(self.program)
-        else:
-            iterate, y = self.proof if self.proof is not None else (self.iterate, lambda: self.ratios.y)
-            allowance = _DROPPED * gap * max(upper, self.unit)
-            multipliers = sparsify(self.layout, iterate, y(), allowance, self.ratios.kernel.pairs)
-        lower = lower_bound(self.program, multipliers)
+        multipliers, lower = self._proof(upper, stopped=status in _STOPPED)
         proving = self.deadline.seconds() - clock
         if status in (Status.STALLED, Status.OPTIMAL):
-            reached = (upper - lower) / max(abs(upper), self.unit)
+            reached, acceptable = (upper - lower) / max(abs(upper), self.unit), self.tuning.acceptable_gap
             # An x of less than the bound is not feasible.
-            sound = -_ACCEPTABLE <= reached <= max(_ACCEPTABLE, gap)
+            sound = -acceptable <= reached <= max(acceptable, self.settings.gap)
             status = Status.OPTIMAL if sound else Status.STALLED
         if self.deadline.acknowledge():
             status, message = Status.INTERRUPTED, "stopped by the user"
@@ -257,15 +276,8 @@ class _Run:
             status, x, multipliers, lower, upper, message, seconds, self.memory, self.layout.blocks, history, proving
         )
 
-    @property
-    def _proves_something(self) -> bool:
-        """Whether the multipliers are known to prove a bound that costs of 0 or more do not."""
-        rewarded = any(floor.rewards is not None for floor in self.program.floors)
-        return self.begun and (rewarded or min(self.gap, self.known) < 1)
-
-    def reached(self) -> Reached:
-        """Iterate to the end and return where that is."""
-        status, message = self._ended()
+    def reached(self, status: Status, message: str) -> Reached:
+        """Return the state after `run` has ended like that."""
         if self.deadline.acknowledge():
             status, message = Status.INTERRUPTED, "stopped by the user"
         mu = self.history[-1].mu if self.history else self.mu
@@ -273,104 +285,73 @@ class _Run:
         state = state_of(self.layout, self.iterate, self.ratios.kernel.saved(), mu, gap) if self.begun else None
         return Reached(status, message, state, tuple(self.history), self.memory)
 
-    def _ended(self) -> tuple[Status, str]:
-        """Iterate to the end, whatever brings it about; return what it is."""
-        try:
-            if not self.begun:
-                x = np.ascontiguousarray(self.iterate.points[:, : self.layout.rows])
-                self.ratios.start(x, self.mu)
-                self.begun = True
-            if not self.iterates or self.deadline.stop() is Stop.TIME:
-                return Status.TIME_LIMIT, "no time to iterate"
-            return self._iterate()
-        except StallError as stall:
-            return Status.STALLED, f"stalled at a relative gap of {self.gap:.1e}: {stall}"
-        except OutOfTimeError:
-            return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
-        except KeyboardInterrupt:
-            return Status.INTERRUPTED, "stopped by the user"
+    def _proof(self, upper: float, *, stopped: bool) -> tuple[BlockMultipliers, float]:
+        """Return sparse multipliers and their bound; where the iteration was stopped, a floor alone may prove more."""
+        found: list[BlockMultipliers] = [floor_multipliers(self.program)] if stopped else []
+        rewarded = any(floor.rewards is not None for floor in self.program.floors)
+        if not stopped or (self.begun and (rewarded or min(self.gap, self.known) < 1)):
+            iterate, y = self.proof if self.proof is not None else (self.iterate, lambda: self.ratios.y)
+            allowance = self.tuning.dropped_share * self.settings.gap * max(upper, self.unit)
+            found.append(sparsify(self.layout, iterate, y(), allowance, self.ratios.kernel.pairs))
+        bounds = [lower_bound(self.program, each) for each in found]
+        best = int(np.argmax(bounds))
+        return found[best], bounds[best]
 
-    def _iterate(self) -> tuple[Status, str]:
-        """Iterate until a rule says stop; return what it says."""
-        # Relative and absolute gap when there was progress last, and for how many iterations there has been none.
-        marked, since = (np.inf, np.inf), 0
-        lengths = (1.0, 1.0, 0)
-        for number in range(_LARGEST_ITERATION):
-            blocks = self._factored(1 - min(lengths[:2]) if number else 1.0)
-            residual = primal_residual(self.layout, self.iterate)
-            lower, upper = dual_bound(blocks), objective(self.program, self._channel())
-            seconds = self.deadline.seconds() - self.clock
-            self.history.append(
-                Iteration(number, lower, upper, residual, blocks.mu, *lengths, blocks.regularisation, seconds)
-            )
-            relative, absolute = self._measure(number, lower, upper, residual)
-            self.gap = min(self.gap, relative)
-            if relative <= self._stop:
-                if residual <= _LINKED:
-                    return Status.OPTIMAL, f"relative gap {relative:.1e}"
-                # Rough inverses may be what keeps the linking rows from being met.
-                self.precise = 0.0
-            if relative < _PROGRESS * marked[0] or absolute < _PROGRESS * marked[1]:
-                marked, since = (relative, absolute), -1
-            since += 1
-            patience = next(count for level, count in _PATIENCE if self.gap > level)
-            if since >= patience or max(lengths[:2]) < _SHORT:
-                if not self._sharpened():
-                    return Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
-                blocks, since = self._factored(1.0), 0
-            if self.deadline.stop() is Stop.TIME:
-                return Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
-            self.deadline.check()
-            step = self._step(blocks)
-            self.iterate, lengths = step.iterate, (step.primal, step.dual, step.corrections)
-        return Status.ITERATION_LIMIT, f"no end after {_LARGEST_ITERATION} iterations"
+    def _factor(self, left: float, *, ends: bool = True) -> FactoredBlocks:
+        """Factor the blocks as precisely as the gap requires of which this part is left, or as can be after a stall.
 
-    def _factored(self, left: float) -> FactoredBlocks:
-        """Factor the blocks as precisely as the gap requires of which this part is left, or as can be after a stall."""
+        Where the iteration `ends`, blocks need no factors if Bᵀy alone tells.
+        """
         self.precise = min(self.precise, max(left * self.gap, self._stop))
         self.ratios.kernel.tune(self.precise)
+        closed = self._is_closed if ends else None
         try:
-            return factor_blocks(self.layout, self.ratios, self.iterate, self._is_closed)
+            return factor_blocks(self.layout, self.ratios, self.iterate, closed)
         except StallError:
-            if not self._sharpened():
+            if not self._sharpen():
                 raise
-            return factor_blocks(self.layout, self.ratios, self.iterate, self._is_closed)
+            return factor_blocks(self.layout, self.ratios, self.iterate, closed)
 
     def _is_closed(self, blocks: FactoredBlocks) -> bool:
         """Tell from Bᵀy alone whether the iteration may end here."""
         residual = primal_residual(self.layout, self.iterate)
         upper, lower = objective(self.program, self._channel()), max(self.lower, dual_bound(blocks))
-        return residual <= _LINKED and abs(upper - lower) <= self._stop * max(abs(upper), self.unit)
+        close = abs(upper - lower) <= self._stop * max(abs(upper), self.unit)
+        return close and residual <= self.tuning.feasibility
 
-    def _step(self, blocks: FactoredBlocks) -> Step:
-        corrections = self.copied or self.gap > _ACCEPTABLE
-        try:
-            return take_step(blocks, corrections=corrections)
-        except StallError:
-            if not self._sharpened():
-                raise
-            return take_step(factor_blocks(self.layout, self.ratios, self.iterate), corrections=corrections)
-
-    def _sharpened(self) -> bool:
-        """Compute in double precision from now on; return whether that is something new."""
+    def _sharpen(self) -> bool:
+        """Compute in double precision from now on; return whether that changes anything."""
         self.precise = 0.0
         return self.ratios.kernel.tune(0.0)
 
-    def _measure(self, number: int, lower: float, upper: float, residual: float) -> tuple[float, float]:
-        """Note what the iterate is worth; return the relative gap to the best bound, and its own absolute gap."""
-        self.lower = max(self.lower, lower)
-        linked = residual <= _LINKED
+    def _measure(
+        self, number: int, blocks: FactoredBlocks, lengths: tuple[float, float, int]
+    ) -> tuple[float, float, float]:
+        """Add a line to the history, and keep the best point and bound.
+
+        Returns:
+            The relative gap to the best bound, the absolute gap of the iterate, and its primal residual.
+        """
+        residual = primal_residual(self.layout, self.iterate)
+        lower, upper = dual_bound(blocks), objective(self.program, self._channel())
+        seconds = self.deadline.seconds() - self.clock
+        self.history.append(
+            Iteration(number, lower, upper, residual, blocks.mu, *lengths, blocks.regularisation, seconds)
+        )
+        self.lower, tuning = max(self.lower, lower), self.tuning
+        linked = residual <= tuning.feasibility
         self.deadline.tell("block interior point", number, max(0.0, self.lower), upper if linked else None)
-        if linked and upper - lower <= _NEAR * max(abs(upper), self.unit):
+        if linked and upper - lower <= tuning.repair_gap * max(abs(upper), self.unit):
             candidate = repaired(self.program, self._channel())
             # The primal residual is paid for in the end.
-            worth = objective(self.program, candidate) * (1 + _PRICE * residual)
+            worth = objective(self.program, candidate) * (1 + tuning.residual_price * residual)
             self.best = (worth, candidate) if self.best is None or worth < self.best[0] else self.best
             upper = objective(self.program, self.best[1])
         relative = abs(upper - self.lower) / max(abs(upper), self.unit)
-        if lower >= self.lower and (self.copied or (linked and relative <= _ACCEPTABLE)):
+        if lower >= self.lower and (self.copied or (linked and relative <= tuning.acceptable_gap)):
             self.proof = self.iterate, self.ratios.keep(spare=not self.copied)
-        return relative, upper - lower
+        self.gap = min(self.gap, relative)
+        return relative, upper - lower, residual
 
     def _channel(self) -> Floats:
         """Return the iterate's x as a full matrix (n, m)."""
@@ -378,9 +359,25 @@ class _Run:
 
     @property
     def _stop(self) -> float:
-        """The relative gap to stop at: of a loose one, what dropping multipliers may cost is set aside."""
+        """The relative gap to stop at: of a loose one, the cost of dropping multipliers is set aside."""
         gap = self.settings.gap
-        return gap if gap <= _ACCEPTABLE else (1 - _DROPPED) * gap
+        return gap if gap <= self.tuning.acceptable_gap else (1 - self.tuning.dropped_share) * gap
+
+
+class _Patience:
+    """The gaps when there was progress last, and the number of iterations since."""
+
+    def __init__(self, tuning: InteriorPointTuning) -> None:
+        self.tuning, self.since = tuning, 0
+        self._marked = (np.inf, np.inf)
+
+    def is_spent(self, relative: float, absolute: float, gap: float) -> bool:
+        """Count an iteration with these gaps, and tell whether too many have passed without progress."""
+        factor = self.tuning.progress_factor
+        if relative < factor * self._marked[0] or absolute < factor * self._marked[1]:
+            self._marked, self.since = (relative, absolute), -1
+        self.since += 1
+        return self.since >= next(count for level, count in self.tuning.patience if gap > level)
 
 
 def _largest_cost(program: BlockProgram) -> float:

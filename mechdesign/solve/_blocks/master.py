@@ -84,7 +84,8 @@ class BlockMaster:
         """Solve the restricted problem of a round, as closely as its prices need, and offer its point."""
         self.begin_round()
         # Each round is more careful than the one before, which may have merged too much.
-        return self.walk_and_finish(working, self.tuning.generation.merge_care**number)
+        schedule = self._schedule(self.tuning.generation.merge_care**number)
+        return self.finish(self.walk(working.of(self.program), working, schedule))
 
     def begin_round(self) -> None:
         """Fix when the restricted problems of a round end; the rest of the time is for pricing."""
@@ -96,10 +97,13 @@ class BlockMaster:
         tuning = self.tuning.generation
         return min(tuning.master_gap_share * self.gap, max(tuning.loose_gap, tuning.loose_share * self.gap))
 
-    def walk_and_finish(self, working: BlockWorkingSet, care: float = 1.0) -> BlockRestricted:
-        """Solve a restricted problem along the schedule; `care` is the factor of its thresholds."""
-        schedule = [(gap, care * threshold) for gap, threshold in self.schedule if gap > 2 * self.accuracy]
-        return self.finish(self.walk(working.of(self.program), working, schedule))
+    def walk_and_finish(self, working: BlockWorkingSet) -> BlockRestricted:
+        """Solve a restricted problem along the schedule."""
+        return self.finish(self.walk(working.of(self.program), working, self._schedule(1.0)))
+
+    def _schedule(self, care: float) -> list[tuple[float, float]]:
+        """Return the schedule down to the accuracy of a round; `care` is the factor of its thresholds."""
+        return [(gap, care * threshold) for gap, threshold in self.schedule if gap > 2 * self.accuracy]
 
     def walk(
         self,

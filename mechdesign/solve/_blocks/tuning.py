@@ -178,6 +178,38 @@ class PricingTuning:
 
 
 @dataclass(frozen=True)
+class InteriorPointTuning:
+    """The main iteration.
+
+    Attributes:
+        max_iterations: Largest number of iterations; floors and a cost that pull apart take 160 with 300 rows.
+        feasibility: Primal residual up to which the objective is an upper bound [unit of a linking row].
+        cost_unit: Share of the largest coefficient that gaps are relative to at least.
+        acceptable_gap: Relative gap at which a stall counts as the end.
+        repair_gap: Relative gap from which the upper bound is that of the repaired iterate.
+        patience: Relative gaps above which an iteration may go on without progress for this number of steps: near the
+            end rounding soon undoes more.
+        progress_factor: A gap below this share of the one at the last progress is progress.
+        min_step: Length below which both steps are a stall.
+        residual_price: Cost of repairing a residual [cost per unit].
+        dropped_share: Share of the gap that dropping small multipliers may cost.
+        threads_min_rows: Ratio rows from which several threads are faster than one.
+    """
+
+    max_iterations: int = 500
+    feasibility: float = 1e-8
+    cost_unit: float = 1e-9
+    acceptable_gap: float = 1e-6
+    repair_gap: float = 1e-4
+    patience: Schedule = ((1e-6, 15), (1e-8, 5), (-1.0, 1))
+    progress_factor: float = 0.9
+    min_step: float = 1e-4
+    residual_price: float = 4.0
+    dropped_share: float = 0.1
+    threads_min_rows: int = 500_000
+
+
+@dataclass(frozen=True)
 class Tuning:
     """The constants of all algorithms of the block method."""
 
@@ -187,6 +219,7 @@ class Tuning:
     estimates: EstimateTuning = field(default_factory=EstimateTuning)
     correction: CorrectionTuning = field(default_factory=CorrectionTuning)
     pricing: PricingTuning = field(default_factory=PricingTuning)
+    interior_point: InteriorPointTuning = field(default_factory=InteriorPointTuning)
 
 
 TUNING = Tuning()
