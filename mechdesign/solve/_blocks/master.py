@@ -124,8 +124,16 @@ class BlockMaster:
             start: The state to begin with, which is used up.
         """
         for gap, threshold in schedule:
+            chosen, options = with_columns(program, working.columns), self._options(working, coarse=coarse)
+            first = EAGER if self.eager else replace(UNIFORM, near=working.active_estimates())
+            begun: State | Start = first if start is None else start
             try:
-                reached = self._iterate(program, working, gap, start, coarse=coarse)
+                reached = iterate_blocks(chosen, options, gap=gap, start=begun, budget=self.budget)
+                self._note(reached.history, reached.memory)
+                if not coarse and reached.state is not None and self._may_go_on(reached):
+                    self.round, options = self.deadline, self._options(working)
+                    reached = iterate_blocks(chosen, options, gap=gap, start=reached.state, budget=self.budget)
+                    self._note(reached.history, reached.memory)
             except SolverError:
                 if start is None:
                     raise
@@ -154,26 +162,25 @@ class BlockMaster:
         working, stopped, start = walk.working, walk.status is Status.INTERRUPTED, walk.state
         near = None if start is None else start.near
         iterates = not (stopped or measure or (start is not None and walk.status is Status.STALLED))
-        solution = self._solve_block(working, start, iterates=iterates)
-        if stopped:
-            solution = replace(solution, status=Status.INTERRUPTED, message="stopped by the user")
-        self._note(solution.history)
-        self.proving += solution.proving
-        self.blocks, self.memory = max(self.blocks, solution.blocks), max(self.memory, solution.memory)
-        solution = replace(solution, multipliers=working.full(self.program, solution.multipliers))
-        completed, complete = working.completed(self.program, solution.x, near)
-        self._offer(working, solution, complete=complete)
-        return Restricted(completed, solution, solution.status, solution.message, solution.lower, complete)
-
-    def _solve_block(self, working: BlockWorkingSet, start: State | None, *, iterates: bool) -> BlockSolution:
         chosen, options = with_columns(working.of(self.program), working.columns), self._options(working)
         try:
-            return solve_block(chosen, options, gap=self.accuracy, start=start, iterates=iterates, budget=self.budget)
+            solution = solve_block(
+                chosen, options, gap=self.accuracy, start=start, iterates=iterates, budget=self.budget
+            )
         except SolverError:
             if start is None:
                 raise
             # The memory does not suffice for more digits: the state is measured.
-            return solve_block(chosen, options, gap=self.accuracy, start=start, iterates=False, budget=self.budget)
+            solution = solve_block(chosen, options, gap=self.accuracy, start=start, iterates=False)
+        if stopped:
+            solution = replace(solution, status=Status.INTERRUPTED, message="stopped by the user")
+        self._note(solution.history, solution.memory)
+        self.proving += solution.proving
+        self.blocks = max(self.blocks, solution.blocks)
+        solution = replace(solution, multipliers=working.full(self.program, solution.multipliers))
+        completed, complete = working.completed(self.program, solution.x, near)
+        self._offer(working, solution, complete=complete)
+        return Restricted(completed, solution, solution.status, solution.message, solution.lower, complete)
 
     def _offer(self, working: BlockWorkingSet, solution: BlockSolution, *, complete: bool) -> None:
         """Offer the point of a solution, repaired for all estimates."""
@@ -189,32 +196,20 @@ class BlockMaster:
             x[:, working.columns] = point
             self.best.offer_point(upper, x)
 
-    def _iterate(
-        self, program: BlockProgram, working: BlockWorkingSet, gap: float, start: State | None, *, coarse: bool
-    ) -> Reached:
-        first = EAGER if self.eager else replace(UNIFORM, near=working.active_estimates())
-        chosen = with_columns(program, working.columns)
-        state: State | Start = first if start is None else start
-        while True:
-            options = self._options(working, coarse=coarse)
-            reached = iterate_blocks(chosen, options, gap=gap, start=state, budget=self.budget)
-            self._note(reached.history)
-            self.memory = max(self.memory, reached.memory)
-            late = reached.status is Status.TIME_LIMIT and self.deadline.stop() is None
-            proved = max((line.lower for line in reached.history), default=-np.inf)
-            if coarse or not late or reached.state is None or proved > self.best.lower:
-                return reached
-            # Pricing would prove nothing new: the rest of the time is for the point.
-            self.round, state = self.deadline, reached.state
-
     def _show_cost(self, working: BlockWorkingSet, state: State) -> None:
         """Note the cost of a state's channel once it keeps the floors with all estimates."""
         whole = with_columns(self.program, working.columns)
         cost = objective(whole, repaired(whole, state.points[:, : whole.rows].T))
         self._shown_upper = min(self._shown_upper, cost)
 
-    def _note(self, history: tuple[Iteration, ...]) -> None:
-        """Append the lines of a part to the history of the whole."""
+    def _may_go_on(self, reached: Reached) -> bool:
+        """Tell whether iterating has the rest of the time, as pricing would prove nothing new."""
+        late = reached.status is Status.TIME_LIMIT and self.deadline.stop() is None
+        return late and max((line.lower for line in reached.history), default=-np.inf) <= self.best.lower
+
+    def _note(self, history: tuple[Iteration, ...], memory: int) -> None:
+        """Append the lines of a part to the history of the whole, and keep the largest memory."""
+        self.memory = max(self.memory, memory)
         first, ended = len(self.history), self.deadline.seconds() - self.began
         begun = ended - (history[-1].seconds if history else 0.0)
         self.history += [
