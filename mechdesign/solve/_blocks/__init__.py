@@ -1,4 +1,4 @@
 """A primal-dual interior-point method for block-angular programs, with all ratio rows at once.
 
-`solve.py` holds the loop, `step.py` one iteration, `newton.py` the linear algebra, `kernels/` the array libraries.
+`column_generation.py` solves with few columns, `interior_point.py` holds the iteration, `step.py` one iteration, `newton.py` the linear algebra, `kernels/` the array libraries.
 """
