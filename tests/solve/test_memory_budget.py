@@ -1,0 +1,85 @@
+"""The memory of a solve: asked for once, compared with estimates, and refused with both numbers."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from block_cases import grid
+
+from mechdesign.errors import InputError, SolverError
+from mechdesign.solve._blocks.column_generation import solve_columns
+from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
+from mechdesign.solve._blocks.memory import MemoryBudget, pricing_batch
+from mechdesign.solve._contract import Options, Status
+
+PLENTY = MemoryBudget.of()
+
+
+@pytest.mark.parametrize(
+    "stated",
+    [0, -1, -1e9, True, False, "8 GB", "", [1], {}, float("nan"), np.array([1.0]), np.float64("nan"), b"1", ()],
+)
+def test_a_budget_that_is_no_number_of_bytes_is_refused(stated: object) -> None:
+    for solve in (solve_block, solve_columns):
+        with pytest.raises(InputError, match=r"options\.extra\.memory"):
+            solve(grid(2, 2), Options(extra={"memory": stated}))
+
+
+def test_a_budget_is_the_least_of_what_is_stated_and_what_is_there() -> None:
+    assert MemoryBudget.of(1e6).allowed == 1e6
+    assert MemoryBudget.of(1e6).stated
+    assert not PLENTY.stated
+    assert PLENTY.held > 0
+    assert MemoryBudget(None, 0, stated=False).fits(1e30)
+    budget = MemoryBudget(100.0, 0, stated=True)
+    assert budget.fits(100.0)
+    assert not budget.fits(100.5)
+    budget.require(100.0, 1, 1)
+    with pytest.raises(SolverError, match=r"2\.0 GB for 3 blocks of 4, but 0\.0 GB are allowed"):
+        budget.require(2e9, 3, 4)
+
+
+def test_pricing_takes_fewer_columns_at_a_time_where_memory_is_short() -> None:
+    rows = 100
+    one = 28 * rows**2
+    known = 120_000_000 + 24 * 8 * rows * 50 + 16 * 0.062 * rows**2 * 50
+    for columns in (1, 2, 7):
+        for room, expected in ((columns * one, columns), (columns * one - 1, max(1, columns - 1))):
+            assert pricing_batch(rows, 50, MemoryBudget(known + room + 0.5, 0, stated=True)) == expected
+    assert pricing_batch(rows, 50, MemoryBudget(0.0, 0, stated=True)) == 1
+    assert pricing_batch(rows, 50, MemoryBudget(None, 0, stated=False)) == 50
+    assert pricing_batch(rows, 50, MemoryBudget(known + 3e6, 0, stated=True), block=1_000_000) == 3
+
+
+def test_a_restart_is_compared_with_the_same_budget() -> None:
+    program = grid(5, 4, floor=0.8)
+    short = MemoryBudget(1.0, 0, stated=True)
+    state = iterate_blocks(program, Options().begun(), gap=0.1).state
+    assert state is not None
+    with pytest.raises(SolverError, match="are allowed"):
+        iterate_blocks(program, Options().begun(), gap=1e-3, start=state, budget=short)
+    # The refused state is as good as before; only to be measured it is in memory already.
+    found = solve_block(program, gap=1e-3, start=replace(state), iterates=False, budget=short)
+    assert found.lower < found.upper
+
+
+def test_a_later_stage_without_memory_leaves_what_was_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """With memory for the first stage alone, its state is measured and priced."""
+    from mechdesign.solve._blocks import memory
+
+    program, asked = grid(6, 5, floor=0.97), []
+    require = memory.MemoryBudget.require
+
+    def refuse(self: MemoryBudget, estimate: float, *shape: int) -> None:
+        asked.append(estimate)
+        if self.allowed is not None and len(asked) > 1:
+            raise SolverError("no room")
+        require(self, estimate, *shape)
+
+    monkeypatch.setattr(memory.MemoryBudget, "require", refuse)
+    found = solve_columns(program, Options(extra={"generation": True, "memory": 1e12}), gap=1e-5)
+    assert len(asked) > 1
+    assert found.status is Status.STALLED
+    assert found.lower <= found.upper < np.inf
