@@ -161,7 +161,8 @@ class BlockMaster:
         """
         working, stopped, start = walk.working, walk.status is Status.INTERRUPTED, walk.state
         near = None if start is None else start.near
-        iterates = not (stopped or measure or (start is not None and walk.status is Status.STALLED))
+        refused = start is not None and walk.status is Status.STALLED
+        iterates = not (stopped or measure or refused)
         chosen, options = with_columns(working.of(self.program), working.columns), self._options(working)
         try:
             solution = solve_block(
@@ -170,10 +171,12 @@ class BlockMaster:
         except SolverError:
             if start is None:
                 raise
-            # The memory does not suffice for more digits: the state is measured.
+            refused = True
             solution = solve_block(chosen, options, gap=self.accuracy, start=start, iterates=False)
         if stopped:
             solution = replace(solution, status=Status.INTERRUPTED, message="stopped by the user")
+        elif refused:
+            solution = replace(solution, status=Status.STALLED, message="the memory does not suffice for more digits")
         self._note(solution.history, solution.memory)
         self.proving += solution.proving
         self.blocks = max(self.blocks, solution.blocks)
