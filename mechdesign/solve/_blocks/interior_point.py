@@ -204,6 +204,7 @@ class InteriorPoint:
         else:
             self.iterate, self.mu = resumed_iterate(layout, start), start.mu
             ratios.resume(start.ratio_y, start.mu)
+        self.blocks: FactoredBlocks
         self.history: list[Iteration] = []
         self.best: tuple[float, Floats] | None = None
         self.proof: tuple[Iterate, Callable[[], Floats]] | None = None
@@ -224,25 +225,13 @@ class InteriorPoint:
                 return Status.TIME_LIMIT, "no time to iterate"
             patience, lengths = _Patience(self.tuning), (1.0, 1.0, 0)
             for number in range(self.tuning.max_iterations):
-                blocks = self._factor(1 - min(lengths[:2]) if number else 1.0)
-                relative, absolute, residual = self._measure(number, blocks, lengths)
-                if relative <= self._stop:
-                    if residual <= self.tuning.feasibility:
-                        return Status.OPTIMAL, f"relative gap {relative:.1e}"
-                    # Rough inverses may be what keeps the linking rows from being met.
-                    self.precise = 0.0
-                spent = patience.is_spent(relative, absolute, self.gap)
-                if spent or max(lengths[:2]) < self.tuning.min_step:
-                    if not self._sharpen():
-                        return Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
-                    blocks = self._factor(1.0)
-                    patience.since = 0
-                if self.deadline.stop() is Stop.TIME:
-                    return Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
-                self.deadline.check()
+                self.blocks = self._factor(1 - min(lengths[:2]) if number else 1.0)
+                end = self._end(number, lengths, patience)
+                if end is not None:
+                    return end
                 corrections = self.copied or self.gap > self.tuning.acceptable_gap
                 try:
-                    step = take_step(blocks, corrections=corrections)
+                    step = take_step(self.blocks, corrections=corrections)
                 except StallError:
                     if not self._sharpen():
                         raise
@@ -255,6 +244,23 @@ class InteriorPoint:
             return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
         except KeyboardInterrupt:
             return Status.INTERRUPTED, "stopped by the user"
+
+    def _end(self, number: int, lengths: tuple[float, float, int], patience: _Patience) -> tuple[Status, str] | None:
+        """Measure the iterate, and return the status and the words with which the iteration ends there, or None."""
+        relative, absolute, residual = self._measure(number, lengths)
+        if relative <= self._stop:
+            if residual <= self.tuning.feasibility:
+                return Status.OPTIMAL, f"relative gap {relative:.1e}"
+            # Rough inverses may be what keeps the linking rows from being met.
+            self.precise = 0.0
+        if patience.is_spent(relative, absolute, self.gap) or max(lengths[:2]) < self.tuning.min_step:
+            if not self._sharpen():
+                return Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
+            self.blocks, patience.since = self._factor(1.0), 0
+        if self.deadline.stop() is Stop.TIME:
+            return Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
+        self.deadline.check()
+        return None
 
     def solution(self, status: Status, message: str) -> BlockSolution:
         """Return the best point with the best multipliers, made sparse, after `run` has ended like that."""
@@ -324,15 +330,13 @@ class InteriorPoint:
         self.precise = 0.0
         return self.ratios.kernel.tune(0.0)
 
-    def _measure(
-        self, number: int, blocks: FactoredBlocks, lengths: tuple[float, float, int]
-    ) -> tuple[float, float, float]:
+    def _measure(self, number: int, lengths: tuple[float, float, int]) -> tuple[float, float, float]:
         """Add a line to the history, and keep the best point and bound.
 
         Returns:
             The relative gap to the best bound, the absolute gap of the iterate, and its primal residual.
         """
-        residual = primal_residual(self.layout, self.iterate)
+        residual, blocks = primal_residual(self.layout, self.iterate), self.blocks
         lower, upper = dual_bound(blocks), objective(self.program, self._channel())
         seconds = self.deadline.seconds() - self.clock
         self.history.append(

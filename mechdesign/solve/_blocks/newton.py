@@ -146,66 +146,75 @@ def factor_blocks(
         StallError: where rounding has left a slack that is not positive or a Hessian that cannot be factored.
     """
     ratios.require(iterate.number)
-    auxiliary, kernel, n = layout.auxiliary, ratios.kernel, layout.rows
-    points, z, y = iterate.points, iterate.z, iterate.y
-    if not (z > 0).all():
+    if not (iterate.z > 0).all():
         raise StallError("rounding has left a slack that is not positive")
-    x = np.ascontiguousarray(points[:, :n])
-    roots = x.argmax(axis=1)
-    pairs, pair_products = np.zeros(x.shape), np.zeros(layout.blocks)
-    others, work = np.zeros(points.shape), y * z
-    auxiliary.add_adjoint(y, others)
-    products = auxiliary.part(work).sum(axis=1)
-    for index in range(layout.floors):
-        products += auxiliary.floor(work, index).sum(axis=1)
-    ratio = y / z
-    scale, adjoint = layout.scale(points), np.empty(points.shape)
-    columns, edges = np.empty(points.shape), np.empty(points.shape)
-    # Each step is compiled when it is first taken.
-    stopped = ratios.workers.is_stopped
-
-    def assemble(worker: int, blocks: slice) -> bool:
-        sound = kernel.assemble(worker, blocks, x, pairs, pair_products) and not stopped()
-        adjoint[blocks] = others[blocks]
-        adjoint[blocks, :n] += pairs[blocks]
-        products[blocks] += pair_products[blocks]
-        return sound
-
-    def factor(worker: int, blocks: slice) -> float:
-        for index in range(layout.floors):
-            own = auxiliary.part(ratio)[:, index]
-            kernel.add_floor(worker, blocks, index, points, auxiliary.floor(ratio, index), own)
-        edges[blocks] = points[blocks] * adjoint[blocks]
-        regularisation = kernel.factor(worker, blocks, roots, edges, products)
-        if np.isfinite(regularisation) and not stopped():
-            kernel.accumulate(worker, blocks, roots, scale, layout.counts, columns)
-        return regularisation
-
-    def both(worker: int, blocks: slice) -> float:
-        return factor(worker, blocks) if assemble(worker, blocks) else np.inf
-
-    def found(schur: Floats, regularisation: float) -> FactoredBlocks:
-        linked = z[auxiliary.linking] @ y[auxiliary.linking]
-        mu = (float(layout.counts @ products) + float(linked)) / layout.total_weight
-        return FactoredBlocks(layout, ratios, iterate, x, adjoint, products, roots, schur, regularisation, mu)
-
+    kernel, run, assembly = ratios.kernel, ratios.workers.run, _Assembly(layout, ratios, iterate)
     # Who adds which blocks up is fixed, so that sums are the same every time.
-    run = ratios.workers.run
     if closed is None or not kernel.SPARSE:
-        regularisation = max(run(both, fixed=True))
-    elif not all(run(assemble, fixed=True)):
+        regularisation = max(run(assembly.assemble_and_factor, fixed=True))
+    elif not all(run(assembly.assemble, fixed=True)):
         regularisation = np.inf
-    elif closed(unfactored := found(np.empty((0, 0)), 0.0)):
+    elif closed(unfactored := assembly.blocks(np.empty((0, 0)), 0.0)):
         return unfactored
     else:
-        regularisation = max(run(factor, fixed=True))
+        regularisation = max(run(assembly.factor, fixed=True))
     total = kernel.schur()
     if not np.isfinite(regularisation):
         raise StallError("a block cannot be factored")
-    total += _around_rays(layout, roots, scale, columns)
+    total += _around_rays(layout, assembly.roots, assembly.scale, assembly.columns)
     # Kernels fill one triangle only.
-    schur = layout.average_matrix(np.triu(total) + np.triu(total, 1).T)
-    return found(schur, regularisation)
+    return assembly.blocks(layout.average_matrix(np.triu(total) + np.triu(total, 1).T), regularisation)
+
+
+class _Assembly:
+    """The arrays that assembling and factoring blocks write, a batch at a time."""
+
+    def __init__(self, layout: Layout, ratios: RatioRows, iterate: Iterate) -> None:
+        self.layout, self.ratios, self.iterate = layout, ratios, iterate
+        auxiliary, points, z, y = layout.auxiliary, iterate.points, iterate.z, iterate.y
+        self.x = np.ascontiguousarray(points[:, : layout.rows])
+        self.roots, self.ratio, self.scale = self.x.argmax(axis=1), y / z, layout.scale(points)
+        # Those of the pairs, which kernels add up, and those of the other rows.
+        self.pairs, self.pair_products = np.zeros(self.x.shape), np.zeros(layout.blocks)
+        self.others, work = np.zeros(points.shape), y * z
+        auxiliary.add_adjoint(y, self.others)
+        self.products = auxiliary.part(work).sum(axis=1)
+        for index in range(layout.floors):
+            self.products += auxiliary.floor(work, index).sum(axis=1)
+        self.adjoint, self.columns, self.edges = (np.empty(points.shape) for _ in range(3))
+
+    def assemble(self, worker: int, blocks: slice) -> bool:
+        """Build the Hessians of a batch, and add up Bᵀy and Σ y z; return whether the factors may follow."""
+        sound = self.ratios.kernel.assemble(worker, blocks, self.x, self.pairs, self.pair_products)
+        self.adjoint[blocks] = self.others[blocks]
+        self.adjoint[blocks, : self.layout.rows] += self.pairs[blocks]
+        self.products[blocks] += self.pair_products[blocks]
+        # Each pass is compiled when it is first taken.
+        return sound and not self.ratios.workers.is_stopped()
+
+    def factor(self, worker: int, blocks: slice) -> float:
+        """Factor the Hessians of a batch; return the largest regularisation, infinity where none suffices."""
+        layout, kernel, points = self.layout, self.ratios.kernel, self.iterate.points
+        for index in range(layout.floors):
+            own, ratio = layout.auxiliary.part(self.ratio)[:, index], layout.auxiliary.floor(self.ratio, index)
+            kernel.add_floor(worker, blocks, index, points, ratio, own)
+        self.edges[blocks] = points[blocks] * self.adjoint[blocks]
+        regularisation = kernel.factor(worker, blocks, self.roots, self.edges, self.products)
+        if np.isfinite(regularisation) and not self.ratios.workers.is_stopped():
+            kernel.accumulate(worker, blocks, self.roots, self.scale, layout.counts, self.columns)
+        return regularisation
+
+    def assemble_and_factor(self, worker: int, blocks: slice) -> float:
+        """Do both, as dense kernels keep the Hessians of one batch only."""
+        return self.factor(worker, blocks) if self.assemble(worker, blocks) else np.inf
+
+    def blocks(self, schur: Floats, regularisation: float) -> FactoredBlocks:
+        """Return the factored blocks."""
+        layout, iterate, linking = self.layout, self.iterate, self.layout.auxiliary.linking
+        linked = iterate.z[linking] @ iterate.y[linking]
+        mu = (float(layout.counts @ self.products) + float(linked)) / layout.total_weight
+        measured = self.x, self.adjoint, self.products, self.roots
+        return FactoredBlocks(layout, self.ratios, iterate, *measured, schur, regularisation, mu)
 
 
 def _around_rays(layout: Layout, roots: Integers, scale: Floats, columns: Floats) -> Floats:
