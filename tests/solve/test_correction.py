@@ -22,10 +22,10 @@ from mechdesign.solve._block_angular import (
 )
 from mechdesign.solve._blocks import correction, generation, solve
 from mechdesign.solve._blocks.automorphisms import find_symmetry
-from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks.column_generation import solve_columns
 from mechdesign.solve._blocks.correction import corrected
 from mechdesign.solve._blocks.outside import Outside, restricted
-from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow

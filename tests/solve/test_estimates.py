@@ -11,11 +11,11 @@ from block_cases import grid, optimum
 from mechdesign.solve._block_angular import lower_bound, objective
 from mechdesign.solve._blocks import choice
 from mechdesign.solve._blocks.choice import Choice
-from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks.column_generation import solve_columns
 from mechdesign.solve._blocks.estimates import close_estimates, with_close_estimates, with_estimates
 from mechdesign.solve._blocks.iterate import UNIFORM
 from mechdesign.solve._blocks.merging import merged
-from mechdesign.solve._blocks.solve import iterate_blocks, solve_block
+from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import geometry_of, lay_out
 from mechdesign.solve._blocks.outside import Outside, restricted
 from mechdesign.solve._blocks.solution import combine
-from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._contract import Options, Status
 
 

@@ -18,14 +18,14 @@ from mechdesign.solve._block_angular import (
     reduced_costs,
 )
 from mechdesign.solve._blocks import generation
-from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks.column_generation import solve_columns
 from mechdesign.solve._blocks.kernels import choose, few_bounds
 from mechdesign.solve._blocks.kernels.filled import FilledKernel
 from mechdesign.solve._blocks.kernels.lapack import Lapack
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.outside import Outside, restricted
-from mechdesign.solve._blocks.pricing import price
-from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.pricing_problem import price
+from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow

@@ -19,7 +19,7 @@ from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels import numpy as kernel_numpy
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.newton import factor_blocks
-from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._contract import Options, Status
 

@@ -12,14 +12,14 @@ from test_sparse_blocks import program_on, roads, squares
 from mechdesign.errors import SolverError
 from mechdesign.solve._block_angular import BlockProgram, lower_bound
 from mechdesign.solve._blocks import generation, memory, newton
-from mechdesign.solve._blocks import solve as solve_module
-from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks import interior_point as solve_module
+from mechdesign.solve._blocks.column_generation import solve_columns
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels.lapack import Lapack, address
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.newton import Targets, newton_direction, refined_direction
-from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._contract import Options, Status
 

@@ -25,7 +25,7 @@ from mechdesign.solve._blocks.memory import measure
 from mechdesign.solve._blocks.newton import factor_blocks
 from mechdesign.solve._blocks.parallel import Workers
 from mechdesign.solve._blocks.ratios import RatioRows
-from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._contract import Options, Status
 

@@ -15,15 +15,15 @@ from test_sparse_blocks import GRAPHS, program_on, roads, squares
 from mechdesign.base._deadline import Deadline
 from mechdesign.solve._block_angular import BlockProgram, lower_bound, reduced_costs
 from mechdesign.solve._blocks import generation, memory
-from mechdesign.solve._blocks.aggregation import aggregated
-from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks.coarsening import aggregated
+from mechdesign.solve._blocks.column_generation import solve_columns
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.layout import is_sparse, lay_out
 from mechdesign.solve._blocks.merging import merged
 from mechdesign.solve._blocks.neighbours import grouped
 from mechdesign.solve._blocks.outside import Outside, restricted
-from mechdesign.solve._blocks.pricing import price
-from mechdesign.solve._blocks.solve import iterate_blocks, solve_block
+from mechdesign.solve._blocks.pricing_problem import price
+from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow

@@ -11,11 +11,11 @@ from block_cases import grid
 
 from mechdesign.solve._block_angular import lower_bound, objective
 from mechdesign.solve._blocks import generation, memory, outside
-from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks.column_generation import solve_columns
 from mechdesign.solve._blocks.iterate import EAGER, SPREAD, UNIFORM, first_iterate, primal_residual
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.pricing import price
-from mechdesign.solve._blocks.solve import iterate_blocks
+from mechdesign.solve._blocks.pricing_problem import price
+from mechdesign.solve._blocks.interior_point import iterate_blocks
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow

@@ -13,9 +13,9 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.errors import SolverError
 from mechdesign.solve._block_angular import lower_bound
 from mechdesign.solve._blocks import generation, stages
-from mechdesign.solve._blocks.aggregation import aggregated
-from mechdesign.solve._blocks.columns import solve_columns
-from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.coarsening import aggregated
+from mechdesign.solve._blocks.column_generation import solve_columns
+from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow

@@ -155,7 +155,7 @@ class BlockMaster:
         self.blocks, self.memory = max(self.blocks, solution.blocks), max(self.memory, solution.memory)
         solution = replace(solution, multipliers=working.full(self.program, solution.multipliers))
         completed, complete = working.completed(self.program, solution.x, near)
-        self._offer(working, solution, complete=complete)
+        self.offer(working, solution, complete=complete)
         return Restricted(completed, solution, solution.status, solution.message, solution.lower, complete)
 
     def _solve_block(self, working: BlockWorkingSet, start: State | None, *, iterates: bool) -> BlockSolution:
@@ -168,7 +168,7 @@ class BlockMaster:
             # The memory does not suffice for more digits: the state is measured.
             return solve_block(chosen, options, gap=self.accuracy, start=start, iterates=False, budget=self.budget)
 
-    def _offer(self, working: BlockWorkingSet, solution: BlockSolution, *, complete: bool) -> None:
+    def offer(self, working: BlockWorkingSet, solution: BlockSolution, *, complete: bool) -> None:
         """Offer the point of a solution, repaired for all estimates."""
         whole = with_columns(self.program, working.columns)
         point = solution.x if complete else repaired(whole, solution.x)
