@@ -175,9 +175,9 @@ def test_columns_that_few_bounds_do_not_prove_are_priced_with_all(floor):
     found = asked.price_columns(program, used, solved.x, others, Prices(prices, weights, 1e-6))
     for column, one in found.items():
         assert one.lower <= value(program, column, prices, weights) + 1e-7
-    (few_pairs, first), (all_pairs, last) = asked.tiers[0], asked.tiers[-1]
-    assert few_pairs < all_pairs
-    assert first == others.size > last > 0
+    (fewer, first), (every, last) = asked.tiers[0], asked.tiers[-1]
+    assert fewer < every
+    assert first == others.size > last
     agree(solve_columns(program, GENERATED, tuning=FEW), program)
 
 

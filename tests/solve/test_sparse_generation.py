@@ -206,15 +206,14 @@ def test_bounds_in_one_direction_alone_rows_and_large_exponents():
 class Groups(ColumnPricing):
     """Pricing that notes how many columns are priced at a time, and prices none."""
 
+    largest = 0
+
     def price_groups(self, program, groups, prices, threads):
-        self.largest = max(group.columns.size for group in groups)
+        self.largest = max(self.largest, *(group.columns.size for group in groups), 0)
         return {}
 
 
-@pytest.mark.parametrize(
-    ("extra", "most"),
-    [({"arrays": "numpy"}, 8_000_000 // 400**2), ({"device": "cuda"}, 8_000_000 // 400**2), ({}, 390)],
-)
+@pytest.mark.parametrize(("extra", "most"), [({"arrays": "numpy"}, 50), ({"device": "cuda"}, 50), ({}, 390)])
 def test_dense_kernels_do_not_count_on_sparse_blocks(extra, most):
     program = program_on(squares(20, 20))
     master, used = master_of(program, threads=1, extra=extra), np.arange(10)
