@@ -181,6 +181,24 @@ def optimum(program, near=None):
     return float(result.fun)
 
 
+def reduced_cost(program, column, prices, weights):
+    """Return the least reduced cost of a column by HiGHS: min (c − λ)·x − Σ v_f w_f, Σ x = 1."""
+    n, floors = program.rows, program.floors
+    rows = []
+    for s, t in zip(*np.nonzero(np.isfinite(program.exponents)), strict=True):
+        if s != t:
+            row = np.zeros(n + len(floors))
+            row[s], row[t] = 1.0, -np.exp(program.exponents[s, t])
+            rows.append(row)
+    for index, floor in enumerate(floors):
+        part = np.zeros((len(floor.error), len(floors)))
+        part[:, index] = 1.0
+        rows += list(np.hstack([-floor.error, part]))
+    cost = np.append(program.cost[:, column] - prices, -np.asarray(weights))
+    equal = np.append(np.ones(n), np.zeros(len(floors)))[None]
+    return linprog(cost, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=equal, b_eq=[1.0], method="highs").fun
+
+
 def violation(program, x):
     """Return the largest violation of a ratio bound, relative to the bound's own terms, or of a floor."""
     s, t = np.nonzero(np.isfinite(program.exponents))

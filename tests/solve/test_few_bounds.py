@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from block_cases import FEW, agree, grid, master_of
-from scipy.optimize import linprog
+from block_cases import FEW, agree, grid, master_of, reduced_cost
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError
@@ -68,24 +67,6 @@ def test_on_a_line_the_neighbours_imply_all_others():
     assert implied_exponents(near) == pytest.approx(paths)
 
 
-def value(program, column, prices, weights):
-    """Return what a column is worth by HiGHS: min (c − λ)·x − Σ v_f w_f, Σ x = 1."""
-    n, floors = program.rows, program.floors
-    rows = []
-    for s, t in zip(*np.nonzero(np.isfinite(program.exponents)), strict=True):
-        if s != t:
-            row = np.zeros(n + len(floors))
-            row[s], row[t] = 1.0, -np.exp(program.exponents[s, t])
-            rows.append(row)
-    for index, floor in enumerate(floors):
-        part = np.zeros((len(floor.error), len(floors)))
-        part[:, index] = 1.0
-        rows += list(np.hstack([-floor.error, part]))
-    cost = np.append(program.cost[:, column] - prices, -np.asarray(weights))
-    equal = np.append(np.ones(n), np.zeros(len(floors)))[None]
-    return linprog(cost, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=equal, b_eq=[1.0], method="highs").fun
-
-
 def prices_of(program, solved):
     """Return λ and v."""
     least = reduced_costs(program, solved.multipliers).min(axis=1)
@@ -103,7 +84,7 @@ def test_prices_enclose_those_of_highs_and_prove_all_bounds(share, floor):
     kernel = few_bounds(floors=floor is not None)(layout, 1, None)
     improving = 0
     for column, found in enumerate(price(layout, kernel, prices, weights, tolerance, Deadline())):
-        expected = value(fewer, column, prices, weights)
+        expected = reduced_cost(fewer, column, prices, weights)
         improving += expected < -tolerance
         assert found.lower <= expected + 1e-7
         assert found.upper >= expected - 1e-7
@@ -174,7 +155,7 @@ def test_columns_that_few_bounds_do_not_prove_are_priced_with_all(floor):
     asked, solved, prices, weights = pricing_of(program, used)
     found = asked.price_columns(program, used, solved.x, others, Prices(prices, weights, 1e-6))
     for column, one in found.items():
-        assert one.lower <= value(program, column, prices, weights) + 1e-7
+        assert one.lower <= reduced_cost(program, column, prices, weights) + 1e-7
     (fewer, first), (every, last) = asked.tiers[0], asked.tiers[-1]
     assert fewer < every
     assert first == others.size > last
@@ -186,7 +167,7 @@ def test_columns_worth_less_than_a_value_are_among_those_told():
     asked, solved, prices, weights = pricing_of(program, used, 1e-4)
     unit = solved.upper / program.rows
     others = np.setdiff1d(np.arange(30), used)
-    exact = np.array([value(program, column, prices, weights) for column in others])
+    exact = np.array([reduced_cost(program, column, prices, weights) for column in others])
     for most in (0.0, 0.01 * unit, 0.1 * unit):
         told = asked.find_below(used, solved.x, Prices(prices + most, weights, 0.0), 0.3, others)
         assert set(others[exact < most - 1e-9].tolist()) <= set(told)
@@ -223,4 +204,4 @@ def test_places_close_together_stay_bound_to_each_other_in_clusters():
         layout = lay_out(fewer)
         kernel = few_bounds(floors=bool(floors))(layout, 1, None)
         for column, found in enumerate(price(layout, kernel, least * 1.01, weights, 1e-6, Deadline())):
-            assert found.lower <= value(program, column, least * 1.01, weights) + 1e-7
+            assert found.lower <= reduced_cost(program, column, least * 1.01, weights) + 1e-7

@@ -15,10 +15,10 @@ from block_cases import (
     master_of,
     priced,
     random_program,
+    reduced_cost,
     violation,
     working_of,
 )
-from scipy.optimize import linprog
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError
@@ -85,23 +85,6 @@ def test_the_bound_needs_the_multipliers_of_the_columns_left_out():
     assert lower_bound(program, without) < 0.99 * found.lower
 
 
-def _value(program, column, prices, weight):
-    """Return what a column is worth by HiGHS: min (c − λ)·x − v w, Σ x = 1."""
-    n, (floor,) = program.rows, program.floors
-    growth = np.exp(program.exponents)
-    rows = []
-    for s in range(n):
-        for t in range(n):
-            if s != t and np.isfinite(growth[s, t]):
-                row = np.zeros(n + 1)
-                row[s], row[t] = 1.0, -growth[s, t]
-                rows.append(row)
-    rows += [np.append(-error, 1.0) for error in floor.error]
-    cost = np.append(program.cost[:, column] - prices, -weight)
-    equal = np.append(np.ones(n), 0.0)[None]
-    return linprog(cost, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=equal, b_eq=[1.0], method="highs").fun
-
-
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
 def test_prices_enclose_those_of_highs(share):
     program = grid(4, 4, floor=0.97)
@@ -113,7 +96,7 @@ def test_prices_enclose_those_of_highs(share):
     kernel = choose("numpy", None, 0)(layout, 1, None)
     tolerance = 1e-6
     for column, found in enumerate(price(layout, kernel, prices, np.array([weight]), tolerance, Deadline())):
-        expected = _value(program, column, prices, weight)
+        expected = reduced_cost(program, column, prices, [weight])
         assert found.lower <= expected + 1e-7
         assert found.upper >= expected - 1e-7
         # Either the sign is proved, or the value to within half of itself.

@@ -8,8 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from block_cases import agree, check_against_highs, master_of, random_program, violation
-from scipy.optimize import linprog
+from block_cases import agree, check_against_highs, master_of, random_program, reduced_cost, violation
 from scipy.sparse import csgraph
 from test_sparse_blocks import GRAPHS, program_on, roads, squares
 
@@ -94,17 +93,6 @@ def test_what_the_first_stage_has_found_is_kept(limit):
     assert violation(program, found.x) <= 1e-7
 
 
-def _value(program, column, prices):
-    """Return what a column is worth by HiGHS: min (c − λ)·x, Σ x = 1."""
-    n = program.rows
-    s, t = np.nonzero(np.isfinite(program.exponents))
-    rows = np.zeros((s.size, n))
-    rows[np.arange(s.size), s] = 1.0
-    rows[np.arange(s.size), t] = -np.exp(program.exponents[s, t])
-    cost = program.cost[:, column] - prices
-    return linprog(cost, A_ub=rows, b_ub=np.zeros(s.size), A_eq=np.ones((1, n)), b_eq=[1.0], method="highs").fun
-
-
 @pytest.mark.parametrize("tile", [1, 2_000])
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
@@ -117,7 +105,7 @@ def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
     assert (kernel.batch > 1) == (tile > 1)
     tolerance, negative = 1e-6, 0
     for column, found in enumerate(price(layout, kernel, prices, np.zeros(0), tolerance, Deadline())):
-        expected = _value(program, column, prices)
+        expected = reduced_cost(program, column, prices, [])
         negative += expected < -tolerance
         assert found.lower <= expected + 1e-8
         assert found.upper >= expected - 1e-8

@@ -114,9 +114,8 @@ def pressing(master, presses):
     pricer = BlockPricer(master)
     # One column at a time: there are many groups left when it comes.
     tuning = replace(master.tuning.pricing, batch_entries=1)
-    pricer.pricing = PressedAgain(
-        master.program, master.options, master.tell, pricer.deadline, master.budget, tuning
-    )  # fmt: skip
+    given = master.program, master.options, master.tell, pricer.deadline, master.budget, tuning
+    pricer.pricing = PressedAgain(*given)
     pricer.pricing.presses = presses
     return pricer
 
