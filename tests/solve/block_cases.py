@@ -2,16 +2,66 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
+import pytest
 import scipy.sparse as sparse
 from scipy.optimize import linprog
 
-from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock
+from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock, lower_bound, with_columns
+from mechdesign.solve._blocks.initial_working_set import initial_working_set
+from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.iterate import first_iterate
+from mechdesign.solve._blocks.master import BlockMaster
+from mechdesign.solve._blocks.memory import MemoryBudget
 from mechdesign.solve._blocks.newton import factor_blocks
 from mechdesign.solve._blocks.parallel import Workers
+from mechdesign.solve._blocks.pricer import BlockPricer
 from mechdesign.solve._blocks.ratios import RatioRows
 from mechdesign.solve._blocks.step import take_step
+from mechdesign.solve._blocks.trial import TrialFirst
+from mechdesign.solve._blocks.tuning import TUNING
+from mechdesign.solve._blocks.working_set import BlockWorkingSet
+from mechdesign.solve._column_generation import Best, Restricted, generate_columns
+from mechdesign.solve._contract import Options
+
+# Programs of a few rows begin with the columns of one of two,
+TINY = replace(TUNING, merging=replace(TUNING.merging, coarse_min_rows=2))
+# and are priced with few bounds.
+FEW = replace(TINY, pricing=replace(TUNING.pricing, near_min_rows=2, near_bounds=5))
+# Programs of some rows without floors have columns generated, too.
+LARGE = replace(TUNING, generation=replace(TUNING.generation, min_entries=1, min_rows_without_floors=100))
+
+
+def master_of(program, gap=3e-7, tuning=TUNING, kind=BlockMaster, **options):
+    """Return a master of a program, with a bracket of its own."""
+    options = Options(**options).begun()
+    return kind(program, options, gap, Best(), MemoryBudget.of_options(options), tuning)
+
+
+def working_of(program, columns=None):
+    """Return the working set with some or all of the columns, and all estimates."""
+    every = BlockWorkingSet.everything(program, TUNING.estimates)
+    return every if columns is None else every.only(columns)
+
+
+def generate(master, working=None, pricer=None):
+    """Generate columns from a working set on; without one, from that of coarse problems, tried where that is due."""
+    tried, rules = None, master.tuning.generation
+    if working is None:
+        working, tried = initial_working_set(master, always=True)
+    return generate_columns(
+        master if tried is None else TrialFirst(master, tried), pricer or BlockPricer(master), working, master.best,
+        master.gap, master.deadline, max_rounds=rules.max_rounds, min_entering=rules.min_entering,
+    )  # fmt: skip
+
+
+def priced(program, used, tolerance=1e-6, inactive=1e-6, pricer=None):
+    """Return the solution with some columns, and what pricing the others finds: of each, and the multipliers of all."""
+    solution = solve_block(with_columns(program, used))
+    pricer = pricer or BlockPricer(master_of(program, threads=1))
+    return solution, *pricer.price_others(Restricted(working_of(program, used), solution), tolerance, inactive)
 
 
 def grid(columns, rows, eps=0.6, cost="euclidean", floor=None, worst=False, masked=None):
@@ -131,6 +181,24 @@ def optimum(program, near=None):
     return float(result.fun)
 
 
+def reduced_cost(program, column, prices, weights):
+    """Return the least reduced cost of a column by HiGHS: min (c − λ)·x − Σ v_f w_f, Σ x = 1."""
+    n, floors = program.rows, program.floors
+    rows = []
+    for s, t in zip(*np.nonzero(np.isfinite(program.exponents)), strict=True):
+        if s != t:
+            row = np.zeros(n + len(floors))
+            row[s], row[t] = 1.0, -np.exp(program.exponents[s, t])
+            rows.append(row)
+    for index, floor in enumerate(floors):
+        part = np.zeros((len(floor.error), len(floors)))
+        part[:, index] = 1.0
+        rows += list(np.hstack([-floor.error, part]))
+    cost = np.append(program.cost[:, column] - prices, -np.asarray(weights))
+    equal = np.append(np.ones(n), np.zeros(len(floors)))[None]
+    return linprog(cost, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=equal, b_eq=[1.0], method="highs").fun
+
+
 def violation(program, x):
     """Return the largest violation of a ratio bound, relative to the bound's own terms, or of a floor."""
     s, t = np.nonzero(np.isfinite(program.exponents))
@@ -139,6 +207,14 @@ def violation(program, x):
     for floor in program.floors:
         worst = max(worst, (floor.minimum - float((floor.error @ x).min(axis=0).sum())) / floor.minimum)
     return worst
+
+
+def agree(found, program):
+    """Compare a bracket, and what its multipliers prove, with the bracket of all blocks at once."""
+    every = solve_block(program)
+    assert found.lower <= every.upper * (1 + 1e-9)
+    assert every.lower <= found.upper * (1 + 1e-9)
+    assert found.lower == pytest.approx(lower_bound(program, found.multipliers), rel=1e-12)
 
 
 def check_against_highs(program, found, seed, bounds=None):

@@ -22,12 +22,12 @@ from mechdesign.solve._block_angular import (
     objective,
     repaired,
 )
-from mechdesign.solve._blocks import solve as solve_module
+from mechdesign.solve._blocks import interior_point as solve_module
+from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.kernels.numpy import NumpyKernel
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.newton import Targets, newton_direction
 from mechdesign.solve._blocks.parallel import Workers
-from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._contract import Options, Status
 
 REFERENCE = json.loads((Path(__file__).parents[1] / "reference" / "channels.json").read_text(encoding="utf-8"))

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from block_cases import check_against_highs, grid, optimum, random_program
+from block_cases import check_against_highs, generate, grid, master_of, optimum, priced, random_program, working_of
 
 from mechdesign.base._deadline import Deadline
-from mechdesign.errors import InputError, SolverError
+from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import (
     BlockMultipliers,
     BlockProgram,
@@ -20,12 +19,12 @@ from mechdesign.solve._block_angular import (
     objective,
     reduced_costs,
 )
-from mechdesign.solve._blocks import correction, generation, solve
+from mechdesign.solve._blocks import bound_correction
 from mechdesign.solve._blocks.automorphisms import find_symmetry
-from mechdesign.solve._blocks.columns import solve_columns
-from mechdesign.solve._blocks.correction import corrected
-from mechdesign.solve._blocks.outside import Outside, restricted
-from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.bound_correction import correct_bound
+from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.pricer import BlockPricer
+from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
@@ -109,54 +108,22 @@ def test_columns_that_earn_different_things_are_not_alike():
     assert find_symmetry(replace(program, floors=(replace(floor, rewards=rewards),))).order == 1
 
 
-def test_negative_multipliers_correct_nothing(monkeypatch):
-    program = CASES["joint"]
-    used = np.flatnonzero(solve_block(program).x.sum(axis=0) > 1e-3)
-    _, multipliers, missing = _priced(program, used[1:])
-    original = solve.solve_block
-
-    def wrong(*arguments, **named):
-        found = original(*arguments, **named)
-        ratios = replace(found.multipliers.ratios, values=-found.multipliers.ratios.values)
-        return replace(found, multipliers=replace(found.multipliers, ratios=ratios))
-
-    monkeypatch.setattr(correction, "solve_block", wrong)
-    assert corrected(program, multipliers, missing, _all(program), Options(), 1e-7) is multipliers
-
-
-def test_after_ctrl_c_no_bound_is_corrected(monkeypatch):
-    program = CASES["joint"]
-    _without_one(monkeypatch, program)
-    monkeypatch.setattr(generation, "_FEW_MISSING", 0.5)
-    solve = generation._Run._solve
-    told = []
-
-    def interrupted(run, level, care):
-        solution, complete = solve(run, level, care)
-        run.deadline.cancel()
-        run.deadline.acknowledge()
-        return replace(solution, status=Status.INTERRUPTED), complete
-
-    monkeypatch.setattr(generation._Run, "_solve", interrupted)
-    options = Options(progress=lambda moment: told.append(moment.stage))
-    found = generation.solve_generated(program, options, always=True)
-    assert found.status is Status.INTERRUPTED
-    assert "columns priced" in told
-    assert "bound corrected" not in told
-    assert found.lower <= optimum(program) <= found.upper
-
-
 def _priced(program, used, tolerance=1e-9):
-    """Return the solution with some columns, and the multipliers of all once the others are priced."""
-    solution = solve_block(restricted(program, used))
-    asked = Outside(program, Options(), lambda words: None, Deadline())
-    priced, multipliers = asked.price(used, solution, tolerance, 1e-6)
-    missing = np.array(sorted(column for column, found in priced.items() if found.lower < -tolerance), dtype=np.int64)
-    return solution, multipliers, missing
+    """Return the solution with some columns, the multipliers of all once the others are priced, and what is missing."""
+    solution, found, multipliers = priced(program, used, tolerance)
+    missing = sorted(column for column, one in found.items() if one.lower < -tolerance)
+    return solution, multipliers, np.array(missing, dtype=np.int64)
 
 
-def _all(program):
-    return [np.arange(len(floor.error)) for floor in program.floors]
+def _corrected(program, multipliers, missing, **options):
+    """Return the multipliers corrected with all estimates."""
+    every = [np.arange(len(floor.error)) for floor in program.floors]
+    return correct_bound(program, multipliers, missing, every, Options(**options), 1e-7)
+
+
+def _used(program, without):
+    """Return the columns that the optimum uses but one."""
+    return np.delete(np.flatnonzero(solve_block(program).x.sum(axis=0) > 1e-3), without)
 
 
 CASES = {
@@ -178,7 +145,7 @@ def test_a_corrected_bound_is_the_value_with_the_rest(program):
         solution, multipliers, missing = _priced(program, np.delete(used, left_out))
         assert missing.size
         before = lower_bound(program, multipliers)
-        found = corrected(program, multipliers, missing, _all(program), Options(), 1e-7)
+        found = _corrected(program, multipliers, missing)
         after = lower_bound(program, found)
         assert before < after <= best.upper * (1 + 1e-7)
         assert after <= solution.lower * (1 + 1e-9)
@@ -205,126 +172,97 @@ def test_a_corrected_bound_is_the_value_with_the_rest(program):
     assert max(gains) > 2
 
 
-def test_the_rest_has_multipliers_that_the_bound_needs(monkeypatch):
+def test_the_rest_has_multipliers_that_the_bound_needs():
     program = CASES["joint"]
-    used = np.flatnonzero(solve_block(program).x.sum(axis=0) > 1e-3)
-    _, multipliers, missing = _priced(program, used[1:])
-    found = lower_bound(program, corrected(program, multipliers, missing, _all(program), Options(), 1e-7))
-    of_columns = correction._of_columns
-
-    def without_rest(ratios, columns):
-        kept = of_columns(ratios, columns)
-        return replace(kept, values=0 * kept.values) if columns.tolist() == [missing.size] else kept
-
-    monkeypatch.setattr(correction, "_of_columns", without_rest)
-    without = lower_bound(program, corrected(program, multipliers, missing, _all(program), Options(), 1e-7))
-    assert without < found - 1e-4 * abs(found)
-
-
-def test_each_entry_of_a_sum_occurs_once():
-    one = RatioMultipliers(np.array([1, 0]), np.array([2, 1]), np.array([0, 3]), np.array([1.0, 2.0]))
-    other = RatioMultipliers(np.array([0, 0]), np.array([1, 2]), np.array([3, 3]), np.array([4.0, 8.0]))
-    total = correction._sum(3, one, other)
-    entries = zip(*(getattr(total, name).tolist() for name in ("columns", "sources", "targets", "values")), strict=True)
-    assert list(entries) == [(0, 1, 2, 1.0), (3, 0, 1, 6.0), (3, 0, 2, 8.0)]
+    _, multipliers, missing = _priced(program, _used(program, 0))
+    found = _corrected(program, multipliers, missing)
+    before, after = multipliers.ratios, found.ratios
+    kept, new = ~np.isin(before.columns, missing), np.isin(after.columns, missing)
+    names = "sources", "targets", "columns", "values"
+    parts = (np.concatenate([getattr(before, name)[kept], getattr(after, name)[new]]) for name in names)
+    without = replace(found, ratios=RatioMultipliers(*parts))
+    assert lower_bound(program, without) < lower_bound(program, found) * (1 - 1e-4)
+    # Each entry occurs once.
+    entries = set(zip(after.columns.tolist(), after.sources.tolist(), after.targets.tolist(), strict=True))
+    assert len(entries) == after.values.size
 
 
-def _without_one(monkeypatch, program):
-    """Let generation begin with the columns that the optimum uses but one; return its rounds, and these columns."""
-    used = np.delete(np.flatnonzero(solve_block(program).x.sum(axis=0) > 1e-3), 2)
-    rounds = []
-    solve = generation._Run._solve
+def test_negative_multipliers_correct_nothing(monkeypatch):
+    program = CASES["joint"]
+    _, multipliers, missing = _priced(program, _used(program, 0))
 
-    def begin(run, *, always):
-        run.choice = run.choice.only(used)
-        return True
+    def wrong(*arguments, **named):
+        found = solve_block(*arguments, **named)
+        ratios = replace(found.multipliers.ratios, values=-found.multipliers.ratios.values)
+        return replace(found, multipliers=replace(found.multipliers, ratios=ratios))
 
-    def counted(run, level, care):
-        rounds.append(run.columns.size)
-        return solve(run, level, care)
-
-    monkeypatch.setattr(generation._Run, "begin", begin)
-    monkeypatch.setattr(generation._Run, "_solve", counted)
-    return rounds, used
+    monkeypatch.setattr(bound_correction, "solve_block", wrong)
+    assert _corrected(program, multipliers, missing) is multipliers
 
 
-def _gap_between(program, used):
-    """Return a gap that is reached with some columns if the bound is corrected, and otherwise is not."""
+def _begun(max_loss=30.0, few=0.1, **options):
+    """Return a master of a program, to be begun without a column that it needs, and what a corrected bound proves.
+
+    The gap is reached if the bound is corrected, and otherwise it is not.
+    """
+    program = CASES["joint"]
+    used = _used(program, 2)
     solution, multipliers, missing = _priced(program, used)
-    found = corrected(program, multipliers, missing, _all(program), Options(), 1e-7)
+    found = _corrected(program, multipliers, missing)
     before, after = ((solution.upper - lower_bound(program, each)) / solution.upper for each in (multipliers, found))
     assert before > 5 * after
-    return 4 * after
+    tuning = replace(TUNING, correction=replace(TUNING.correction, max_loss=max_loss, few=few))
+    return master_of(program, 4 * after, tuning, **options), working_of(program, used)
 
 
-def _correctable(monkeypatch):
-    """Return a program begun without a column it needs, its rounds, and a gap that a corrected bound reaches."""
-    program = CASES["joint"]
-    rounds, used = _without_one(monkeypatch, program)
-    return program, rounds, _gap_between(program, used)
+def test_a_corrected_bound_may_save_a_round():
+    master, working = _begun()
+    outcome, best, value = generate(master, working), master.best, optimum(master.program)
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.rounds == 1
+    assert best.lower <= value <= best.upper
+    assert best.gap <= master.gap
+    assert best.lower == pytest.approx(lower_bound(master.program, best.proof))
+    master, working = _begun(max_loss=0.0)
+    outcome = generate(master, working)
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.rounds > 1
 
 
-def test_a_corrected_bound_may_save_a_round(monkeypatch):
-    program, rounds, gap = _correctable(monkeypatch)
-    told = []
-    found = generation.solve_generated(
-        program, Options(progress=lambda moment: told.append(moment.stage)), gap=gap, always=True
-    )
-    assert found.status is Status.OPTIMAL
-    assert len(rounds) == 1
-    assert "bound corrected" in told
-    value = optimum(program)
-    assert found.lower <= value <= found.upper
-    assert found.upper - found.lower <= gap * found.upper
-    assert found.lower == pytest.approx(lower_bound(program, found.multipliers))
-    rounds.clear()
-    monkeypatch.setattr(generation, "_CORRECTED", 0.0)
-    assert generation.solve_generated(program, gap=gap, always=True).status is Status.OPTIMAL
-    assert len(rounds) > 1
+def test_without_room_for_a_correction_the_rounds_go_on():
+    master, working = _begun()
+    pricer = BlockPricer(master_of(master.program, master.gap, extra={"memory": 1.0}))
+    outcome = generate(master, working, pricer)
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.rounds > 1
 
 
-def test_without_room_for_a_correction_the_rounds_go_on(monkeypatch):
-    program, rounds, gap = _correctable(monkeypatch)
-
-    def refused(*arguments, **named):
-        raise SolverError("no room")
-
-    monkeypatch.setattr(correction, "solve_block", refused)
-    assert generation.solve_generated(program, gap=gap, always=True).status is Status.OPTIMAL
-    assert len(rounds) > 1
-
-
-def test_ctrl_c_during_a_correction_keeps_what_was_proved(monkeypatch):
-    program, rounds, gap = _correctable(monkeypatch)
-    original = solve.solve_block
-
-    def stopped(*arguments, **named):
-        signal.raise_signal(signal.SIGINT)
-        return original(*arguments, **named)
-
-    monkeypatch.setattr(correction, "solve_block", stopped)
-    found = solve_columns(program, Options(extra={"generation": True}), gap=gap)
-    assert found.status is Status.INTERRUPTED
-    assert len(rounds) == 1
-    value = optimum(program)
-    assert 0 < found.lower <= value <= found.upper < 1.1 * value
+def test_after_ctrl_c_no_bound_is_corrected():
+    lower = []
+    for pressed in (False, True):
+        master, working = _begun(few=0.5)
+        found, pricer = master.solve(working, 0, master.best), BlockPricer(master)
+        if pressed:
+            master.deadline.cancel()
+            master.deadline.acknowledge()
+            found = replace(found, status=Status.INTERRUPTED)
+        pricer.price(found, master.best)
+        lower.append(master.best.lower)
+    assert 0 < lower[1] < lower[0] <= optimum(master.program)
 
 
-def test_where_few_columns_are_missing_the_bound_is_corrected_in_any_case(monkeypatch):
-    program = CASES["joint"]
-    rounds, _ = _without_one(monkeypatch, program)
-    told = []
-    options = Options(progress=lambda moment: told.append((moment.stage, moment.lower)))
-    assert generation.solve_generated(program, options, always=True).status is Status.OPTIMAL
-    assert all(stage != "bound corrected" for stage, _ in told)
-    told.clear()
-    rounds.clear()
-    monkeypatch.setattr(generation, "_FEW_MISSING", 0.5)
-    found = generation.solve_generated(program, options, always=True)
-    assert found.status is Status.OPTIMAL
-    # The first round is not enough, but what it proves is better from then on.
-    assert len(rounds) > 1
-    before, after = (
-        next(lower for stage, lower in told if stage == name) for name in ("columns priced", "bound corrected")
-    )
-    assert before < after <= optimum(program)
+def test_ctrl_c_during_a_correction_is_raised():
+    program, deadline = CASES["joint"], Deadline()
+    _, multipliers, missing = _priced(program, _used(program, 2))
+    deadline.cancel()
+    with pytest.raises(KeyboardInterrupt):
+        _corrected(program, multipliers, missing, deadline=deadline)
+
+
+def test_where_few_columns_are_missing_the_bound_is_corrected_in_any_case():
+    lower = []
+    for few in (0.1, 0.5):
+        master, working = _begun(max_loss=0.0, few=few)
+        BlockPricer(master).price(master.solve(working, 0, master.best), master.best)
+        lower.append(master.best.lower)
+    assert lower[0] < lower[1] <= optimum(master.program)

@@ -6,16 +6,15 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from block_cases import grid, optimum
+from block_cases import TINY, generate, grid, master_of, optimum, violation, working_of
 
 from mechdesign.solve._block_angular import lower_bound, objective
-from mechdesign.solve._blocks import choice
-from mechdesign.solve._blocks.choice import Choice
-from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks.column_generation import solve_columns
 from mechdesign.solve._blocks.estimates import close_estimates, with_close_estimates, with_estimates
+from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
 from mechdesign.solve._blocks.iterate import UNIFORM
-from mechdesign.solve._blocks.merging import merged
-from mechdesign.solve._blocks.solve import iterate_blocks, solve_block
+from mechdesign.solve._blocks.merging import merge
+from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
@@ -27,6 +26,11 @@ def begun(program, near, arrays="numpy", gap=1e-6):
     """Iterate with the estimates `near` of each column."""
     start = replace(UNIFORM, near=tuple(near))
     return iterate_blocks(program, Options(extra={"arrays": arrays}), gap=gap, start=start)
+
+
+def within(share):
+    """Return constants by which estimates take part that are worse than the best one by this share."""
+    return replace(TUNING.estimates, active_slack=share)
 
 
 def few(program, seed):
@@ -85,7 +89,7 @@ def test_close_ones_come_in_and_the_point_stays():
     best = begun(program, every, gap=0.03).state
     close = close_estimates(program, best.points[:, :30].T, 0.02)[0].T
     narrow = replace(best, floor_y=(np.where(close, best.floor_y[0], 0.0),))
-    wider = with_close_estimates(narrow, program, 0.1)
+    wider = with_close_estimates(narrow, program, within(0.1))
     new = wider.near[0] & ~narrow.near[0]
     assert new.any()
     assert (wider.near[0] >= narrow.near[0]).all()
@@ -109,52 +113,42 @@ def test_those_that_the_point_does_not_allow_stay_out():
     only[np.arange(30), worst] = 1.0
     high = replace(state, points=points, floor_y=(only,))
     assert (errors.min(axis=1) < points[:, 30]).all()
-    wider = with_close_estimates(high, program, 10.0)
+    wider = with_close_estimates(high, program, within(10.0))
     assert (wider.near[0] == ((errors > 1.0001 * points[:, 30:]) | (only > 0))).all()
 
 
-def test_columns_that_other_estimates_do_not_allow_are_not_merged():
+def test_columns_that_other_estimates_do_not_allow_are_not_merge():
     program = grid(6, 5, floor=0.9)
     state = begun(program, [np.ones((30, 30), dtype=bool)], gap=0.03).state
-    _, stay = merged(state, program.cost, 0.5)
+    _, stay = merge(state, program.cost, 0.5)
     assert stay.size < 30
     movable = np.ones(30, dtype=bool)
     movable[np.setdiff1d(np.arange(30), stay)[0]] = False
-    _, kept = merged(state, program.cost, 0.5, movable)
+    _, kept = merge(state, program.cost, 0.5, movable)
     assert kept.tolist() == sorted([*stay.tolist(), int(np.flatnonzero(~movable)[0])])
-    _, none = merged(state, program.cost, 0.5, np.zeros(30, dtype=bool))
+    _, none = merge(state, program.cost, 0.5, np.zeros(30, dtype=bool))
     assert none.tolist() == list(range(30))
 
 
-@pytest.mark.usefixtures("_tiny")
-@pytest.mark.parametrize("seed", range(3))
-def test_wrong_ones_cost_rounds_and_no_truth(seed, monkeypatch):
-    program, rng = grid(6, 5, floor=0.97), np.random.default_rng(seed)
-    expected = solve_block(program)
-
-    def wrong(small, x, worse):
-        found = close_estimates(small, x, worse)
-        if small.rows == program.rows:
-            return found
-        flags = [rng.random(each.shape) < 0.1 for each in found]
-        for each in flags:
-            each[rng.integers(0, len(each), each.shape[1]), np.arange(each.shape[1])] = True
-        return flags
-
-    monkeypatch.setattr(choice, "close_estimates", wrong)
-    found = solve_columns(program, Options(extra={"generation": True}))
-    assert found.status is Status.OPTIMAL
-    assert found.lower <= expected.upper
-    assert found.upper >= expected.lower
-    assert found.upper == pytest.approx(expected.upper, rel=1e-6)
+@pytest.mark.parametrize("seed", range(4))
+def test_wrong_ones_cost_rounds_and_no_truth(seed):
+    program = grid(6, 5, floor=0.97)
+    master, working = master_of(program), working_of(program, np.arange(0, 30, 2))
+    active = tuple(flags.T for flags in few(program, seed))
+    working = replace(working, active=active, estimates=(np.arange(seed, 30, 30 // (1 + seed)),))
+    outcome, best, expected = generate(master, working), master.best, solve_block(program)
+    assert outcome.status is Status.OPTIMAL
+    assert outcome.rounds > 1
+    assert best.lower <= expected.upper
+    assert best.upper == pytest.approx(expected.upper, rel=1e-6)
+    assert violation(program, best.point) <= 1e-6
 
 
-@pytest.mark.usefixtures("_tiny")
 @pytest.mark.parametrize("eps", [0.6, 1.5])
 def test_what_is_told_is_a_bracket_of_the_optimum(eps):
     program = grid(7, 6, eps=eps, floor=0.9)
     expected, told = solve_block(program), []
-    found = solve_columns(program, Options(extra={"generation": True}, progress=told.append))
+    found = solve_columns(program, Options(extra={"generation": True}, progress=told.append), tuning=TINY)
     assert found.status is Status.OPTIMAL
     uppers = [moment.upper for moment in told if moment.upper is not None]
     # After the first stage of the program itself there is a channel to tell of.
@@ -163,17 +157,16 @@ def test_what_is_told_is_a_bracket_of_the_optimum(eps):
     assert max(moment.lower for moment in told if moment.lower is not None) <= expected.upper * (1 + 1e-9)
 
 
-def only_near(choice, program, estimate, columns=slice(None)):
-    """Return the choice with one estimate near some of the columns, and none near the others."""
-    near = np.zeros((len(program.floors[0].error), program.columns), dtype=bool)
-    near[estimate, columns] = True
-    return replace(choice, near=(near,))
+def only_near(working, estimate, columns=slice(None)):
+    """Return the working set with one estimate active in some of the columns, and none in the others."""
+    active = np.zeros_like(working.active[0])
+    active[estimate, columns] = True
+    return replace(working, active=(active,))
 
 
 def test_a_column_without_any_has_all_that_are_chosen():
-    program = grid(4, 3, floor=0.9)
-    one = only_near(Choice.everything(program), program, 3, slice(2, None))
-    (near,) = replace(one, estimates=(np.array([3, 7, 8]),)).flags()
+    one = only_near(working_of(grid(4, 3, floor=0.9)), 3, slice(2, None))
+    (near,) = replace(one, estimates=(np.array([3, 7, 8]),)).active_estimates()
     assert near[:2].all()
     assert near[2:].tolist() == [[True, False, False]] * 10
 
@@ -181,27 +174,26 @@ def test_a_column_without_any_has_all_that_are_chosen():
 def test_after_a_stall_all_take_part():
     program = grid(4, 3, floor=0.9)
     x = solve_block(program).x
-    one = only_near(Choice.everything(program), program, 5)
+    one = only_near(working_of(program), 5)
     after, complete = one.completed(program, x, None)
     assert complete
-    assert after.near[0].all()
+    assert after.active[0].all()
     # Nothing had been left out then; but here the best ones had.
-    after, complete = one.completed(program, x, one.flags())
+    after, complete = one.completed(program, x, one.active_estimates())
     assert not complete
     best = close_estimates(program, x, 0.0)[0]
-    assert (after.near[0] >= best).all()
+    assert (after.active[0] >= best).all()
 
 
 def test_columns_taken_in_bring_their_estimates_along():
     program = grid(4, 3, floor=0.9)
-    whole = Choice.everything(program)
-    few = Choice(np.array([1, 5]), (np.array([0, 4]),), whole.near)
+    few = replace(working_of(program, np.array([1, 5])), estimates=(np.array([0, 4]),))
     # Of the estimates 2, 4 and 9 the last two are close to column 7.
     more = few.joined({7: (np.array([1, 2]),)}, (np.array([2, 4, 9]),))
     assert more.columns.tolist() == [1, 5, 7]
     assert more.estimates[0].tolist() == [0, 4, 9]
-    assert np.flatnonzero(more.near[0][:, 7]).tolist() == [4, 9]
-    assert more.near[0][:, [1, 5]].all()
+    assert np.flatnonzero(more.active[0][:, 7]).tolist() == [4, 9]
+    assert more.active[0][:, [1, 5]].all()
     # Values do not change.
-    assert few.near[0].all()
+    assert few.active[0].all()
     assert few.columns.tolist() == [1, 5]

@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from unittest.mock import Mock
 
 import numpy as np
 import pytest
-from block_cases import grid, iterates
+from block_cases import TINY, grid, iterates, master_of, priced, working_of
 
 from mechdesign.base._deadline import Deadline
-from mechdesign.solve._blocks import columns, generation, outside
+from mechdesign.solve._blocks import pricing
+from mechdesign.solve._blocks.column_generation import solve_columns, solve_generated
+from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import geometry_of, lay_out
-from mechdesign.solve._blocks.outside import Outside, restricted
+from mechdesign.solve._blocks.master import Walk
+from mechdesign.solve._blocks.pricer import BlockPricer
 from mechdesign.solve._blocks.solution import combine
-from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._contract import Options, Status
 
 
@@ -27,34 +30,28 @@ class Clock:
         return self.now
 
 
-def test_all_restricted_programs_of_a_round_end_at_the_same_time() -> None:
+def test_all_restricted_problems_of_a_round_end_at_the_same_time() -> None:
     clock, program = Clock(), grid(5, 4, floor=0.8)
-    run = generation._Run(program, Options(deadline=Deadline(100.0, clock=clock)), 1e-4, 0.0)
-    # With all columns in use there are none to price.
-    assert run._options("").deadline.left() == 100.0
-    run.choice = run.choice.only(np.arange(10))
-    assert run._options("").deadline.left() == pytest.approx(60.0)
-    clock.now = 30.0
-    assert run._options("").deadline.left() == pytest.approx(30.0)
-    assert run._options("a small program").deadline.left() == pytest.approx(30.0)
-    clock.now = 60.0
-    assert run._options("").deadline.left() == 0.0
-    # Two fifths are left for pricing.
-    assert run.pricing.left() == pytest.approx(40.0)
+    master = master_of(program, 1e-4, deadline=Deadline(100.0, clock=clock))
+    for now, left in ((0.0, 60.0), (30.0, 30.0), (70.0, 0.0)):
+        clock.now = now
+        assert master.round.left() == pytest.approx(left)
+    # Two fifths are left for pricing; with all columns in use there are none to price.
+    assert BlockPricer(master).deadline.left() == pytest.approx(30.0)
+    for columns, status in ((np.arange(10), Status.TIME_LIMIT), (None, Status.OPTIMAL)):
+        assert master.finish(Walk(working_of(program, columns), None, Status.OPTIMAL)).status is status
 
 
-def test_a_stall_of_all_blocks_at_once_is_not_solved_again(monkeypatch: pytest.MonkeyPatch) -> None:
-    program, calls = grid(5, 4, floor=0.8), []
-
-    def stalled(*given: object, **named: object) -> object:
-        calls.append(given)
-        return replace(solve_block(program, gap=1e-2), status=Status.STALLED)
-
-    monkeypatch.setattr(columns, "may_pay", lambda *given: True)
-    monkeypatch.setattr(columns, "solve_generated", lambda *given, **named: None)
-    monkeypatch.setattr(columns, "solve_block", stalled)
-    assert columns.solve_columns(program).status is Status.STALLED
-    assert len(calls) == 1
+def test_a_stall_of_all_blocks_at_once_is_not_solved_again() -> None:
+    program, gap, counts = grid(5, 4, floor=0.8), 1e-15, []
+    tuning = replace(TINY, generation=replace(TINY.generation, min_entries=1, min_coarse_iterations=1000))
+    for solve in (solve_block, solve_generated, solve_columns):
+        told: list[object] = []
+        solve(program, Options(progress=told.append), gap=gap, **({} if solve is solve_block else {"tuning": tuning}))
+        counts.append(len(told))
+    every, few, both = counts
+    assert min(every, few) > 1
+    assert both == every + few
 
 
 def test_the_better_ends_of_two_brackets_count() -> None:
@@ -72,12 +69,9 @@ def test_the_better_ends_of_two_brackets_count() -> None:
 
 def test_multipliers_are_those_of_any_order_of_answers() -> None:
     program = grid(5, 4, floor=0.97)
-    used = np.arange(0, 20, 2)
-    solution = solve_block(restricted(program, used))
-    asked = Outside(program, Options(threads=1), lambda words: None, Deadline())
-    priced, multipliers = asked.price(used, solution, 1e-6, 1e-6)
-    backwards = dict(reversed(priced.items()))
-    other = asked._joined(used, solution.multipliers, backwards, np.arange(1))
+    used, pricer = np.arange(0, 20, 2), BlockPricer(master_of(program, threads=1))
+    solution, found, multipliers = priced(program, used, pricer=pricer)
+    other = pricer.join(used, solution.multipliers, dict(reversed(found.items())), np.arange(1))
     for name in ("sources", "targets", "columns", "values"):
         assert np.array_equal(getattr(multipliers.ratios, name), getattr(other.ratios, name))
 
@@ -103,21 +97,9 @@ def test_hessians_with_two_floors_are_symmetric(arrays: str) -> None:
 
 
 def test_the_geometry_of_the_bounds_is_computed_once_for_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    program, made, laid = grid(6, 5, floor=0.97), [], []
-
-    def counted(*given: object) -> object:
-        made.append(given)
-        return geometry_of(*given)  # type: ignore[arg-type]
-
-    def noted(priced: object, **named: object) -> object:
-        laid.append(priced)
-        return lay_out(priced, **named)  # type: ignore[arg-type]
-
-    used = np.arange(0, 30, 3)
-    solution = solve_block(restricted(program, used))
-    monkeypatch.setattr(outside, "geometry_of", counted)
-    monkeypatch.setattr(outside, "lay_out", noted)
-    asked = Outside(program, Options(threads=1), lambda words: None, Deadline())
-    asked.price(used, solution, 1e-6, 1e-6)
+    made, laid = Mock(wraps=geometry_of), Mock(wraps=lay_out)
+    monkeypatch.setattr(pricing, "geometry_of", made)
+    monkeypatch.setattr(pricing, "lay_out", laid)
+    priced(grid(6, 5, floor=0.97), np.arange(0, 30, 3))
     # Once with the estimates that are likely to matter, and at most once with all of them.
-    assert 1 <= len(made) <= 2 < len(laid)
+    assert 1 <= made.call_count <= 2 < laid.call_count

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from block_cases import grid
-from scipy.optimize import linprog
+from block_cases import FEW, agree, grid, master_of, reduced_cost
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError
@@ -13,19 +12,18 @@ from mechdesign.solve._block_angular import (
     BlockProgram,
     FloorBlock,
     implied_exponents,
-    lower_bound,
     near_exponents,
     reduced_costs,
+    with_columns,
 )
-from mechdesign.solve._blocks import generation
-from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks.column_generation import solve_columns, solve_generated
+from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.kernels import choose, few_bounds
 from mechdesign.solve._blocks.kernels.filled import FilledKernel
 from mechdesign.solve._blocks.kernels.lapack import Lapack
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.outside import Outside, restricted
-from mechdesign.solve._blocks.pricing import price
-from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.pricing import ColumnPricing, Prices
+from mechdesign.solve._blocks.pricing_problem import price
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
@@ -69,24 +67,6 @@ def test_on_a_line_the_neighbours_imply_all_others():
     assert implied_exponents(near) == pytest.approx(paths)
 
 
-def value(program, column, prices, weights):
-    """Return what a column is worth by HiGHS: min (c − λ)·x − Σ v_f w_f, Σ x = 1."""
-    n, floors = program.rows, program.floors
-    rows = []
-    for s, t in zip(*np.nonzero(np.isfinite(program.exponents)), strict=True):
-        if s != t:
-            row = np.zeros(n + len(floors))
-            row[s], row[t] = 1.0, -np.exp(program.exponents[s, t])
-            rows.append(row)
-    for index, floor in enumerate(floors):
-        part = np.zeros((len(floor.error), len(floors)))
-        part[:, index] = 1.0
-        rows += list(np.hstack([-floor.error, part]))
-    cost = np.append(program.cost[:, column] - prices, -np.asarray(weights))
-    equal = np.append(np.ones(n), np.zeros(len(floors)))[None]
-    return linprog(cost, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=equal, b_eq=[1.0], method="highs").fun
-
-
 def prices_of(program, solved):
     """Return λ and v."""
     least = reduced_costs(program, solved.multipliers).min(axis=1)
@@ -104,7 +84,7 @@ def test_prices_enclose_those_of_highs_and_prove_all_bounds(share, floor):
     kernel = few_bounds(floors=floor is not None)(layout, 1, None)
     improving = 0
     for column, found in enumerate(price(layout, kernel, prices, weights, tolerance, Deadline())):
-        expected = value(fewer, column, prices, weights)
+        expected = reduced_cost(fewer, column, prices, weights)
         improving += expected < -tolerance
         assert found.lower <= expected + 1e-7
         assert found.upper >= expected - 1e-7
@@ -152,61 +132,61 @@ def test_the_kernel_prices_columns_only():
         kernel.schur()
 
 
-@pytest.mark.usefixtures("_few")
-@pytest.mark.parametrize("floor", [0.8, 0.97])
-def test_columns_that_few_bounds_do_not_prove_are_priced_with_all(floor, monkeypatch):
-    program = grid(6, 5, floor=floor)
-    tiers = []
-    shared = Outside._shared
+class Noted(ColumnPricing):
+    """Pricing that notes the number of bounds and of columns of each tier."""
 
-    def counted(self, program, groups, prices, threads):
-        found = shared(self, program, groups, prices, threads)
-        tiers.append((int(np.isfinite(program.exponents).sum()), len(found)))
+    def price_groups(self, program, groups, prices, threads):
+        found = super().price_groups(program, groups, prices, threads)
+        self.tiers = [*getattr(self, "tiers", ()), (int(np.isfinite(program.exponents).sum()), len(found))]
         return found
 
-    monkeypatch.setattr(Outside, "_shared", counted)
-    found = solve_columns(program, GENERATED)
-    assert (found.upper - found.lower) / found.upper <= 3e-7
-    assert found.lower == pytest.approx(lower_bound(program, found.multipliers))
-    all_at_once = solve_block(program)
-    assert found.lower <= all_at_once.upper * (1 + 1e-9)
-    assert all_at_once.lower <= found.upper * (1 + 1e-9)
-    fewer = min(pairs for pairs, _ in tiers)
-    assert fewer < max(pairs for pairs, _ in tiers)
-    assert sum(count for pairs, count in tiers if pairs == fewer) > 0
+
+def pricing_of(program, used, gap=3e-7):
+    """Return the pricing of columns left out, the solution with those in use, and its λ and v."""
+    solved, master = solve_block(with_columns(program, used), gap=gap), master_of(program)
+    asked = Noted(program, master.options, master.tell, master.deadline, master.budget, FEW.pricing)
+    return asked, solved, *prices_of(with_columns(program, used), solved)
 
 
-@pytest.mark.usefixtures("_few")
+@pytest.mark.parametrize("floor", [0.8, 0.97])
+def test_columns_that_few_bounds_do_not_prove_are_priced_with_all(floor):
+    program, used = grid(6, 5, floor=floor), np.arange(0, 30, 3)
+    others = np.setdiff1d(np.arange(30), used)
+    asked, solved, prices, weights = pricing_of(program, used)
+    found = asked.price_columns(program, used, solved.x, others, Prices(prices, weights, 1e-6))
+    for column, one in found.items():
+        assert one.lower <= reduced_cost(program, column, prices, weights) + 1e-7
+    (fewer, first), (every, last) = asked.tiers[0], asked.tiers[-1]
+    assert fewer < every
+    assert first == others.size > last
+    agree(solve_columns(program, GENERATED, tuning=FEW), program)
+
+
 def test_columns_worth_less_than_a_value_are_among_those_told():
-    program = grid(6, 5, floor=0.97)
-    used = np.arange(0, 30, 3)
-    solved = solve_block(restricted(program, used), gap=1e-4)
-    prices, weights = prices_of(restricted(program, used), solved)
-    outer = Outside(program, Options(), lambda text: None, Deadline())
+    program, used = grid(6, 5, floor=0.97), np.arange(0, 30, 3)
+    asked, solved, prices, weights = pricing_of(program, used, 1e-4)
     unit = solved.upper / program.rows
     others = np.setdiff1d(np.arange(30), used)
-    exact = np.array([value(program, column, prices, weights) for column in others])
+    exact = np.array([reduced_cost(program, column, prices, weights) for column in others])
     for most in (0.0, 0.01 * unit, 0.1 * unit):
-        told = outer.worth(used, solved.x, prices, weights, most, 0.3)
+        told = asked.find_below(used, solved.x, Prices(prices + most, weights, 0.0), 0.3, others)
         assert set(others[exact < most - 1e-9].tolist()) <= set(told)
         assert set(told) <= set(others.tolist())
-    assert 0 < len(outer.worth(used, solved.x, prices, weights, 0.01 * unit, 0.3)) < others.size
+    few_told = asked.find_below(used, solved.x, Prices(prices + 0.01 * unit, weights, 0.0), 0.3, others)
+    assert 0 < len(few_told) < others.size
 
 
 def test_without_floors_the_sparse_kernel_prices():
     assert few_bounds(floors=False) is choose(None, None, 0, sparse=True)
 
 
-@pytest.mark.usefixtures("_few")
 @pytest.mark.parametrize("gap", [0.1, 0.03, 0.01, 3e-3, 1e-4])
 def test_a_loose_gap_keeps_the_columns_in_use(gap):
     program = grid(6, 5, floor=0.9)
-    found = generation.solve_generated(program, gap=gap, always=True)
+    found = solve_generated(program, gap=gap, always=True, tuning=FEW)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= gap * found.upper
-    every = solve_block(program)
-    assert found.lower <= every.upper * (1 + 1e-9)
-    assert every.lower <= found.upper * (1 + 1e-9)
+    agree(found, program)
 
 
 def test_places_close_together_stay_bound_to_each_other_in_clusters():
@@ -224,4 +204,4 @@ def test_places_close_together_stay_bound_to_each_other_in_clusters():
         layout = lay_out(fewer)
         kernel = few_bounds(floors=bool(floors))(layout, 1, None)
         for column, found in enumerate(price(layout, kernel, least * 1.01, weights, 1e-6, Deadline())):
-            assert found.lower <= value(program, column, least * 1.01, weights) + 1e-7
+            assert found.lower <= reduced_cost(program, column, least * 1.01, weights) + 1e-7

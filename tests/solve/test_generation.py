@@ -7,23 +7,36 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from block_cases import check_against_highs, grid, random_program, violation
-from scipy.optimize import linprog
+from block_cases import (
+    TINY,
+    agree,
+    check_against_highs,
+    grid,
+    master_of,
+    priced,
+    random_program,
+    reduced_cost,
+    violation,
+    working_of,
+)
 
 from mechdesign.base._deadline import Deadline
-from mechdesign.errors import InputError, SolverError
+from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import FloorBlock, lower_bound, reduced_costs
-from mechdesign.solve._blocks import choice, columns, generation, outside, stages
-from mechdesign.solve._blocks.aggregation import aggregated
-from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks.coarsening import aggregated
+from mechdesign.solve._blocks.column_generation import may_pay, solve_columns, solve_generated
 from mechdesign.solve._blocks.estimates import close_estimates, with_all_estimates, with_estimates
+from mechdesign.solve._blocks.initial_working_set import initial_working_set
+from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.merging import merged
-from mechdesign.solve._blocks.neighbours import Group, grouped
-from mechdesign.solve._blocks.outside import Outside, restricted
-from mechdesign.solve._blocks.pricing import Priced, price
-from mechdesign.solve._blocks.solve import iterate_blocks, solve_block
+from mechdesign.solve._blocks.memory import MemoryBudget
+from mechdesign.solve._blocks.merging import coarse_sizes, merge
+from mechdesign.solve._blocks.neighbours import group_columns
+from mechdesign.solve._blocks.pricer import BlockPricer
+from mechdesign.solve._blocks.pricing import ColumnPricing, Prices
+from mechdesign.solve._blocks.pricing_problem import Priced, price
+from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
@@ -31,52 +44,38 @@ pytestmark = pytest.mark.slow
 GENERATED = Options(extra={"generation": True})
 
 
-@pytest.mark.usefixtures("_tiny")
 @pytest.mark.parametrize("first", range(0, 200, 50))
 def test_agrees_with_highs_on_random_programs(first):
     for seed in range(first, first + 50):
         program = random_program(seed)
-        check_against_highs(program, solve_columns(program, GENERATED), seed)
+        check_against_highs(program, solve_columns(program, GENERATED, tuning=TINY), seed)
 
 
-@pytest.mark.usefixtures("_tiny")
 @pytest.mark.parametrize(
     "program",
     [grid(6, 5, floor=0.8), grid(6, 5, cost="hamming", floor=0.8), grid(6, 4, worst=True), grid(5, 5, floor=0.7)],
     ids=["joint", "joint, Hamming", "worst", "joint, square"],
 )
 def test_brackets_are_those_of_all_blocks_at_once(program):
-    all_at_once, found = solve_block(program), solve_columns(program, GENERATED)
+    found = solve_columns(program, GENERATED, tuning=TINY)
     assert found.status is Status.OPTIMAL
     assert (found.upper - found.lower) / found.upper <= 3e-7
-    assert found.lower <= all_at_once.upper * (1 + 1e-9)
-    assert all_at_once.lower <= found.upper * (1 + 1e-9)
-    assert found.lower == pytest.approx(lower_bound(program, found.multipliers))
+    agree(found, program)
 
 
-@pytest.mark.usefixtures("_tiny")
-def test_a_point_below_the_bound_is_not_kept(monkeypatch):
+def test_a_point_below_the_bound_is_not_kept():
     program = grid(6, 5, floor=0.3)
-
-    def cheapest(restricted, *given, **options):
-        """Give each secret the answer that costs least, whatever the ratios."""
-        x = np.zeros_like(restricted.cost)
-        x[np.arange(len(x)), restricted.cost.argmin(axis=1)] = 1.0
-        return replace(solve_block(restricted, *given, **options), x=x)
-
-    monkeypatch.setattr(generation, "solve_block", cheapest)
-    found = generation.solve_generated(program, always=True)
-    assert found.status is Status.STALLED
-    assert found.lower < found.upper
-    assert violation(program, found.x) <= 1e-9
-    # All blocks at once follow.
-    assert solve_columns(program, GENERATED).status is Status.OPTIMAL
+    master, solution = master_of(program), solve_block(program)
+    # Each secret with the answer that costs least, whatever the ratios.
+    cheapest = np.eye(30)[program.cost.argmin(axis=1)]
+    master.offer(working_of(program), replace(solution, x=cheapest), complete=True)
+    assert solution.lower < master.best.upper < np.inf
+    assert violation(program, master.best.point) <= 1e-9
 
 
-@pytest.mark.usefixtures("_tiny")
 def test_the_bound_needs_the_multipliers_of_the_columns_left_out():
     program = grid(6, 5, floor=0.8)
-    found = solve_columns(program, GENERATED)
+    found = solve_columns(program, GENERATED, tuning=TINY)
     unused = found.x.sum(axis=0) == 0
     assert unused.any()
     ratios = found.multipliers.ratios
@@ -84,23 +83,6 @@ def test_the_bound_needs_the_multipliers_of_the_columns_left_out():
     parts = (getattr(ratios, name)[kept] for name in ("sources", "targets", "columns", "values"))
     without = replace(found.multipliers, ratios=type(ratios)(*parts))
     assert lower_bound(program, without) < 0.99 * found.lower
-
-
-def _value(program, column, prices, weight):
-    """Return what a column is worth by HiGHS: min (c − λ)·x − v w, Σ x = 1."""
-    n, (floor,) = program.rows, program.floors
-    growth = np.exp(program.exponents)
-    rows = []
-    for s in range(n):
-        for t in range(n):
-            if s != t and np.isfinite(growth[s, t]):
-                row = np.zeros(n + 1)
-                row[s], row[t] = 1.0, -growth[s, t]
-                rows.append(row)
-    rows += [np.append(-error, 1.0) for error in floor.error]
-    cost = np.append(program.cost[:, column] - prices, -weight)
-    equal = np.append(np.ones(n), 0.0)[None]
-    return linprog(cost, A_ub=np.array(rows), b_ub=np.zeros(len(rows)), A_eq=equal, b_eq=[1.0], method="highs").fun
 
 
 @pytest.mark.parametrize("share", [0.0, 0.5, 1.0])
@@ -114,7 +96,7 @@ def test_prices_enclose_those_of_highs(share):
     kernel = choose("numpy", None, 0)(layout, 1, None)
     tolerance = 1e-6
     for column, found in enumerate(price(layout, kernel, prices, np.array([weight]), tolerance, Deadline())):
-        expected = _value(program, column, prices, weight)
+        expected = reduced_cost(program, column, prices, [weight])
         assert found.lower <= expected + 1e-7
         assert found.upper >= expected - 1e-7
         # Either the sign is proved, or the value to within half of itself.
@@ -137,7 +119,7 @@ def test_a_tolerance_below_rounding_costs_no_proof(floor):
 def test_sums_of_columns_keep_rows_bounds_and_floors():
     program = grid(5, 4, floor=0.8)
     reached = iterate_blocks(program, Options(), gap=0.03)
-    state, stay = merged(reached.state, program.cost, 0.5)
+    state, stay = merge(reached.state, program.cost, 0.5)
     assert 0 < stay.size < program.columns
     n = program.rows
     before, after = reached.state.points, state.points
@@ -157,7 +139,7 @@ def test_columns_left_out_are_grouped_with_what_would_serve_in_their_place():
     program = grid(6, 5, floor=0.97)
     used, others = np.arange(0, 30, 3), np.setdiff1d(np.arange(30), np.arange(0, 30, 3))
     x = solve_block(replace(program, cost=program.cost[:, used])).x
-    groups = grouped(program, used, x, others, 2, 0.1)
+    groups = group_columns(program, used, x, others, 2, 0.1, TUNING.pricing)
     assert sorted(np.concatenate([group.columns for group in groups]).tolist()) == others.tolist()
     assert max(group.columns.size for group in groups) <= 2
     error = program.floors[0].error
@@ -186,53 +168,26 @@ def test_what_is_proved_with_some_estimates_is_proved_with_all():
     assert solve_block(worst).upper < 0.99 * whole.lower
 
 
-@pytest.mark.usefixtures("_tiny")
-def test_estimates_that_are_missing_are_taken_in(monkeypatch):
+def test_estimates_that_say_too_little_are_followed_by_all():
     program = grid(6, 5, floor=0.97)
-    expected = solve_block(program)
-    chosen = []
-
-    def nearly_none(small, x, worse):
-        found = close_estimates(small, x, worse)
-        chosen.append(small.rows)
-        if small.rows == program.rows:
-            return found
-        return [np.broadcast_to(np.arange(len(each))[:, None] == 0, each.shape) for each in found]
-
-    monkeypatch.setattr(choice, "close_estimates", nearly_none)
-    found = solve_columns(program, GENERATED)
-    assert chosen[0] < program.rows
-    assert found.status is Status.OPTIMAL
-    assert found.upper == pytest.approx(expected.upper, rel=1e-6)
-    assert found.lower <= expected.upper
-    assert violation(program, found.x) <= 1e-6
-
-
-@pytest.mark.usefixtures("_tiny")
-def test_estimates_that_say_too_little_are_followed_by_all(monkeypatch):
-    program = grid(6, 5, floor=0.97)
-    priced = []
-
-    def poor(program, used, x, others, largest, worse):
-        return [Group(others, tuple(np.array([0]) for _ in program.floors))]
-
-    def counted(layout, *arguments):
-        priced.append((layout.blocks, len(layout.errors[0])))
-        return price(layout, *arguments)
-
-    monkeypatch.setattr(outside, "grouped", poor)
-    monkeypatch.setattr(outside, "price", counted)
-    found = solve_columns(program, GENERATED)
-    assert found.status is Status.OPTIMAL
-    assert (found.upper - found.lower) / found.upper <= 3e-7
-    few, every = ([blocks for blocks, estimates in priced if estimates == count] for count in (1, 30))
-    assert 0 < sum(every) <= sum(few)
+    # A third of the columns has the prices of all, and half of them, at first, an estimate or two.
+    least, used = solve_block(program), np.arange(0, 30, 3)
+    sums = reduced_costs(program, least.multipliers).min(axis=1)
+    prices = Prices(sums, np.array([least.multipliers.floors[0].sum(axis=0).min()]), 1e-6)
+    tuning = replace(TUNING.pricing, similar_slack=0.0, neighbours=1)
+    master = master_of(program)
+    asked = ColumnPricing(program, master.options, master.tell, master.deadline, master.budget, tuning)
+    groups = group_columns(program, used, least.x[:, used], np.setdiff1d(np.arange(30), used), 2, 0.0, tuning)
+    found = asked.price_columns(program, used, least.x[:, used], np.setdiff1d(np.arange(30), used), prices)
+    assert all(one.lower >= -1e-6 for one in found.values())
+    taken = {column: set(group.estimates[0].tolist()) for group in groups for column in group.columns.tolist()}
+    assert any(set(np.flatnonzero(one.floors[0]).tolist()) - taken[column] for column, one in found.items())
 
 
 def test_nothing_is_merged_where_nothing_is_empty():
     program = grid(3, 3)
     state = iterate_blocks(program, Options(), gap=0.1).state
-    same, stay = merged(state, program.cost, 1e-6)
+    same, stay = merge(state, program.cost, 1e-6)
     assert same is state
     assert stay.tolist() == list(range(9))
 
@@ -249,17 +204,15 @@ def test_clusters_keep_what_constants_cost_and_err():
     assert worst.worst.row.max() < 5
 
 
-@pytest.mark.usefixtures("_tiny")
 def test_a_looser_gap_takes_less():
     program = grid(7, 6, floor=0.8)
-    loose, tight = (solve_columns(program, GENERATED, gap=gap) for gap in (1e-2, 1e-6))
+    loose, tight = (solve_columns(program, GENERATED, gap=gap, tuning=TINY) for gap in (1e-2, 1e-6))
     assert loose.status is tight.status is Status.OPTIMAL
     assert loose.iterations < tight.iterations
     assert loose.lower <= tight.upper
     assert (loose.upper - loose.lower) / loose.upper <= 1e-2
 
 
-@pytest.mark.usefixtures("_tiny")
 def test_interruption_and_time_limit_return_valid_brackets():
     program = grid(7, 6, floor=0.8)
     expected = solve_block(program).upper
@@ -270,22 +223,22 @@ def test_interruption_and_time_limit_return_valid_brackets():
         if progress.stage.startswith("columns priced"):
             signal.raise_signal(signal.SIGINT)
 
-    found = solve_columns(program, replace(GENERATED, progress=stop))
+    found = solve_columns(program, replace(GENERATED, progress=stop), tuning=TINY)
     assert found.status is Status.INTERRUPTED
     assert found.lower <= expected * (1 + 1e-9)
     assert expected <= found.upper * (1 + 1e-6)
     assert found.upper < 2 * expected
     assert all(moment.lower is None or moment.lower <= expected * (1 + 1e-9) for moment in moments)
-    limited = solve_columns(program, replace(GENERATED, time_limit=0.01))
+    limited = solve_columns(program, replace(GENERATED, time_limit=0.01), tuning=TINY)
     assert limited.status is Status.TIME_LIMIT
     assert limited.x.sum(axis=1) == pytest.approx(np.ones(42))
     assert limited.lower <= expected <= limited.upper * (1 + 1e-6)
 
 
 def test_it_is_chosen_by_size_and_by_floors():
-    assert not generation.may_pay(grid(5, 4, floor=0.8))
-    assert generation.may_pay(grid(20, 15))
-    assert generation.may_pay(grid(20, 15, floor=0.8))
+    assert not may_pay(grid(5, 4, floor=0.8))
+    assert may_pay(grid(20, 15))
+    assert may_pay(grid(20, 15, floor=0.8))
 
 
 def test_an_option_that_is_no_truth_value_is_refused():
@@ -293,24 +246,29 @@ def test_an_option_that_is_no_truth_value_is_refused():
         solve_columns(grid(2, 2), Options(extra={"generation": "yes"}))
 
 
-def test_small_programs_have_a_third_of_the_rows_of_the_next_and_of_large_ones_a_quarter():
-    assert [stages.small_sizes(rows) for rows in (100, 300, 500, 1024)] == [[], [100], [55, 166], [64, 256]]
+def test_coarse_problems_have_a_third_of_the_rows_of_the_next_and_those_of_large_ones_a_quarter():
+    sizes = [coarse_sizes(rows, TUNING.trial, TUNING.merging) for rows in (100, 300, 500, 1024)]
+    assert sizes == [[], [100], [55, 166], [64, 256]]
 
 
-@pytest.mark.usefixtures("_tiny")
-@pytest.mark.parametrize("least", ["_SHORT_PATH", "_LONG_PATH"])
-def test_where_the_path_is_short_all_blocks_are_solved_at_once(least, monkeypatch):
+class Tight(MemoryBudget):
+    """A budget that all blocks at once exceed, and nothing else does."""
+
+    def fits(self, estimate):
+        return False
+
+
+@pytest.mark.parametrize("least", ["min_coarse_iterations", "min_total_iterations"])
+def test_where_the_path_is_short_all_blocks_are_solved_at_once(least):
     program = grid(6, 5, floor=0.97)
-    monkeypatch.setattr(generation, least, 1000)
-    assert generation.solve_generated(program) is None
-    found, expected = solve_columns(program), solve_block(program)
-    assert found.upper == expected.upper
-    assert found.lower == expected.lower
-    # Unless there is no room for all of them.
-    monkeypatch.setattr(generation, "block_memory", lambda *sizes: 1e30)
-    few = generation.solve_generated(program)
-    assert few.blocks < program.columns
-    assert few.upper == pytest.approx(expected.upper, rel=1e-6)
+    tuning = replace(TINY, generation=replace(TINY.generation, min_entries=1, **{least: 1000}))
+    assert solve_generated(program, tuning=tuning) is None
+    found, expected = solve_columns(program, tuning=tuning), solve_block(program)
+    assert (found.upper, found.lower) == (expected.upper, expected.lower)
+    # Unless the memory does not suffice for all of them.
+    master = master_of(program, tuning=tuning)
+    master.budget = Tight(None, 0, False)
+    assert len(initial_working_set(master, always=False).working) < program.columns
 
 
 def test_what_was_proved_under_another_floor_is_not_used_again():
@@ -320,50 +278,48 @@ def test_what_was_proved_under_another_floor_is_not_used_again():
     least = 0.97 * float(floor.error[:7].sum(axis=1).min())
     second = replace(program, floors=(replace(floor, minimum=0.3 * floor.minimum), FloorBlock(least, floor.error[:7])))
     used = np.arange(0, 20, 2)
-    asked = Outside(first, Options(), lambda words: None, Deadline())
+    asked = BlockPricer(master_of(first))
     for bound, by in ((first, 0), (second, 1)):
-        solution = solve_block(restricted(bound, used))
+        solution, _, multipliers = priced(bound, used, 1e-3, 1e-4, asked)
         binding = [float(values.sum(axis=0).min()) > 1e-3 for values in solution.multipliers.floors]
         assert binding == [by == 0, by == 1]
-        _, multipliers = asked.price(used, solution, 1e-3, 1e-4)
         assert [values.shape for values in multipliers.floors] == [(20, 20), (7, 20)]
 
 
-@pytest.mark.usefixtures("_tiny")
-def test_a_stall_without_room_for_all_blocks_keeps_what_there_is(monkeypatch):
-    program = grid(6, 5, floor=0.97)
+def test_a_stall_without_room_for_all_blocks_keeps_what_there_is():
+    program, ballast = grid(6, 5, floor=0.97), []
+    expected, held = solve_block(program), max(MemoryBudget.of().held, 120e6)
 
-    def refused(*arguments, **named):
-        raise SolverError("no room")
+    def grow(progress):
+        """Take more than what is left once the columns have their memory."""
+        if not ballast:
+            ballast.append(np.ones(40_000_000))
 
-    monkeypatch.setattr(columns, "solve_block", refused)
-    found = solve_columns(program, GENERATED, gap=1e-13)
+    options = Options(progress=grow, extra={"generation": True, "memory": held + 150e6})
+    found = solve_columns(program, options, gap=1e-13, tuning=TINY)
     assert found.status in (Status.STALLED, Status.ITERATION_LIMIT)
-    expected = solve_block(program)
     assert expected.lower <= found.upper <= expected.upper * (1 + 1e-5)
     assert expected.upper * (1 - 1e-5) <= found.lower <= expected.upper
 
 
-def test_what_is_proved_with_few_estimates_is_kept_where_all_prove_less(monkeypatch):
-    program = grid(6, 5, floor=0.97)
-    used = np.arange(0, 30, 3)
-    solution = solve_block(restricted(program, used))
-    asked = Outside(program, Options(), lambda words: None, Deadline())
-    rounds = []
+class Told(ColumnPricing):
+    """Pricing that proves more with few estimates than with all."""
 
-    def told(program, groups, prices, threads):
-        rounds.append(len(groups))
-        lower, upper = (-1.0, -2.0) if len(rounds) == 1 else (-3.0, -0.5)
+    rounds = 0
+
+    def price_groups(self, program, groups, prices, threads):
+        self.rounds += 1
+        lower, upper = (-1.0, -2.0) if self.rounds == 1 else (-3.0, -0.5)
         nothing = np.zeros(0, dtype=np.int64)
         one = Priced(lower, upper, nothing, nothing, np.zeros(0), (np.zeros(30),), 1)
         return {column: one for group in groups for column in group.columns.tolist()}
 
-    monkeypatch.setattr(asked, "_shared", told)
-    priced, _ = asked.price(used, solution, 1e-6, 1e-6)
-    assert len(rounds) == 2
-    assert {(one.lower, one.upper) for one in priced.values()} == {(-1.0, -0.5)}
-    late = Outside(program, Options(), lambda words: None, Deadline(0.0))
-    rounds.clear()
-    monkeypatch.setattr(late, "_shared", told)
-    late.price(used, solution, 1e-6, 1e-6)
-    assert len(rounds) == 1
+
+@pytest.mark.parametrize(("limit", "rounds"), [(None, 2), (0.0, 1)])
+def test_what_is_proved_with_few_estimates_is_kept_where_all_prove_less(limit, rounds):
+    program, used = grid(6, 5, floor=0.97), np.arange(0, 30, 3)
+    pricer, master = BlockPricer(master_of(program)), master_of(program)
+    pricer.pricing = Told(program, Options(), master.tell, Deadline(limit), master.budget, TUNING.pricing)
+    _, found, _ = priced(program, used, pricer=pricer)
+    assert pricer.pricing.rounds == rounds
+    assert {(one.lower, one.upper) for one in found.values()} == {(-1.0, -0.5 if rounds == 2 else -2.0)}

@@ -6,21 +6,22 @@ import importlib.util
 
 import numpy as np
 import pytest
-from block_cases import grid, iterates, violation
+from block_cases import LARGE, agree, grid, iterates, violation
 from test_sparse_blocks import program_on, roads, squares
 
 from mechdesign.errors import SolverError
 from mechdesign.solve._block_angular import BlockProgram, lower_bound
-from mechdesign.solve._blocks import generation, memory, newton
-from mechdesign.solve._blocks import solve as solve_module
-from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks import interior_point as solve_module
+from mechdesign.solve._blocks import memory, newton
+from mechdesign.solve._blocks.column_generation import may_pay, solve_columns
+from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels.lapack import Lapack, address
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.newton import Targets, newton_direction, refined_direction
-from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._blocks.step import take_step
+from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
@@ -308,28 +309,25 @@ def test_sums_of_inverses_in_both_precisions():
 
 
 @pytest.mark.parametrize("cost", ["euclidean", "hamming"])
-def test_large_programs_without_floors_merge_columns(cost, monkeypatch):
-    monkeypatch.setattr(memory, "_LARGE", 100)
-    monkeypatch.setattr(memory, "_WORTH", 1)
+def test_large_programs_without_floors_merge_columns(cost):
     program, gap = grid(10, 10, cost=cost), 1e-4
-    assert generation.may_pay(program)
-    found, every = solve_columns(program, gap=gap), solve_block(program, gap=gap)
-    assert found.status is every.status is Status.OPTIMAL
+    assert may_pay(program, tuning=LARGE.generation)
+    found = solve_columns(program, gap=gap, tuning=LARGE)
+    assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= gap * found.upper
-    assert found.lower <= every.upper
-    assert every.lower <= found.upper
-    assert found.lower == pytest.approx(lower_bound(program, found.multipliers))
+    agree(found, program)
     assert violation(program, found.x) <= 1e-7
 
 
 def test_small_ones_and_the_worst_cost_do_not():
-    assert not generation.may_pay(grid(10, 10))
+    assert not may_pay(grid(10, 10))
     large = BlockProgram(np.ones((600, 600)), np.full((600, 600), 0.5))
-    assert generation.may_pay(large)
+    assert may_pay(large)
     for extra in ({"device": "cuda"}, {"arrays": "torch"}):
-        assert not generation.may_pay(large, Options(extra=extra))
-    assert not memory.few_may_do(600, 600, 0, worst=True, sparse=False, merges=True)
-    assert not memory.few_may_do(memory._LARGE - 1, 600, 0, worst=False, sparse=False, merges=True)
+        assert not may_pay(large, Options(extra=extra))
+    few = TUNING.generation.min_rows_without_floors - 1
+    for rows, worst in ((600, True), (few, False)):
+        assert not memory.few_may_do(rows, 600, 0, worst=worst, sparse=False, merges=True)
 
 
 def test_memory_is_less_where_the_gap_is_wide():
@@ -337,8 +335,8 @@ def test_memory_is_less_where_the_gap_is_wide():
     wide, middle, narrow = (memory.block_memory(*sizes, gap=gap) for gap in (0.1, 1e-3, 1e-6))
     assert wide < middle < narrow
     layout = lay_out(grid(10, 10))
-    kind = choose("numpy", None, 0)
-    proves, does_not = (memory.check_memory(layout, 1, kind, None, 1e-3, proves=proves) for proves in (True, False))
+    kind, budget = choose("numpy", None, 0), memory.MemoryBudget.of()
+    proves, does_not = (memory.check_memory(layout, 1, kind, budget, 1e-3, proves=proves) for proves in (True, False))
     assert does_not < proves
 
 
@@ -397,12 +395,14 @@ def test_memory_for_the_end_is_looked_for_before_the_start():
     assert 15e9 < memory.merging_memory(1024, 1024, 1e-4) < 17e9
     # Smaller ones may keep all their columns.
     assert memory.merging_memory(300, 300, 1e-6) == memory.block_memory(300, 300, 300, gap=1e-6) > 1e9
-    memory.check_merging(1024, 1024, 1e-4, 17e9)
-    with pytest.raises(SolverError, match=r"needs about 2\d\.\d GB for 1024 blocks of 1024, but 17\.0 GB are allowed"):
-        memory.check_merging(1024, 1024, 1e-6, 17e9)
+    budget = memory.MemoryBudget(17e9, 0, True)
+    assert budget.fits(memory.merging_memory(1024, 1024, 1e-4))
+    with pytest.raises(SolverError, match=r"2\d\.\d GB .* 1024 .* 17\.0 GB"):
+        budget.require(memory.merging_memory(1024, 1024, 1e-6), 1024, 1024)
 
 
-def test_generation_without_floors_is_refused_before_anything_is_done(monkeypatch):
-    monkeypatch.setattr(generation, "iterate_blocks", None)
-    with pytest.raises(SolverError, match=r"for 100 blocks of 100, but 0\.0 GB are allowed"):
-        solve_columns(grid(10, 10), Options(extra={"generation": True, "memory": 1e6}))
+def test_generation_without_floors_is_refused_before_anything_is_done():
+    told = []
+    with pytest.raises(SolverError, match=r"100 .* 0\.0 GB"):
+        solve_columns(grid(10, 10), Options(progress=told.append, extra={"generation": True, "memory": 1e6}))
+    assert not told

@@ -15,6 +15,7 @@ from mechdesign.base._deadline import Progress
 from mechdesign.errors import InputError, SolverError
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock, lower_bound
 from mechdesign.solve._blocks.automorphisms import find_symmetry
+from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.iterate import first_iterate
 from mechdesign.solve._blocks.kernels import choose, tridiagonal
 from mechdesign.solve._blocks.kernels.numpy import NumpyKernel
@@ -25,7 +26,6 @@ from mechdesign.solve._blocks.memory import measure
 from mechdesign.solve._blocks.newton import factor_blocks
 from mechdesign.solve._blocks.parallel import Workers
 from mechdesign.solve._blocks.ratios import RatioRows
-from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._contract import Options, Status
 

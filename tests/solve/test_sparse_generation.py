@@ -4,26 +4,26 @@ from __future__ import annotations
 
 import signal
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from block_cases import check_against_highs, random_program, violation
-from scipy.optimize import linprog
+from block_cases import agree, check_against_highs, master_of, random_program, reduced_cost, violation
 from scipy.sparse import csgraph
 from test_sparse_blocks import GRAPHS, program_on, roads, squares
 
 from mechdesign.base._deadline import Deadline
-from mechdesign.solve._block_angular import BlockProgram, lower_bound, reduced_costs
-from mechdesign.solve._blocks import generation, memory
-from mechdesign.solve._blocks.aggregation import aggregated
-from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._block_angular import BlockProgram, lower_bound, reduced_costs, with_columns
+from mechdesign.solve._blocks.coarsening import aggregated
+from mechdesign.solve._blocks.column_generation import may_pay, solve_columns
+from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.layout import is_sparse, lay_out
-from mechdesign.solve._blocks.merging import merged
-from mechdesign.solve._blocks.neighbours import grouped
-from mechdesign.solve._blocks.outside import Outside, restricted
-from mechdesign.solve._blocks.pricing import price
-from mechdesign.solve._blocks.solve import iterate_blocks, solve_block
+from mechdesign.solve._blocks.merging import merge
+from mechdesign.solve._blocks.neighbours import group_columns
+from mechdesign.solve._blocks.pricing import ColumnPricing, Prices
+from mechdesign.solve._blocks.pricing_problem import price
+from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
@@ -47,18 +47,16 @@ def test_agrees_with_highs_on_random_programs(first):
 @pytest.mark.parametrize("name", GRAPHS)
 def test_brackets_are_those_of_all_blocks_at_once(name, worst):
     program, gap = program_on(GRAPHS[name], worst=worst), 1e-4
-    expected, found = solve_block(program, gap=gap), solve_columns(program, GENERATED, gap=gap)
+    found = solve_columns(program, GENERATED, gap=gap)
     assert found.status is Status.OPTIMAL
     assert (found.upper - found.lower) / found.upper <= gap
-    assert found.lower <= expected.upper * (1 + 1e-9)
-    assert expected.lower <= found.upper * (1 + 1e-9)
-    assert found.lower == pytest.approx(lower_bound(program, found.multipliers))
+    agree(found, program)
     assert violation(program, found.x) <= 1e-7
 
 
 def test_it_takes_few_of_the_blocks_where_it_is_chosen():
     program = program_on(roads(330, 5))
-    assert generation.may_pay(program)
+    assert may_pay(program)
     few, every = solve_columns(program, gap=1e-3), solve_block(program, gap=1e-3)
     assert few.status is every.status is Status.OPTIMAL
     assert few.blocks < 0.7 * every.blocks
@@ -68,9 +66,9 @@ def test_it_takes_few_of_the_blocks_where_it_is_chosen():
 
 
 def test_it_is_chosen_by_size():
-    assert not generation.may_pay(program_on(squares(10, 10)))
-    assert generation.may_pay(program_on(squares(15, 15)))
-    assert not generation.may_pay(program_on(squares(20, 20), worst=True))
+    assert not may_pay(program_on(squares(10, 10)))
+    assert may_pay(program_on(squares(15, 15)))
+    assert not may_pay(program_on(squares(20, 20), worst=True))
 
 
 @pytest.mark.parametrize("limit", [None, 2.0])
@@ -95,17 +93,6 @@ def test_what_the_first_stage_has_found_is_kept(limit):
     assert violation(program, found.x) <= 1e-7
 
 
-def _value(program, column, prices):
-    """Return what a column is worth by HiGHS: min (c − λ)·x, Σ x = 1."""
-    n = program.rows
-    s, t = np.nonzero(np.isfinite(program.exponents))
-    rows = np.zeros((s.size, n))
-    rows[np.arange(s.size), s] = 1.0
-    rows[np.arange(s.size), t] = -np.exp(program.exponents[s, t])
-    cost = program.cost[:, column] - prices
-    return linprog(cost, A_ub=rows, b_ub=np.zeros(s.size), A_eq=np.ones((1, n)), b_eq=[1.0], method="highs").fun
-
-
 @pytest.mark.parametrize("tile", [1, 2_000])
 @pytest.mark.parametrize("share", [0.0, 1.0])
 def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
@@ -118,7 +105,7 @@ def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
     assert (kernel.batch > 1) == (tile > 1)
     tolerance, negative = 1e-6, 0
     for column, found in enumerate(price(layout, kernel, prices, np.zeros(0), tolerance, Deadline())):
-        expected = _value(program, column, prices)
+        expected = reduced_cost(program, column, prices, [])
         negative += expected < -tolerance
         assert found.lower <= expected + 1e-8
         assert found.upper >= expected - 1e-8
@@ -134,7 +121,7 @@ def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
 
 
 def _priced(program, prices, columns=slice(None), kernel=SparseKernel):
-    layout = lay_out(restricted(program, np.arange(program.columns)[columns]))
+    layout = lay_out(with_columns(program, np.arange(program.columns)[columns]))
     return price(layout, kernel(layout, 1), prices, np.zeros(0), 1e-6, Deadline())
 
 
@@ -204,13 +191,25 @@ def test_bounds_in_one_direction_alone_rows_and_large_exponents():
     assert found.lower <= expected.upper * (1 + 1e-9)
 
 
-@pytest.mark.parametrize("extra", [{"arrays": "numpy"}, {"device": "cuda"}])
-def test_dense_kernels_do_not_count_on_sparse_blocks(extra, monkeypatch):
-    monkeypatch.setattr(memory, "_LARGE", 500)
-    program, options = program_on(squares(20, 20)), Options(extra=extra)
-    assert not generation.may_pay(program, options)
-    assert Outside(program, options, lambda words: None, lambda: False)._columns_at_once() == 8_000_000 // 400**2
-    assert Outside(program, Options(), lambda words: None, Deadline())._columns_at_once() > 400
+class Groups(ColumnPricing):
+    """Pricing that notes how many columns are priced at a time, and prices none."""
+
+    largest = 0
+
+    def price_groups(self, program, groups, prices, threads):
+        self.largest = max(self.largest, *(group.columns.size for group in groups), 0)
+        return {}
+
+
+@pytest.mark.parametrize(("extra", "most"), [({"arrays": "numpy"}, 50), ({"device": "cuda"}, 50), ({}, 390)])
+def test_dense_kernels_do_not_count_on_sparse_blocks(extra, most):
+    program = program_on(squares(20, 20))
+    master, used = master_of(program, threads=1, extra=extra), np.arange(10)
+    tuning = replace(TUNING.generation, min_rows_without_floors=500)
+    assert may_pay(program, master.options, tuning) is (not extra)
+    asked = Groups(program, master.options, master.tell, master.deadline, master.budget, TUNING.pricing)
+    asked.price_columns(program, used, np.ones((400, 10)), np.arange(10, 400), Prices(np.zeros(400), np.zeros(0), 1e-6))
+    assert asked.largest == most
 
 
 def test_the_iteration_goes_on_from_a_state():
@@ -228,10 +227,10 @@ def test_the_iteration_goes_on_from_a_state():
 
 def test_sums_of_columns_keep_rows_and_bounds():
     program = program_on(GRAPHS["roads"])
-    state, stay = merged(iterate_blocks(program, Options(), gap=0.03).state, program.cost, 0.5)
+    state, stay = merge(iterate_blocks(program, Options(), gap=0.03).state, program.cost, 0.5)
     assert 0 < stay.size < program.columns
     assert state.points.sum(axis=0) == pytest.approx(np.ones(program.rows), abs=1e-6)
-    few = restricted(program, stay)
+    few = with_columns(program, stay)
     assert violation(few, (state.points / state.points.sum(axis=0)).T) <= 1e-6
     assert iterate_blocks(few, Options(), gap=1e-3, start=state).status is Status.OPTIMAL
 
@@ -266,7 +265,7 @@ def test_clusters_are_bound_by_what_chains_imply():
 def test_without_floors_groups_are_of_any_columns():
     program = program_on(GRAPHS["squares"])
     others = np.arange(3, 40)
-    groups = grouped(program, np.arange(3), np.ones((program.rows, 3)), others, 10, 0.1)
+    groups = group_columns(program, np.arange(3), np.ones((program.rows, 3)), others, 10, 0.1, TUNING.pricing)
     assert [group.columns.size for group in groups] == [10, 10, 10, 7]
     assert np.concatenate([group.columns for group in groups]).tolist() == others.tolist()
     assert all(group.estimates == () for group in groups)

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-import signal
-import threading
+from dataclasses import replace
 
 import numpy as np
 import pytest
-from block_cases import grid
+from block_cases import LARGE, generate, grid, master_of, working_of
 
 from mechdesign.solve._block_angular import lower_bound, objective
-from mechdesign.solve._blocks import generation, memory, outside
-from mechdesign.solve._blocks.columns import solve_columns
+from mechdesign.solve._blocks.interior_point import iterate_blocks
 from mechdesign.solve._blocks.iterate import EAGER, SPREAD, UNIFORM, first_iterate, primal_residual
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.pricing import price
-from mechdesign.solve._blocks.solve import iterate_blocks
+from mechdesign.solve._blocks.master import BlockMaster
+from mechdesign.solve._blocks.pricer import BlockPricer
+from mechdesign.solve._blocks.pricing import ColumnPricing
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
@@ -75,47 +74,67 @@ def test_the_eager_start_reaches_wide_gaps_sooner():
     assert steps["eager"] < steps["spread"]
 
 
-@pytest.mark.parametrize(("cost", "stages"), [("euclidean", 3), ("hamming", 1)])
-def test_stages_end_where_nothing_is_merged(cost, stages, monkeypatch):
-    """With Hamming cost every column is used: after the first stage the program is solved to its end."""
-    monkeypatch.setattr(memory, "_LARGE", 100)
-    monkeypatch.setattr(memory, "_WORTH", 1)
-    called = []
+@pytest.mark.parametrize(("cost", "left"), [("euclidean", 0), ("hamming", 2)])
+def test_a_walk_ends_where_nothing_is_merged(cost, left):
+    """With Hamming cost every column is used: after the first gap the program is solved to its end."""
+    program = grid(12, 12, cost=cost)
+    master = master_of(program, 1e-4, LARGE)
+    schedule = iter(master.schedule)
+    walk = master.walk(program, working_of(program), schedule)
+    assert len(list(schedule)) == left
+    assert (len(walk.working) == 144) is bool(left)
+    assert master.finish(walk).status is Status.OPTIMAL
 
-    def noted(program, options, *, gap, start):
-        called.append((gap, program.columns))
-        return iterate_blocks(program, options, gap=gap, start=start)
 
-    monkeypatch.setattr(generation, "iterate_blocks", noted)
-    found = solve_columns(grid(12, 12, cost=cost), gap=1e-4)
-    assert found.status is Status.OPTIMAL
-    assert len(called) == stages
-    assert called[0] == (0.4, 144)
+class Pressed(BlockMaster):
+    """Ctrl-C comes once columns are merged."""
+
+    def finish(self, walk, *, measure=False):
+        assert len(walk.working) < self.program.columns
+        self.deadline.cancel()
+        found = super().finish(walk, measure=measure)
+        self.deadline.acknowledge()
+        return found
+
+
+class PressedAgain(ColumnPricing):
+    """Ctrl-C comes so many times while columns are priced."""
+
+    presses = 1
+
+    def price_groups(self, program, groups, prices, threads):
+        self.groups = len(groups)
+        for _ in range(self.presses):
+            self.deadline.cancel()
+        return super().price_groups(program, groups, prices, threads)
+
+
+def pressing(master, presses):
+    """Return a pricer whose pricing is stopped."""
+    pricer = BlockPricer(master)
+    # One column at a time: there are many groups left when it comes.
+    tuning = replace(master.tuning.pricing, batch_entries=1)
+    given = master.program, master.options, master.tell, pricer.deadline, master.budget, tuning
+    pricer.pricing = PressedAgain(*given)
+    pricer.pricing.presses = presses
+    return pricer
 
 
 @pytest.mark.parametrize(("presses", "grace"), [(1, 60.0), (2, 60.0), (1, 0.0)])
-def test_ctrl_c_after_merging_still_prices_the_columns_left_out(presses, grace, monkeypatch):
-    monkeypatch.setattr(memory, "_LARGE", 100)
-    monkeypatch.setattr(memory, "_WORTH", 1)
-    monkeypatch.setattr(generation, "_GRACE", grace)
-    program, moments, pressed = grid(12, 12), [], []
+def test_ctrl_c_after_merging_still_prices_the_columns_left_out(presses, grace):
+    program, moments = grid(12, 12), []
     expected = iterate_blocks(program, Options(), gap=1e-6).history[-1]
-
-    def stop(progress):
-        moments.append(progress)
-        few = "of 144 columns" in progress.stage and not progress.stage.startswith("144")
-        if few and progress.iteration > 16 and len(pressed) < presses:
-            pressed.append(progress.stage)
-            signal.raise_signal(signal.SIGINT)
-
-    found = solve_columns(program, Options(progress=stop), gap=1e-6)
-    assert len(pressed) == presses
-    assert presses == 1 or pressed[1].startswith("pricing")
-    assert found.status is Status.INTERRUPTED
-    assert found.lower == pytest.approx(lower_bound(program, found.multipliers))
-    assert found.lower <= expected.upper
-    assert expected.lower <= found.upper * (1 + 1e-9)
-    assert (found.upper - found.lower <= 0.1 * found.upper) is (presses == 1 and grace > 0)
+    tuning = replace(LARGE, generation=replace(LARGE.generation, grace_s=grace))
+    master = master_of(program, 1e-6, tuning, Pressed, progress=moments.append)
+    pricer, best = pressing(master, presses - 1), master.best
+    try:
+        assert generate(master, pricer=pricer).status is Status.INTERRUPTED
+    except KeyboardInterrupt:
+        assert presses == 2
+    assert best.lower == pytest.approx(lower_bound(program, best.proof))
+    assert best.lower <= expected.upper
+    assert expected.lower <= best.upper * (1 + 1e-9)
+    assert (best.gap <= 0.1) is (presses == 1 and grace > 0)
     # What is told is the bracket of all columns, from the first iterations on.
     lower = [moment.lower for moment in moments if moment.lower is not None]
     assert lower == sorted(lower)
@@ -123,22 +142,10 @@ def test_ctrl_c_after_merging_still_prices_the_columns_left_out(presses, grace, 
 
 
 @pytest.mark.parametrize("presses", [1, 2])
-def test_ctrl_c_while_columns_are_priced_keeps_the_prices(presses, monkeypatch):
-    monkeypatch.setattr(memory, "_LARGE", 100)
-    monkeypatch.setattr(memory, "_WORTH", 1)
-    # One column at a time: there are many groups left when it comes.
-    monkeypatch.setattr(outside, "_CHUNK", 1)
-    called = []
-
-    def pressing(*arguments):
-        called.append(threading.current_thread())
-        if called[-1] is threading.main_thread() and called.count(called[-1]) == 2:
-            for _ in range(presses):
-                signal.raise_signal(signal.SIGINT)
-        return price(*arguments)
-
-    monkeypatch.setattr(outside, "price", pressing)
-    found = solve_columns(grid(12, 12), Options(threads=2), gap=1e-4)
-    assert found.status is Status.INTERRUPTED
-    assert (found.upper - found.lower <= 1e-4 * found.upper) is (presses == 1)
-    assert presses == 1 or len(called) < 10
+def test_ctrl_c_while_columns_are_priced_keeps_the_prices(presses):
+    master = master_of(grid(12, 12), 1e-4, LARGE, threads=2)
+    pricer = pressing(master, presses)
+    with pytest.raises(KeyboardInterrupt):
+        generate(master, pricer=pricer)
+    assert (master.best.gap <= 1e-4) is (presses == 1)
+    assert pricer.pricing.groups > 10

@@ -11,9 +11,9 @@ import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import BlockProgram, WorstBlock
 from mechdesign.solve._blocks.automorphisms import find_symmetry, generated, symmetry_of
+from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import Layout, lay_out
-from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._contract import Options, Status
 
 

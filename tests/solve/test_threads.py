@@ -13,8 +13,8 @@ from threadpoolctl import ThreadpoolController
 import mechdesign as md
 from mechdesign.solve import _blas as blas
 from mechdesign.solve._blocks.automorphisms import find_symmetry
+from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.parallel import single_threaded
-from mechdesign.solve._blocks.solve import solve_block
 from mechdesign.solve._contract import Options
 
 

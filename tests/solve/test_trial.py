@@ -2,189 +2,137 @@
 
 from __future__ import annotations
 
-import signal
 from dataclasses import replace
 
 import numpy as np
 import pytest
-from block_cases import grid
+from block_cases import FEW, agree, generate, grid, master_of
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import SolverError
-from mechdesign.solve._block_angular import lower_bound
-from mechdesign.solve._blocks import generation, stages
-from mechdesign.solve._blocks.aggregation import aggregated
-from mechdesign.solve._blocks.columns import solve_columns
-from mechdesign.solve._blocks.solve import solve_block
+from mechdesign.solve._blocks.coarsening import aggregated
+from mechdesign.solve._blocks.column_generation import solve_columns
+from mechdesign.solve._blocks.initial_working_set import initial_working_set
+from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.master import BlockMaster, Walk
+from mechdesign.solve._blocks.trial import solve_with_trial
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
 
-GENERATED = Options(extra={"generation": True})
+# Programs of a few rows are tried, with few bounds for each row.
+TRIED = replace(FEW, trial=replace(FEW.trial, min_rows=2))
 
 
-@pytest.fixture
-def _tried(monkeypatch, _few):
-    """Let programs of a few rows be tried, with few bounds for each row."""
-    monkeypatch.setattr(stages, "_LARGE", 2)
+class Master(BlockMaster):
+    """Notes the columns that each solve along the schedule begins with, and may stop, stall or refuse there."""
+
+    when = ""
+    begun = ()
+
+    def press(self, when):
+        if when == self.when:
+            self.when = ""
+            self.deadline.cancel()
+
+    def walk(self, program, working, schedule, **options):
+        if program.rows < self.program.rows or self.begun:
+            return super().walk(program, working, schedule, **options)
+        if self.when == "stall":
+            return Walk(working, None, Status.STALLED)
+        self.press("trial")
+        walk = super().walk(program, working, schedule, **options)
+        self.press("pricing")
+        return walk
+
+    def finish(self, walk, *, measure=False):
+        if measure:
+            self.press("measuring")
+        return super().finish(walk, measure=measure)
+
+    def walk_and_finish(self, working, care=1.0):
+        self.begun += (working.columns,)
+        self.press("anew")
+        if self.when == "refuse":
+            raise SolverError("the memory does not suffice")
+        if self.when == "time":
+            self.round = Deadline(0.0)
+        return super().walk_and_finish(working, care)
 
 
-@pytest.fixture
-def trials(monkeypatch, _tried):
-    """Return a list of the columns of each trial, and of those that the second start begins with, None without one."""
-    noted, first, solve = [], generation._Run._first, generation._Run._solve
-
-    def spied(self, level):
-        noted.append([self.columns.copy(), None])
-        return first(self, level)
-
-    def started(self, level, care):
-        if noted and noted[-1][1] is None:
-            noted[-1][1] = self.columns.copy()
-        return solve(self, level, care)
-
-    monkeypatch.setattr(generation._Run, "_first", spied)
-    monkeypatch.setattr(generation._Run, "_solve", started)
-    return noted
-
-
-def agree(found, program):
-    """Check that a bracket holds the optimum of all blocks at once."""
-    every = solve_block(program)
-    assert found.lower <= every.upper * (1 + 1e-9)
-    assert every.lower <= found.upper * (1 + 1e-9)
-    assert found.lower == pytest.approx(lower_bound(program, found.multipliers), rel=1e-12)
+def trial(floor=0.9, when="", tuning=TRIED, **options):
+    """Return a master of a program to be tried, the columns to try and those to price after that."""
+    master = master_of(grid(7, 6, floor=floor), 3e-7, tuning, Master, **options)
+    initial = initial_working_set(master, always=True)
+    master.when = when
+    return master, initial.working, initial.candidates
 
 
 @pytest.mark.parametrize("floor", [0.85, 0.9, 0.97])
-def test_a_trial_takes_in_what_the_optimum_uses(floor, trials):
-    program = grid(7, 6, floor=floor)
-    found = solve_columns(program, GENERATED)
+def test_a_trial_takes_in_what_the_optimum_uses(floor):
+    master, working, candidates = trial(floor)
+    solve_with_trial(master, working, candidates)
+    (after,) = master.begun
+    assert set(working.columns) <= set(after) <= set(candidates)
+    assert after.size < master.program.columns
+    found = solve_columns(master.program, Options(extra={"generation": True}), tuning=TRIED)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= 3e-7 * found.upper
-    agree(found, program)
-    ((before, after),) = trials
-    assert set(before) <= set(after)
-    assert after.size < program.columns
+    agree(found, master.program)
 
 
-def test_a_trial_with_too_few_columns_takes_in_the_others(trials, monkeypatch):
-    program = grid(7, 6, floor=0.9)
-    used = np.flatnonzero(solve_block(program).x.sum(axis=0) > 0.2)
-    begin = generation._Run.begin
-
-    def fewer(self, *, always):
-        begun = begin(self, always=always)
-        self.choice = self.choice.only(np.setdiff1d(self.columns, used[::2]))
-        self.likely = np.arange(program.columns)
-        return begun
-
-    monkeypatch.setattr(generation._Run, "begin", fewer)
-    found = solve_columns(program, GENERATED, gap=1e-5)
-    assert found.status is Status.OPTIMAL
-    agree(found, program)
-    ((before, after),) = trials
+def test_a_trial_with_too_few_columns_takes_in_the_others():
+    master, working, _ = trial()
+    used = np.flatnonzero(solve_block(master.program).x.sum(axis=0) > 0.2)
+    before = np.setdiff1d(working.columns, used[::2])
+    solve_with_trial(master, working.only(before), np.arange(42))
+    (after,) = master.begun
     assert np.setdiff1d(used, before).size >= used.size // 2
     assert np.setdiff1d(used, after).size <= np.setdiff1d(used, before).size // 4
 
 
-def test_without_time_to_begin_anew_the_trial_goes_on(trials, monkeypatch):
-    monkeypatch.setattr(generation, "_AGAIN", 1e9)
-    program = grid(6, 5, floor=0.9)
-    found = solve_columns(program, replace(GENERATED, time_limit=600.0), gap=1e-5)
-    assert found.status is Status.OPTIMAL
-    agree(found, program)
-    ((_, after),) = trials
-    # None, or that of a further round.
-    assert after is None or found.upper - found.lower <= 1e-5 * found.upper
+def test_without_time_to_begin_anew_the_trial_goes_on():
+    hurried = replace(TRIED, trial=replace(TRIED.trial, restart_time_factor=1e9))
+    master, working, candidates = trial(tuning=hurried, time_limit=600.0)
+    assert solve_with_trial(master, working, candidates).status is Status.OPTIMAL
+    assert not master.begun
 
 
 @pytest.mark.parametrize("when", ["trial", "pricing", "measuring", "anew"])
-def test_ctrl_c_keeps_what_the_trial_has_found(when, trials, monkeypatch):
-    program, pressed = grid(7, 6, floor=0.9), []
-
-    def press():
-        if not pressed:
-            pressed.append(when)
-            signal.raise_signal(signal.SIGINT)
-
-    worth, solved, narrowed = generation._Run._worth, generation._Run._solved, generation._Run._narrowed
-
-    def pricing(self, small, *rest):
-        if when == "pricing" and small.rows == program.rows:
-            press()
-        return worth(self, small, *rest)
-
-    def measuring(self, *rest, **options):
-        if when == "measuring":
-            press()
-        return solved(self, *rest, **options)
-
-    def narrowing(self, small, stages):
-        if when == "trial" or (when == "anew" and trials[-1][1] is not None):
-            press()
-        return narrowed(self, small, stages)
-
-    monkeypatch.setattr(generation._Run, "_worth", pricing)
-    monkeypatch.setattr(generation._Run, "_solved", measuring)
-    monkeypatch.setattr(generation._Run, "_narrowed", narrowing)
-    found = solve_columns(program, GENERATED)
-    assert pressed == [when]
+def test_ctrl_c_keeps_what_the_trial_has_found(when):
+    master, working, candidates = trial(when=when)
+    found = solve_with_trial(master, working, candidates)
+    assert not master.when
     assert found.status is Status.INTERRUPTED
-    agree(found, program)
-    if when != "trial":
-        assert found.upper - found.lower <= 0.02 * found.upper
+    every = solve_block(master.program)
+    assert every.lower <= master.best.upper * (1 + 1e-9)
+    assert when == "trial" or found.prices.upper - found.prices.lower <= 0.02 * found.prices.upper
 
 
-def test_a_second_start_that_time_ends_gives_no_less_than_the_trial(trials, monkeypatch):
-    program, narrowed = grid(7, 6, floor=0.9), generation._Run._narrowed
-
-    def ended(self, small, stages):
-        if trials[-1][1] is not None:
-            self.deadline = Deadline(0.0)
-        return narrowed(self, small, stages)
-
-    monkeypatch.setattr(generation._Run, "_narrowed", ended)
-    found = solve_columns(program, GENERATED)
-    assert len(trials) == 1
-    assert found.upper - found.lower <= 0.02 * found.upper
-    agree(found, program)
+@pytest.mark.parametrize(("when", "status"), [("time", Status.TIME_LIMIT), ("refuse", Status.STALLED)])
+def test_a_second_start_that_time_or_memory_ends_gives_no_less_than_the_trial(when, status):
+    master, working, candidates = trial(when=when)
+    found = solve_with_trial(master, working, candidates)
+    assert len(master.begun) == 1
+    assert found.status is status
+    assert set(found.working.columns) <= set(working.columns)
+    assert found.prices.upper - found.prices.lower <= 0.02 * found.prices.upper
 
 
-def test_without_room_for_a_second_start_the_trial_counts(trials, monkeypatch):
-    program, narrowed = grid(7, 6, floor=0.9), generation._Run._narrowed
-
-    def refused(self, small, stages):
-        if trials[-1][1] is not None:
-            raise SolverError("the block solver would take more memory than there is")
-        return narrowed(self, small, stages)
-
-    monkeypatch.setattr(generation._Run, "_narrowed", refused)
-    found = solve_columns(program, GENERATED)
-    assert found.upper - found.lower <= 0.02 * found.upper
-    agree(found, program)
+def test_a_trial_that_stalls_is_no_more_than_that():
+    """All candidates are begun with."""
+    master, working, candidates = trial(when="stall")
+    assert solve_with_trial(master, working, candidates).status is Status.OPTIMAL
+    (after,) = master.begun
+    assert set(working.columns) < set(after) == set(candidates)
 
 
-def test_a_trial_that_stalls_is_no_more_than_that(trials, monkeypatch):
-    """All likely columns are begun with."""
-    program, narrowed = grid(7, 6, floor=0.9), generation._Run._narrowed
-
-    def stalled(self, small, stages):
-        return (None, False) if trials[-1][1] is None else narrowed(self, small, stages)
-
-    monkeypatch.setattr(generation._Run, "_narrowed", stalled)
-    found = solve_columns(program, GENERATED)
-    assert found.status is Status.OPTIMAL
-    agree(found, program)
-    ((before, after),) = trials
-    assert set(before) < set(after)
-
-
-def test_loose_gaps_and_programs_without_floors_are_not_tried(trials):
+def test_loose_gaps_and_programs_without_floors_are_not_tried():
     for program, gap in ((grid(6, 5, floor=0.9), 2e-3), (grid(6, 5), 1e-5), (grid(6, 5, worst=True, floor=0.8), 1e-4)):
-        found = generation.solve_generated(program, gap=gap, always=True)
-        assert found.upper - found.lower <= gap * found.upper
-    assert not trials
+        master = master_of(program, gap, TRIED)
+        initial = initial_working_set(master, always=True)
+        assert initial.candidates is None
+        assert generate(master, initial.working).status is Status.OPTIMAL
 
 
 def test_rows_equally_far_apart_make_as_many_clusters_as_asked_for():

@@ -182,10 +182,10 @@ class BlockMaster:
         self.blocks = max(self.blocks, solution.blocks)
         solution = replace(solution, multipliers=working.full(self.program, solution.multipliers))
         completed, complete = working.completed(self.program, solution.x, near)
-        self._offer(working, solution, complete=complete)
+        self.offer(working, solution, complete=complete)
         return Restricted(completed, solution, solution.status, solution.message, solution.lower, complete)
 
-    def _offer(self, working: BlockWorkingSet, solution: BlockSolution, *, complete: bool) -> None:
+    def offer(self, working: BlockWorkingSet, solution: BlockSolution, *, complete: bool) -> None:
         """Offer the point of a solution, repaired for all estimates."""
         whole = with_columns(self.program, working.columns)
         point = solution.x if complete else repaired(whole, solution.x)

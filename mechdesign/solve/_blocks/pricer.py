@@ -55,7 +55,8 @@ class BlockPricer:
         self.master.tell("columns priced")
         self.deadline.check()
         missing = sorted(column for column, one in priced.items() if one.lower < -tolerance)
-        stop = self.deadline.stop()
+        # The grace after Ctrl-C is for pricing only.
+        stop = self.master.deadline.stop()
         if missing and best.gap > self.master.gap and stop is None:
             lost = solution.lower - lower_bound(self.program, multipliers)
             if pays(len(missing), lost, solution.lower, best, self.master.gap, len(columns), self.tuning.correction):

@@ -84,7 +84,7 @@ class ColumnPricing:
             left = [_without_proved(group, found, prices.tolerance) for group in groups]
             if whole:
                 left = [_with_all_estimates(bounds, group, again=bounds is not before) for group in left]
-            found = _join_tiers(found, self._price_groups(bounds, left, prices, threads))
+            found = _join_tiers(found, self.price_groups(bounds, left, prices, threads))
             if self.deadline.stop() is not None:
                 break
             before = bounds
@@ -106,7 +106,7 @@ class ColumnPricing:
         """
         threads, groups = self._group(self.program, used, x, columns, slack)
         near = self._with_near_bounds(self.program)
-        found = self._price_groups(self.program if near is None else near, groups, prices, threads)
+        found = self.price_groups(self.program if near is None else near, groups, prices, threads)
         left = [(column, group.estimates) for group in groups for column in group.columns.tolist() if column in found]
         return {column: estimates for column, estimates in left if found[column].upper < 0}
 
@@ -139,7 +139,7 @@ class ColumnPricing:
             self._near_exponents = near_exponents(program.exponents, self.tuning.near_bounds)
         return replace(program, exponents=self._near_exponents)
 
-    def _price_groups(
+    def price_groups(
         self, program: BlockProgram, groups: list[Group], prices: Prices, threads: int
     ) -> dict[int, Priced]:
         """Price groups of columns, each on one thread."""
