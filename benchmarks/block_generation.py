@@ -22,6 +22,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -146,21 +147,22 @@ def large(kind: str) -> None:
 
 def random_programs(count: int) -> None:
     """Compare brackets on small programs of all kinds."""
-    sys.path.insert(0, str(HERE.parent / "tests" / "solvers"))
+    sys.path.insert(0, str(HERE.parent / "tests" / "solve"))
     from block_cases import optimum, random_program
 
-    from mechdesign.solve._blocks import stages
-    from mechdesign.solve._blocks.columns import solve_columns
-    from mechdesign.solve._blocks.solve import solve_block
+    from mechdesign.solve._blocks.column_generation import solve_columns
+    from mechdesign.solve._blocks.interior_point import solve_block
+    from mechdesign.solve._blocks.tuning import TUNING
     from mechdesign.solve._contract import Options
 
-    # Let programs of a few rows begin with the columns that one of two uses, and try those with floors.
-    stages._FEWEST = stages._LARGE = 2
+    # Programs of a few rows begin with the columns that one of two uses, and have a trial.
+    merging, trial = replace(TUNING.merging, coarse_min_rows=2), replace(TUNING.trial, min_rows=2)
+    tiny = replace(TUNING, merging=merging, trial=trial)
     apart = wrong = loose = 0
     for seed in range(count):
         program = random_program(seed)
         expected = optimum(program)
-        found = solve_columns(program, Options(extra={"generation": True}))
+        found = solve_columns(program, Options(extra={"generation": True}), tuning=tiny)
         dense = solve_block(program)
         coefficients = program.cost if program.worst is None else program.worst.cost
         tolerance = 1e-6 * max(expected, 1e-6 * float(coefficients.max()))

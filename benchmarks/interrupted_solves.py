@@ -28,7 +28,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 import numpy as np
 import mechdesign as md
 kind, folder = sys.argv[1:]
-columns, rows = (9, 8) if kind in ("floor", "few columns", "lazy") else (7, 6)
+columns, rows = (9, 8) if kind in ("floor", "few columns") else (7, 6)
 domain = md.Domain.grid(columns, rows, float(columns), float(rows))
 distance, n = md.distances.euclidean(domain), columns * rows
 prior = np.arange(1.0, n + 1) / np.arange(1.0, n + 1).sum()

@@ -287,7 +287,7 @@ def test_what_was_proved_under_another_floor_is_not_used_again():
 
 
 def test_a_stall_without_room_for_all_blocks_keeps_what_there_is():
-    program, ballast = grid(6, 5, floor=0.97), []
+    program, ballast = grid(6, 5, cost="hamming", floor=0.97), []
     expected, held = solve_block(program), max(MemoryBudget.of().held, 120e6)
 
     def grow(progress):

@@ -97,12 +97,12 @@ class BlockMaster:
         tuning = self.tuning.generation
         return min(tuning.master_gap_share * self.gap, max(tuning.loose_gap, tuning.loose_share * self.gap))
 
-    def walk_and_finish(self, working: BlockWorkingSet) -> BlockRestricted:
-        """Solve a restricted problem along the schedule."""
-        return self.finish(self.walk(working.of(self.program), working, self._schedule(1.0)))
+    def walk_and_finish(self, working: BlockWorkingSet, care: float = 1.0) -> BlockRestricted:
+        """Solve a restricted problem along the schedule; `care` is the factor of its thresholds."""
+        return self.finish(self.walk(working.of(self.program), working, self._schedule(care)))
 
     def _schedule(self, care: float) -> list[tuple[float, float]]:
-        """Return the schedule down to the accuracy of a round; `care` is the factor of its thresholds."""
+        """Return the schedule down to the accuracy of a round."""
         return [(gap, care * threshold) for gap, threshold in self.schedule if gap > 2 * self.accuracy]
 
     def walk(
