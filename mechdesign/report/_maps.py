@@ -20,6 +20,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.model._domain import Domain, Grid
 from mechdesign.model._locate import turned
 from mechdesign.model._words import clip, short
+from mechdesign.report._canvas import Numbers
 from mechdesign.report._scales import LEVELS, Scale
 from mechdesign.report._style import ACCENT, INK, MUTED, RULE, is_on_page, is_slim, on_page_only
 
@@ -339,12 +340,8 @@ def _number_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> N
     assert domain.cells is not None
     inches = axes.bbox.width / axes.figure.dpi / domain.cells.columns
     dark = scale.norm(values) * LEVELS >= _DARK_LEVEL
-    for index, (x, y) in enumerate(domain.points.tolist()):
-        strong = bool(dark[index]) and not (values[index] == 0 and scale.zeros)
-        axes.text(
-            x, y, str(index), gid="numbers on" if strong else "numbers", ha="center", va="center", in_layout=False,
-            size=min(8.5, 20 * inches), zorder=4,
-        )  # fmt: skip
+    strong = dark & ~((values == 0) & scale.zeros)
+    axes.add_artist(Numbers(domain.points, strong, min(8.5, 20 * inches)))
 
 
 def _draw_points(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> PathCollection:

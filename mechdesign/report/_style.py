@@ -24,6 +24,7 @@ from mechdesign.base._check import as_path
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._files import write_output
 from mechdesign.base._process import Keyed, ignore_warnings
+from mechdesign.report._canvas import PageCanvas
 
 # Colours of the page. `mechdesign.report._svg` replaces them by variables, so that they follow light and dark mode.
 INK, MUTED, RULE, ACCENT = "#1b1f24", "#59636e", "#c9d1d9", "#0b5cad"
@@ -214,8 +215,12 @@ def new_figure(width: float, height: float) -> Figure:
         width = min(width, NARROW_WIDTH)
     if _target.get() == "panels":
         # The page arranges them; an arrangement of ours would take half of the time.
-        return Figure(figsize=(width, height), subplotpars=SubplotParams(0, 0, 1, 1, 0.1, 0.15))
+        figure = Figure(figsize=(width, height), subplotpars=SubplotParams(0, 0, 1, 1, 0.1, 0.15))
+        PageCanvas(figure)
+        return figure
     figure = Figure(figsize=(width, height), layout="constrained")
+    if is_on_page():
+        PageCanvas(figure)
     engine = figure.get_layout_engine()
     assert engine is not None
     engine.set(w_pad=0.06, h_pad=0.06, wspace=0.03, hspace=0.03)  # type: ignore[call-arg]
