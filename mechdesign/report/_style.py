@@ -192,6 +192,7 @@ def drawn(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
                 _thin_out(figure)
             if is_on_page():
                 # It is drawn once, and at once.
+                _leave_unnamed(figure)
                 return figure
             figure.draw_without_rendering()
             # The layout is done: saving need not do it again, and with other settings could do it differently.
@@ -199,6 +200,14 @@ def drawn(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
         return figure
 
     return wrapper
+
+
+def _leave_unnamed(figure: Figure) -> None:
+    """Give names that are empty a place: to find one, matplotlib measures all ticks of an axis again."""
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if not axis.get_label_text():
+                axis.set_label_coords(0.0, 0.0)
 
 
 def _thin_out(figure: Figure) -> None:

@@ -108,7 +108,7 @@ def _clean(element: Element, page: _Page) -> Iterator[Element]:
     kind, _, more = identity.partition(" ")
     if tag in ("metadata", "style") or kind == "headline":
         return
-    if tag == "g" and kind in ("values", "ramp"):
+    if tag == "g" and identity in ("values", "ramp"):
         yield _members(element, kind)
         return
     if tag == "g" and kind == "outline":
@@ -118,7 +118,7 @@ def _clean(element: Element, page: _Page) -> Iterator[Element]:
         (path,) = element
         yield Element("path", {"class": kind, "d": _round(path.get("d", ""))})
         return
-    known = {"class": identity} if tag == "g" and kind in GROUPS else {}
+    known = {"class": kind} if tag == "g" and kind in GROUPS else {}
     made = Element(tag, known | dict(_attributes(element, page.name)))
     made.text = element.text if tag == "text" else None
     said = page.parts.get(identity, {}) if tag == "g" else {}
