@@ -39,6 +39,8 @@ _RC: dict[str, object] = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": 9.0,
+    # Where matplotlib looks for it, it measures the ticks again.
+    "axes.titley": 1.0,
     "figure.constrained_layout.use": False,
     "figure.facecolor": "white",
     "font.family": "DejaVu Sans",
