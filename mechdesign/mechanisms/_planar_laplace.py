@@ -25,8 +25,8 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number, positive
 from mechdesign.model.distances import euclidean
 
-# Gauss–Legendre nodes for each half of an edge.
-_NODES = 40
+# Gauss–Legendre nodes for each half of an edge, and their weights.
+_NODES, _WEIGHTS = np.polynomial.legendre.leggauss(40)
 # At this many multiples of 1/ε nothing is left of the noise, in floating point.
 _NOTHING = 800.0
 # Nor is there beyond this v, where 1 / cosh v is 2e-13.
@@ -214,15 +214,14 @@ def _masses(rate: float, edges: _Edges, place: Floats) -> Floats:
         near = np.minimum(rate * safe, 2 * _NOTHING)
         most = np.minimum(np.arccosh(np.maximum(_NOTHING / near, 1.0)), _FAR)
     low, high = (np.clip(np.arcsinh(of), -most, most) for of in (first, last))
-    nodes, weights = np.polynomial.legendre.leggauss(_NODES)
     outside = np.zeros(count)
     # It changes fastest at v = 0, the foot of the perpendicular.
     foot = np.clip(0.0, low, high)
     for start, stop in ((low, foot), (foot, high)):
         half = (stop - start) / 2
-        stretch = np.cosh((start + half)[:, None] + half[:, None] * nodes)
+        stretch = np.cosh((start + half)[:, None] + half[:, None] * _NODES)
         radii = near[:, None] * stretch
         beyond = (1 + radii) * np.exp(-radii) / stretch
-        outside += np.bincount(owners, signs * half * (beyond @ weights), count)
+        outside += np.bincount(owners, signs * half * (beyond @ _WEIGHTS), count)
     masses: Floats = np.maximum(seen - outside, 0.0) / (2 * np.pi)
     return masses

@@ -34,6 +34,7 @@ from mechdesign.report._explorer import asked, data_block, explore, outline_path
 from mechdesign.report._pages import Strong, figure, panels, render
 from mechdesign.report._private import private
 from mechdesign.report._proved import proved, stated
+from mechdesign.report._style import styled
 
 
 def html(
@@ -79,7 +80,8 @@ def html(
         "index": index,
         "secret": shlex.quote(plain(problem.secrets.labels[index]) if problem.secrets is not None else str(index)),
     }
-    facts |= _pictures(problem, channel, certificate, outline, compared)
+    with styled():
+        facts |= _pictures(problem, channel, certificate, outline, compared)
     return render("design.html", **facts)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 from typing import Any, Literal
 
@@ -9,8 +10,8 @@ import numpy as np
 from matplotlib.artist import Artist
 from matplotlib.axes import Axes
 from matplotlib.cm import ScalarMappable
-from matplotlib.collections import PathCollection, PolyCollection, QuadMesh
-from matplotlib.colors import LogNorm
+from matplotlib.collections import PolyCollection
+from matplotlib.colors import LogNorm, to_hex
 from matplotlib.figure import Figure
 from matplotlib.lines import Line2D
 from matplotlib.patches import Patch, Rectangle
@@ -20,6 +21,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.model._domain import Domain, Grid
 from mechdesign.model._locate import turned
 from mechdesign.model._words import clip, short
+from mechdesign.report._canvas import Cells, Numbers
 from mechdesign.report._scales import LEVELS, Scale
 from mechdesign.report._style import ACCENT, INK, MUTED, RULE, is_on_page, is_slim, on_page_only
 
@@ -318,20 +320,27 @@ def zero_key(figure: Figure, domain: Domain | None, text: str) -> None:
     figure.legend([handle], [text], loc="outside lower left", fontsize=8.5, handlelength=1.4, handleheight=1.0)
 
 
-def _draw_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> QuadMesh:
+# A scale on a page has few colours.
+_hex = functools.lru_cache(to_hex)
+
+
+def _draw_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> None:
     assert domain.cells is not None
     columns, rows = borders(domain.cells)
-    table = values.reshape(domain.cells.rows, domain.cells.columns)
-    shown = np.ma.masked_where((table == 0) & scale.zeros, table)
-    if np.ma.is_masked(shown):
+    absent = (values == 0) & scale.zeros
+    if absent.any():
         axes.add_patch(_absent_patch((columns[0], rows[0]), columns[-1], rows[-1]))
-    style: dict[str, Any] = {"rasterized": not is_on_page(), "zorder": 1, "gid": on_page_only("values")}
-    mesh = axes.pcolormesh(columns, rows, shown, norm=scale.norm, cmap=scale.cmap, **style)
-    if is_on_page() and len(values) <= _MOST_NUMBERED and domain.cells.columns <= _MOST_COLUMNS:
-        _number_cells(axes, domain, values, scale)
+    if is_on_page():
+        colours = map(_hex, map(tuple, scale.cmap(scale.norm(values)).tolist()))
+        shown = ["" if hidden else colour for hidden, colour in zip(absent.tolist(), colours, strict=True)]
+        axes.add_artist(Cells(columns, rows, shown))
+        if len(values) <= _MOST_NUMBERED and domain.cells.columns <= _MOST_COLUMNS:
+            _number_cells(axes, domain, values, scale)
+    else:
+        table = np.ma.masked_where(absent, values).reshape(domain.cells.rows, domain.cells.columns)
+        axes.pcolormesh(columns, rows, table, norm=scale.norm, cmap=scale.cmap, rasterized=True, zorder=1)
     axes.set_xlim(columns[0], columns[-1])
     axes.set_ylim(rows[0], rows[-1])
-    return mesh
 
 
 def _number_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> None:
@@ -339,15 +348,11 @@ def _number_cells(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> N
     assert domain.cells is not None
     inches = axes.bbox.width / axes.figure.dpi / domain.cells.columns
     dark = scale.norm(values) * LEVELS >= _DARK_LEVEL
-    for index, (x, y) in enumerate(domain.points.tolist()):
-        strong = bool(dark[index]) and not (values[index] == 0 and scale.zeros)
-        axes.text(
-            x, y, str(index), gid="numbers on" if strong else "numbers", ha="center", va="center", in_layout=False,
-            size=min(8.5, 20 * inches), zorder=4,
-        )  # fmt: skip
+    strong = dark & ~((values == 0) & scale.zeros)
+    axes.add_artist(Numbers(domain.points, strong, min(8.5, 20 * inches)))
 
 
-def _draw_points(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> PathCollection:
+def _draw_points(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> None:
     present = ~((values == 0) & scale.zeros)
     x, y = domain.points.T
     # As many points as there are should cover about a tenth of the picture between them, and all be seen.
@@ -360,7 +365,7 @@ def _draw_points(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> Pa
     absent = axes.scatter(x[~present], y[~present], s=14, facecolor="none", edgecolor=MUTED, linewidth=0.7, zorder=2)
     absent.set_gid(on_page_only("values"))
     order = np.flatnonzero(present)[np.argsort(-values[present], kind="stable")]
-    found = axes.scatter(
+    axes.scatter(
         x[order],
         y[order],
         s=sizes[order],
@@ -376,7 +381,6 @@ def _draw_points(axes: Axes, domain: Domain, values: Floats, scale: Scale) -> Pa
     west, east, south, north = extent(domain)
     axes.set_xlim(west, east)
     axes.set_ylim(south, north)
-    return found
 
 
 def _draw_bars(axes: Axes, positions: Floats, width: Floats, values: Floats, scale: Scale, mark: int | None) -> None:

@@ -17,7 +17,7 @@ from matplotlib.figure import Figure
 
 from mechdesign.model._words import plain
 from mechdesign.report._scales import ramps
-from mechdesign.report._style import Target, on_page
+from mechdesign.report._style import Target, on_page, styled
 from mechdesign.report._svg import Parts, inline_panels, inline_svg
 
 # Nothing is fetched, and no script runs but the page's own, whatever a label may hold.
@@ -53,19 +53,19 @@ def figure(
     drawn, finding = [], ""
     targets: tuple[tuple[Target, str], ...] = (("page", name), ("narrow page", f"{name}-narrow"))
     for target, own in targets:
-        with on_page(target):
+        with styled(), on_page(target):
             made = draw()
-        finding = " ".join(made.get_suptitle().split())
-        drawn.append(inline_svg(made, own, f"{subject}. {finding}.", parts))
+            finding = " ".join(made.get_suptitle().split())
+            drawn.append(inline_svg(made, own, f"{subject}. {finding}.", parts))
     return {"name": name, "finding": finding, "drawn": drawn, "caption": caption, "panels": False}
 
 
 def panels(draw: Callable[[], Figure], name: str, parts: Parts) -> dict[str, object]:
     """Return the facts of a picture of which the page arranges the panels, side by side where there is room."""
-    with on_page("panels"):
+    with styled(), on_page("panels"):
         made = draw()
+        drawn = inline_panels(made, name, parts)
     finding = " ".join(made.get_suptitle().split())
-    drawn = inline_panels(made, name, parts)
     return {"name": name, "finding": finding, "drawn": drawn, "caption": "", "panels": True}
 
 

@@ -24,6 +24,7 @@ from mechdesign.base._check import as_path
 from mechdesign.base._errors import ExportError, InputError
 from mechdesign.base._files import write_output
 from mechdesign.base._process import Keyed, ignore_warnings
+from mechdesign.report._canvas import PageCanvas
 
 # Colours of the page. `mechdesign.report._svg` replaces them by variables, so that they follow light and dark mode.
 INK, MUTED, RULE, ACCENT = "#1b1f24", "#59636e", "#c9d1d9", "#0b5cad"
@@ -38,6 +39,8 @@ _RC: dict[str, object] = {
     "axes.spines.right": False,
     "axes.spines.top": False,
     "axes.titlesize": 9.0,
+    # Where matplotlib looks for it, it measures the ticks again.
+    "axes.titley": 1.0,
     "figure.constrained_layout.use": False,
     "figure.facecolor": "white",
     "font.family": "DejaVu Sans",
@@ -191,6 +194,7 @@ def drawn(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
                 _thin_out(figure)
             if is_on_page():
                 # It is drawn once, and at once.
+                _leave_unnamed(figure)
                 return figure
             figure.draw_without_rendering()
             # The layout is done: saving need not do it again, and with other settings could do it differently.
@@ -198,6 +202,14 @@ def drawn(function: Callable[_P, Figure]) -> Callable[_P, Figure]:
         return figure
 
     return wrapper
+
+
+def _leave_unnamed(figure: Figure) -> None:
+    """Give names that are empty a place: to find one, matplotlib measures all ticks of an axis again."""
+    for axes in figure.axes:
+        for axis in (axes.xaxis, axes.yaxis):
+            if not axis.get_label_text():
+                axis.set_label_coords(0.0, 0.0)
 
 
 def _thin_out(figure: Figure) -> None:
@@ -214,8 +226,12 @@ def new_figure(width: float, height: float) -> Figure:
         width = min(width, NARROW_WIDTH)
     if _target.get() == "panels":
         # The page arranges them; an arrangement of ours would take half of the time.
-        return Figure(figsize=(width, height), subplotpars=SubplotParams(0, 0, 1, 1, 0.1, 0.15))
+        figure = Figure(figsize=(width, height), subplotpars=SubplotParams(0, 0, 1, 1, 0.1, 0.15))
+        PageCanvas(figure)
+        return figure
     figure = Figure(figsize=(width, height), layout="constrained")
+    if is_on_page():
+        PageCanvas(figure)
     engine = figure.get_layout_engine()
     assert engine is not None
     engine.set(w_pad=0.06, h_pad=0.06, wspace=0.03, hspace=0.03)  # type: ignore[call-arg]

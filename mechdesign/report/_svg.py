@@ -5,7 +5,6 @@ Artists say by their ``gid`` what they are on a page: see `GROUPS`.
 
 from __future__ import annotations
 
-import io
 import re
 from collections.abc import Iterator, Mapping
 from html import escape
@@ -13,9 +12,9 @@ from typing import NamedTuple
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
-from matplotlib.backends.backend_svg import FigureCanvasSVG
 from matplotlib.figure import Figure
 
+from mechdesign.report._canvas import PageCanvas
 from mechdesign.report._scales import colour_classes
 from mechdesign.report._style import ACCENT, INK, MUTED, RULE, styled
 
@@ -27,7 +26,6 @@ VARIABLES = {INK: "--ink", MUTED: "--muted", RULE: "--rule", ACCENT: "--accent"}
 
 # Width on the page of an inch of a picture [rem]; type of 9 points is then 0.8 rem high.
 _REM_PER_INCH = 6.4
-_RASTER_DPI = 150
 _COLOUR = re.compile("|".join(VARIABLES))
 _TICK = ["fill: var(--muted)", "stroke: var(--muted)", "stroke-width: 0.8"]
 _NUMBER = re.compile(r"-?\d+(?:\.\d+)?(?:e-?\d+)?")
@@ -47,7 +45,6 @@ def inline_svg(figure: Figure, name: str, description: str, parts: Parts | None 
     out: pages write it themselves.
     """
     root, whole = _draw(figure)
-    # Now an inch is 72 dots.
     said = figure._suptitle  # type: ignore[attr-defined]
     height = said.get_window_extent().y0 if said is not None and said.get_text() else whole
     box = (0.0, whole - height, 72 * figure.get_figwidth(), height)
@@ -85,11 +82,9 @@ def inline_panels(figure: Figure, name: str, parts: Parts | None = None) -> list
 def _draw(figure: Figure) -> tuple[Element, float]:
     """Draw a figure as SVG, and return it with its height."""
     figure.patch.set_visible(False)
-    figure.set_dpi(_RASTER_DPI)
-    buffer = io.BytesIO()
     with styled():
-        FigureCanvasSVG(figure).print_svg(buffer, metadata={"Date": None})  # type: ignore[no-untyped-call]
-    return ElementTree.fromstring(buffer.getvalue()), 72 * figure.get_figheight()
+        canvas = figure.canvas if isinstance(figure.canvas, PageCanvas) else PageCanvas(figure)
+        return ElementTree.fromstring(canvas.drawn()), 72 * figure.get_figheight()
 
 
 def _frame(root: Element, box: tuple[float, float, float, float], page: _Page, attributes: str) -> str:
@@ -113,7 +108,7 @@ def _clean(element: Element, page: _Page) -> Iterator[Element]:
     kind, _, more = identity.partition(" ")
     if tag in ("metadata", "style") or kind == "headline":
         return
-    if tag == "g" and kind in ("values", "ramp"):
+    if tag == "g" and identity in ("values", "ramp"):
         yield _members(element, kind)
         return
     if tag == "g" and kind == "outline":
@@ -123,18 +118,15 @@ def _clean(element: Element, page: _Page) -> Iterator[Element]:
         (path,) = element
         yield Element("path", {"class": kind, "d": _round(path.get("d", ""))})
         return
-    made = Element(tag, dict(_attributes(element, page.name)))
+    known = {"class": kind} if tag == "g" and kind in GROUPS else {}
+    made = Element(tag, known | dict(_attributes(element, page.name)))
     made.text = element.text if tag == "text" else None
     said = page.parts.get(identity, {}) if tag == "g" else {}
     made.attrib |= {key: value for key, value in said.items() if key != "title"}
-    if tag == "g" and kind in GROUPS:
-        made.set("class", identity)
     if "title" in said:
         ElementTree.SubElement(made, "title").text = said["title"]
     made.extend(_gather([each for child in element for each in _clean(child, page)]))
-    if kind == "numbers":
-        yield _number(made, strong=bool(more))
-    elif tag == "g" and not made.attrib and not said:
+    if tag == "g" and not made.attrib and not said:
         yield from made
     elif len(made) or made.text or (tag not in ("g", "defs") and made.get("style") != "fill: none"):
         yield made
@@ -180,25 +172,16 @@ def _round(numbers: str) -> str:
     return _LONG.sub(lambda found: f"{float(found[0]):.1f}", " ".join(numbers.split()))
 
 
-def _number(made: Element, strong: bool) -> Element:
-    """Return the number of a cell as a group of one: its style is that of all numbers."""
-    (text,) = made
-    made.attrib = {"class": "numbers", "style": text.attrib.pop("style")}
-    text.attrib = ({"class": "on"} if strong else {}) | {key: text.attrib[key] for key in ("x", "y")}
-    return made
-
-
 def _gather(children: list[Element]) -> list[Element]:
-    """Return elements of which those of the same class of members or numbers are in one group: the first of them."""
+    """Return elements of which all members of a map are in one group, the first of them."""
     kept: list[Element] = []
-    first: dict[str, Element] = {}
+    first: Element | None = None
     for child in children:
-        kind = child.get("class", "") if child.tag == "g" else ""
-        if kind in ("values", "numbers"):
-            if kind in first:
-                first[kind].extend(child)
+        if child.tag == "g" and child.get("class") == "values":
+            if first is not None:
+                first.extend(child)
                 continue
-            first[kind] = child
+            first = child
         kept.append(child)
     return kept
 

@@ -282,23 +282,23 @@ def test_a_stopped_design_does_not_replace_a_finished_one(made, monkeypatch):
     monkeypatch.setattr(module, "_answers", stopped)
     before = (made / "certificate.json").read_bytes()
     (made.parent / "s.toml").write_text(SPECIFICATION, encoding="utf-8")
-    result = run("design", "s.toml", "-o", made)
+    result = run("design", "s.toml", "-o", made, "--no-report")
     assert result.exit_code == 130
     assert (made / "certificate.json").read_bytes() == before
     assert "interrupted" in result.stderr
     assert md.verify(f"{made}-interrupted").holds
-    assert run("design", "s.toml", "-o", "fresh").exit_code == 130
+    assert run("design", "s.toml", "-o", "fresh", "--no-report").exit_code == 130
     assert md.verify("fresh").holds
 
 
 def test_rays_that_stall_are_said_first_and_exit_with_3(spec, monkeypatch):
     monkeypatch.setattr("mechdesign.synthesis._rays.generation._ROUNDS", 1)
     Path("stalling.toml").write_text(SPECIFICATION.replace('"metric"', '"threshold"\nradius = 100'))
-    stalling = run("design", "stalling.toml", "--rows", "rays", "--tolerance", "1e-3", "-o", "wide")
+    stalling = run("design", "stalling.toml", "--rows", "rays", "--tolerance", "1e-3", "-o", "wide", "--no-report")
     assert stalling.exit_code == 3
     assert stalling.stderr.startswith("warning: rays stalled: the least cost lies between")
     assert run("verify", "wide").exit_code == 0
-    near = run("design", "stalling.toml", "--rows", "rays", "--tolerance", "0.9", "-o", "close")
+    near = run("design", "stalling.toml", "--rows", "rays", "--tolerance", "0.9", "-o", "close", "--no-report")
     assert (near.exit_code, near.stderr) == (0, "")
 
 

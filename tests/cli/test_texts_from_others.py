@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import csv
 import json
-from collections.abc import Iterator
 from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
@@ -42,25 +41,36 @@ def made(labels: list[str], title: str = "") -> md.Design:
     )
 
 
-@pytest.fixture
-def unchecked(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+def leave_checks_out(patched: pytest.MonkeyPatch) -> None:
     """Leave the checks out, as somebody else may."""
     for module, name in (
         (bundle, "require_plain_texts"),
         (sets, "require_plain_names"),
         (designing, "require_plain_names"),
     ):
-        monkeypatch.setattr(module, name, lambda *_, **__: None)
-    yield
-    monkeypatch.undo()
+        patched.setattr(module, name, lambda *_, **__: None)
+
+
+@pytest.fixture(scope="module")
+def written(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Return a bundle of somebody else, true in all that is proved."""
+    origin = Origin(f"text{BAD}", f"prior{BAD}", {f"file{BAD}": BAD}, (f"note{BAD}",), BAD)
+    folder = tmp_path_factory.mktemp("hostile") / "city"
+    with pytest.MonkeyPatch.context() as patched:
+        leave_checks_out(patched)
+        saving.save(replace(made([f"home{BAD}", f"pub{BAD}", "'=x"], f"title{BAD}"), origin=origin), folder)
+    return folder
 
 
 @pytest.fixture
-def hostile(tmp_path: Path, unchecked: None) -> Path:
-    """Return a bundle of somebody else, true in all that is proved."""
-    origin = Origin(f"text{BAD}", f"prior{BAD}", {f"file{BAD}": BAD}, (f"note{BAD}",), BAD)
-    saving.save(replace(made([f"home{BAD}", f"pub{BAD}", "'=x"], f"title{BAD}"), origin=origin), tmp_path / "city")
-    return tmp_path / "city"
+def unchecked(monkeypatch: pytest.MonkeyPatch) -> None:
+    leave_checks_out(monkeypatch)
+
+
+@pytest.fixture
+def hostile(written: Path, unchecked: None) -> Path:
+    """Return the bundle where nothing checks what is read of it."""
+    return written
 
 
 COMMANDS = [

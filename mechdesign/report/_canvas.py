@@ -1,0 +1,118 @@
+"""What figures of a page are drawn with: one renderer for layout and drawing, and cells and their numbers as SVG."""
+
+from __future__ import annotations
+
+import functools
+import io
+from collections.abc import Sequence
+from itertools import pairwise, product
+from typing import Any, Literal
+
+import numpy as np
+from matplotlib.artist import Artist
+from matplotlib.backends.backend_mixed import MixedModeRenderer
+from matplotlib.backends.backend_svg import FigureCanvasSVG, RendererSVG
+from matplotlib.figure import Figure
+from matplotlib.font_manager import FontProperties
+from matplotlib.textpath import text_to_path
+
+from mechdesign.base._arrays import Flags, Floats
+
+_RASTER_DPI = 150
+# From the middle of a digit's line to its base line, in sizes of the bundled font: half of its ascent less its descent.
+_BASE_LINE = 0.26
+
+Formula = bool | Literal["TeX"]
+
+
+class PageCanvas(FigureCanvasSVG):
+    """The canvas of a figure that is drawn once, 72 dots to the inch.
+
+    Layouts and boxes of panels are measured by the renderer that draws: matplotlib else makes one each time.
+    """
+
+    def __init__(self, figure: Figure) -> None:
+        super().__init__(figure)
+        figure.set_dpi(72)
+        self._written = io.StringIO()
+        width, height = figure.get_size_inches()
+        # As matplotlib's own `print_svg` does it.
+        shapes: Any = _Renderer
+        mixed: Any = MixedModeRenderer
+        written = shapes(72 * width, 72 * height, self._written, image_dpi=_RASTER_DPI, metadata={"Date": None})
+        self._renderer = mixed(figure, width, height, _RASTER_DPI, written)
+
+    def get_renderer(self) -> Any:
+        """Return what measures: matplotlib asks for it by this name."""
+        return self._renderer
+
+    def drawn(self) -> str:
+        """Draw the figure, and return it as a document of SVG."""
+        self.figure.draw(self._renderer)
+        self._renderer.finalize()
+        return self._written.getvalue()
+
+
+class _Renderer(RendererSVG):
+    """A renderer that measures each text once, in whichever figure it stands."""
+
+    def get_text_width_height_descent(
+        self, s: str, prop: FontProperties, ismath: Formula
+    ) -> tuple[float, float, float]:
+        return _measured(s, prop, ismath)
+
+
+@functools.lru_cache(8192)
+def _measured(text: str, font: FontProperties, formula: Formula) -> tuple[float, float, float]:
+    """Return width, height and descent of a text in points; matplotlib hands over copies of its fonts."""
+    return text_to_path.get_text_width_height_descent(text, font, formula)
+
+
+class Cells(Artist):
+    """Cells of a grid between `columns` (c + 1,) and `rows` (r + 1,): those of one colour are one path.
+
+    `colours` holds r · c colours as matplotlib writes them, row by row; a cell without one is not drawn.
+    """
+
+    def __init__(self, columns: Floats, rows: Floats, colours: Sequence[str]) -> None:
+        super().__init__()
+        self.set(in_layout=False, zorder=1)
+        self._columns, self._rows, self._colours = columns, rows, colours
+
+    def draw(self, renderer: Any) -> None:
+        """Write the paths as one group of SVG."""
+        place = self.get_transform().transform
+        x = place(np.column_stack((self._columns, np.full(len(self._columns), self._rows[0]))))[:, 0]
+        y = renderer.height - place(np.column_stack((np.full(len(self._rows), self._columns[0]), self._rows)))[:, 1]
+        across = [(f"M{low:.1f}", f"h{high - low:.1f}", f"h{low - high:.1f}z") for low, high in pairwise(x.tolist())]
+        up = [(f" {high:.1f}", f"v{low - high:.1f}") for low, high in pairwise(y.tolist())]
+        shapes: dict[str, list[str]] = {}
+        for colour, ((top, down), (left, right, back)) in zip(self._colours, product(up, across), strict=True):
+            shapes.setdefault(colour, []).append(f"{left}{top}{right}{down}{back}".replace(".0", ""))
+        writer = renderer.writer
+        writer.start("g", id="values cells")
+        for colour, drawn in shapes.items():
+            if colour:
+                writer.element("path", style=f"fill: {colour}", d="".join(drawn))
+        writer.end("g")
+
+
+class Numbers(Artist):
+    """The index of each of `places` (k, 2), in the middle of it; those that are `strong` (k,) stand on dark colours."""
+
+    def __init__(self, places: Floats, strong: Flags, size: float) -> None:
+        super().__init__()
+        self.set(in_layout=False, zorder=4)
+        self._places, self._strong, self._size = places, strong, size
+
+    def draw(self, renderer: Any) -> None:
+        """Write all texts as one group of SVG: as many artists would take half of the time of a page."""
+        writer = renderer.writer
+        writer.start("g", id="numbers", style=f"font-size: {self._size:.7g}px; text-anchor: middle")
+        places = self.get_transform().transform(self._places)
+        lowered = renderer.height + _BASE_LINE * self._size - places[:, 1]
+        for index, (x, y) in enumerate(zip(places[:, 0].tolist(), lowered.tolist(), strict=True)):
+            writer.element(
+                "text", str(index), x=f"{x}", y=f"{y}", attrib={"class": "on"} if self._strong[index] else {}
+            )
+        writer.end("g")
