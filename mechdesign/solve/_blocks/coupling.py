@@ -17,13 +17,9 @@ import scipy.linalg
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.solve._blocks.auxiliary import AuxiliaryRows
 from mechdesign.solve._blocks.iterate import Iterate, link_residual
+from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
 from mechdesign.solve._blocks.layout import Layout
-
-# Share of a linking slack that may absorb the residual of its row.
-_MAX_ABSORBED_SHARE = 1e-6
-# Relative shifts of the diagonal of a Schur complement that cannot be factored.
-_MIN_SCHUR_SHIFT, _MAX_SCHUR_SHIFT, _SCHUR_SHIFT_GROWTH = 1e-15, 1e-4, 100.0
-
+from mechdesign.solve._blocks.tuning import TUNING
 
 Value = TypeVar("Value", bound=np.generic)
 
@@ -86,15 +82,14 @@ class SchurComplement:
         self._matrix[tail, tail] += iterate.z[linking] / iterate.y[linking]
         self._scale = 1 / np.sqrt(self._matrix.diagonal())
         scaled = self._matrix * self._scale[:, None] * self._scale
-        delta = 0.0
-        while True:
+        for delta in (0.0, *REGULARISATIONS):
             try:
                 self._factor = scipy.linalg.cho_factor(scaled + delta * np.eye(layout.links), check_finite=False)
                 break
             except scipy.linalg.LinAlgError:
-                delta = _SCHUR_SHIFT_GROWTH * delta if delta else _MIN_SCHUR_SHIFT
-                if delta > _MAX_SCHUR_SHIFT:
-                    raise StallError("the Schur complement cannot be factored") from None
+                continue
+        else:
+            raise StallError("the Schur complement cannot be factored")
         self._average = layout.average
         self._members = layout.members
         if self._members:
@@ -190,7 +185,7 @@ class RowSums:
         """
         link, n = self.layout.auxiliary.linking, self.layout.rows
         z, y = iterate.z[link], iterate.y[link]
-        taken = np.where(np.abs(rest[0, n:]) <= _MAX_ABSORBED_SHARE * z, rest[0, n:], 0.0)
+        taken = np.where(np.abs(rest[0, n:]) <= TUNING.newton.max_absorbed_share * z, rest[0, n:], 0.0)
         return change[0, n:] + y / z * taken, self._gain(iterate, f) - z / y * change[0, n:] - taken
 
     def _gain(self, iterate: Iterate, f: Floats) -> Floats:

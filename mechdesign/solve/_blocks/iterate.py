@@ -15,11 +15,7 @@ import numpy as np
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.solve._block_angular import BlockProgram, objective
 from mechdesign.solve._blocks.layout import Layout
-
-_BELOW = 0.05
-_FARTHEST = 40.0
-# The part of the largest coefficient that counts as the cost of a start at least.
-_LEAST_COST = 1e-9
+from mechdesign.solve._blocks.tuning import TUNING
 
 
 @dataclass(frozen=True)
@@ -156,7 +152,7 @@ def first_iterate(layout: Layout, start: Start = SPREAD) -> tuple[Iterate, float
         channel = np.full(program.cost.shape, 1 / program.columns)
         points, slack = _meeting(layout, channel)
         unmet = slack[: layout.floors] <= 0
-        slack[: layout.floors][unmet] = np.maximum(_BELOW * layout.minima[unmet], 1e-300)
+        slack[: layout.floors][unmet] = np.maximum(TUNING.interior_point.part_start * layout.minima[unmet], 1e-300)
     cost = objective(program, channel)
     theta = 0.0
     if program.worst is not None:
@@ -164,7 +160,7 @@ def first_iterate(layout: Layout, start: Start = SPREAD) -> tuple[Iterate, float
         slack[layout.floors :] = theta - (program.worst.cost * channel[program.worst.row]).sum(axis=1)
     z = auxiliary.slacks(points, slack)
     # Where parts of floors earn something, the cost may be negative.
-    spent = max(cost, _LEAST_COST * float(np.abs(program.cost).max(initial=1e-300)))
+    spent = max(cost, TUNING.interior_point.min_start_cost * float(np.abs(program.cost).max(initial=1e-300)))
     mu = start.part * spent / (program.columns * float(layout.weights.sum()))
     y = mu * auxiliary.weights / z
     multipliers = np.zeros(layout.links)
@@ -187,7 +183,7 @@ def _meeting(layout: Layout, channel: Floats) -> tuple[Floats, Floats]:
     for index, error in enumerate(layout.errors):
         least = (points[:, :n] @ error.T).min(axis=1)
         total, minimum = float(layout.counts @ least), layout.minima[index]
-        below = min(_BELOW, max(1e-14, (1 - minimum / total) / 3)) if total > 0 else 0.0
+        below = min(TUNING.interior_point.part_start, max(1e-14, (1 - minimum / total) / 3)) if total > 0 else 0.0
         points[:, n + index] = least * (1 - below)
         slack[index] = total * (1 - below) - minimum
     return points, slack
@@ -205,7 +201,7 @@ def _channel(program: BlockProgram, slope: float | None) -> Floats:
     best = cost.argmin(axis=0)
     exponents = program.exponents.copy()
     np.fill_diagonal(exponents, 0.0)
-    if np.unique(best).size < best.size or exponents.max() > _FARTHEST:
+    if np.unique(best).size < best.size or exponents.max() > TUNING.interior_point.max_start_exponent:
         return uniform
     channel = np.exp(-slope * exponents[:, best])
     spread: Floats = channel / channel.sum(axis=1, keepdims=True)

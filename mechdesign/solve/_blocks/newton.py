@@ -20,11 +20,7 @@ from mechdesign.solve._blocks.coupling import Coupling, RowSums, StallError
 from mechdesign.solve._blocks.iterate import Iterate
 from mechdesign.solve._blocks.layout import Layout
 from mechdesign.solve._blocks.ratios import RatioRows
-
-# Largest residual of a linking row that is not refined, and most refinements of a direction. Directions in single
-# precision take more of them: otherwise the linking rows are missed in the end.
-_LINK_ACCURACY = 1e-11
-_MAX_REFINEMENTS, _MAX_REFINEMENTS_SINGLE = 2, 8
+from mechdesign.solve._blocks.tuning import TUNING
 
 
 @dataclass(frozen=True, eq=False)
@@ -228,7 +224,7 @@ def _around_rays(layout: Layout, roots: Integers, scale: Floats, columns: Floats
 
 def refined_direction(system: NewtonSystem, targets: Targets, found: Direction) -> Direction:
     """Refine a direction for `targets` that has not been: else the linking rows drift, and repair costs too much."""
-    if found.rest <= _LINK_ACCURACY or not system.rough:
+    if found.rest <= TUNING.newton.link_accuracy or not system.rough:
         return found
     return newton_direction(system, targets, found)
 
@@ -252,9 +248,8 @@ def newton_direction(system: NewtonSystem, targets: Targets, found: Direction | 
     else:
         u, change, theta = found.u, found.multipliers, found.theta
     # With a rough Schur complement each direction would take refining: only the one that is taken is worth it.
-    refinements, active = _MAX_REFINEMENTS, coupling.active()
-    if system.rough:
-        refinements = 0 if found is None else _MAX_REFINEMENTS_SINGLE
+    tuning, active = TUNING.newton, coupling.active()
+    refinements = 0 if system.rough and found is None else tuning.max_refinements
     best: tuple[Floats, Floats, float, Floats, float] | None = None
     while True:
         rest = coupling.rest(iterate, residual, u, change, theta)
@@ -263,7 +258,7 @@ def newton_direction(system: NewtonSystem, targets: Targets, found: Direction | 
             u, change, theta, rest, missed = best
             break
         best = u, change, theta, rest, missed
-        if missed <= _LINK_ACCURACY or refinements == 0:
+        if missed <= tuning.link_accuracy or refinements == 0:
             break
         refinements -= 1
         more, more_theta = coupling.solve(rest, first=False)

@@ -26,20 +26,8 @@ from mechdesign.solve._blocks.iterate import Iterate
 from mechdesign.solve._blocks.kernels.contract import Kernel
 from mechdesign.solve._blocks.layout import Layout
 from mechdesign.solve._blocks.newton import NewtonSystem
-from mechdesign.solve._blocks.step import Aim, Measured, StepTuning, boundary_shares, find_aim
-
-# Sparse kernels take batches of columns; correctors would have to be kept or undone for all of a batch.
-_STEP = StepTuning(0.1, 2, 0.9, 0.02)
-_SPARSE_STEP = replace(_STEP, max_correctors=0)
-_MAX_ITERATIONS = 80
-# Where both steps are shorter, a column makes no progress.
-_MIN_STEP = 1e-6
-# Parts of a floor start this share below what the column gives.
-_PART_START = 0.05
-# Bracket of an improving value that resolves it, as a share of the value; and the bracket that rounding allows, as a
-# share of the largest cost.
-_RESOLVED_SHARE = 0.5
-_ROUNDING_SHARE = 1e-9
+from mechdesign.solve._blocks.step import Aim, Measured, boundary_shares, find_aim
+from mechdesign.solve._blocks.tuning import TUNING
 
 
 @dataclass(frozen=True, eq=False)
@@ -156,13 +144,18 @@ class _Pricing:
     def __init__(self, layout: Layout, kernel: Kernel, cost: Floats, weights: Floats, tolerance: float) -> None:
         n, blocks = layout.rows, layout.blocks
         self.layout, self.kernel, self.cost, self.weights, self.tolerance = layout, kernel, cost, weights, tolerance
-        self.tuning = _SPARSE_STEP if kernel.SPARSE else _STEP
+        # Sparse kernels take batches of columns; correctors would have to be kept or undone for all of a batch.
+        self.step_tuning = replace(TUNING.step, max_correctors=0) if kernel.SPARSE else TUNING.step
+        self.tuning = TUNING.pricing
         self.rewards = np.broadcast_to(weights, (blocks, weights.size))
         self.auxiliary = AuxiliaryRows(np.ones(blocks), layout.errors, 0, 1.0, linked=False)
         self.total_weight = float(layout.weights.sum()) + sum(len(error) + 1 for error in layout.errors)
         mu = max(float(np.ptp(cost, axis=1).mean()), 1e-300) / self.total_weight
         x = np.full((blocks, n), 1.0 / n)
-        parts = [np.full((blocks, 1), (1 - _PART_START) * error.mean(axis=1).min()) for error in layout.errors]
+        parts = [
+            np.full((blocks, 1), (1 - TUNING.interior_point.part_start) * error.mean(axis=1).min())
+            for error in layout.errors
+        ]
         points = np.hstack([x, *parts])
         self.passes = EachBlock(kernel, x)
         self.roots, self.edges = np.zeros(blocks, dtype=np.int64), np.empty(points.shape)
@@ -176,18 +169,18 @@ class _Pricing:
         blocks, passes = self.layout.blocks, self.passes
         found: dict[int, Priced] = {}
         best, before, moved = np.full(blocks, np.inf), np.full(blocks, -np.inf), np.ones(blocks, dtype=bool)
-        rounding = _ROUNDING_SHARE * np.abs(np.hstack([self.cost, self.rewards])).max(axis=1)
-        for number in range(_MAX_ITERATIONS + 1):
+        rounding = self.tuning.rounding * np.abs(np.hstack([self.cost, self.rewards])).max(axis=1)
+        for number in range(self.tuning.max_iterations + 1):
             measured, sound = self._factor()
             reduced, floors = self._reduced(measured.adjoint)
             lower = reduced.min(axis=1)
             best = np.minimum(best, self._values())
-            resolved = (best < -self.tolerance) & (best - lower <= _RESOLVED_SHARE * np.abs(lower))
+            resolved = (best < -self.tolerance) & (best - lower <= self.tuning.resolved_share * np.abs(lower))
             # Where only rounding is left, the lower bound may fall again without an end.
             spent = (best - lower <= rounding) & (lower <= before)
             before = lower
             ends = (lower >= -self.tolerance) | resolved | spent | ~sound | ~moved
-            if deadline.stop() is not None or number == _MAX_ITERATIONS:
+            if deadline.stop() is not None or number == self.tuning.max_iterations:
                 ends[:] = True
             ended = np.flatnonzero(ends & passes.under_way)
             budget = reduced - np.minimum(lower, -self.tolerance)[:, None]
@@ -206,9 +199,9 @@ class _Pricing:
         coupling = UnitMass(self.auxiliary, self.layout.rows, iterate.points, self._solve)
         coupling.under_way = passes.under_way
         system = NewtonSystem(coupling, self.auxiliary, iterate, self._solve, self.cost, self.rewards)
-        aim = find_aim(system, passes, measured, self.tuning)
+        aim = find_aim(system, passes, measured, self.step_tuning)
         finite = np.isfinite(aim.found.u).all(axis=1) & np.isfinite(aim.found.multipliers).all(axis=1)
-        moved = finite & (np.maximum(aim.primal, aim.dual) >= _MIN_STEP)
+        moved = finite & (np.maximum(aim.primal, aim.dual) >= self.tuning.min_step)
         self.iterate = self._advance(coupling, aim, passes.under_way & moved)
         for index in range(self.layout.floors):
             moved &= (self.auxiliary.floor(self.iterate.z, index) > 0).all(axis=1)
@@ -217,7 +210,7 @@ class _Pricing:
     def _advance(self, coupling: UnitMass, aim: Aim, going: Flags) -> Iterate:
         """Return the next iterate: the columns that go move, the others stay where they are."""
         iterate, found, wide = self.iterate, aim.found, going[:, None]
-        share = boundary_shares(aim.primal, aim.dual, self.tuning)
+        share = boundary_shares(aim.primal, aim.dual, self.step_tuning)
         primal, dual = np.where(going, share * aim.primal, 0.0), np.where(going, share * aim.dual, 0.0)
         self.passes.advance(np.where(wide, found.u_x, 0.0), aim.slot, dual, going)
         points = iterate.points * (1 + primal[:, None] * np.where(wide, found.u, 0.0))

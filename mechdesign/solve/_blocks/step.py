@@ -24,37 +24,7 @@ from mechdesign.solve._blocks.newton import (
     newton_direction,
     refined_direction,
 )
-
-# Largest amount by which a direction in single precision may miss the linking rows [their largest unit].
-_MAX_LINK_MISS_SINGLE = 1e-7
-# Correctors aim at steps of this factor times the length, and this much more.
-_REACH_FACTOR, _REACH_OFFSET = 1.8, 0.3
-
-
-@dataclass(frozen=True)
-class StepTuning:
-    """The constants of a step.
-
-    Attributes:
-        max_sigma: cap of Mehrotra's centring σ.
-        max_correctors: most of Gondzio's correctors in a step.
-        long_step: step length beyond which there are no correctors, and the longer fraction is taken.
-        min_corrector_gain: least gain of both lengths together for which a corrector is kept.
-        min_step_kept: share of the shorter length that a corrector must leave.
-        boundary_fraction: share of the way to the boundary that is taken.
-        boundary_fraction_long: the same where both steps are long.
-    """
-
-    max_sigma: float
-    max_correctors: int
-    long_step: float
-    min_corrector_gain: float
-    min_step_kept: float = 0.9
-    boundary_fraction: float = 0.9
-    boundary_fraction_long: float = 0.99
-
-
-DENSE_STEP, SPARSE_STEP = StepTuning(0.02, 6, 0.95, 0.01), StepTuning(0.1, 6, 0.95, 0.01)
+from mechdesign.solve._blocks.tuning import TUNING, StepTuning
 
 
 class RatioPasses(Protocol):
@@ -136,7 +106,7 @@ class Step:
     corrections: int
 
 
-def take_step(blocks: FactoredBlocks, *, corrections: bool = True) -> Step:
+def take_step(blocks: FactoredBlocks, tuning: StepTuning = TUNING.step, *, corrections: bool = True) -> Step:
     """Take one primal-dual step from the newest iterate, with or without centrality correctors.
 
     Raises:
@@ -144,14 +114,13 @@ def take_step(blocks: FactoredBlocks, *, corrections: bool = True) -> Step:
     """
     blocks.ratios.require(blocks.iterate.number)
     layout = blocks.layout
-    tuning = SPARSE_STEP if layout.sparse else DENSE_STEP
     if not corrections:
         tuning = replace(tuning, max_correctors=0)
     system, passes = blocks.system(), AllBlocks(blocks)
     measured = Measured(blocks.products, blocks.adjoint, layout.total_weight)
     aim = find_aim(system, passes, measured, tuning)
     found = refined_direction(system, aim.targets, aim.found)
-    if system.rough and not found.rest <= _MAX_LINK_MISS_SINGLE * layout.link_unit:
+    if system.rough and not found.rest <= tuning.max_link_miss_single * layout.link_unit:
         raise StallError("a direction in single precision misses the linking rows")
     primal, dual = aim.primal, aim.dual
     if found is not aim.found:
@@ -200,7 +169,9 @@ def _correct(
     """
     coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
     z, y, found, f = iterate.z, iterate.y, aim.found, aim.targets.auxiliary
-    primal, dual = (np.minimum(1.0, _REACH_FACTOR * length + _REACH_OFFSET) for length in (aim.primal, aim.dual))
+    primal, dual = (
+        np.minimum(1.0, tuning.reach_factor * length + tuning.reach_offset) for length in (aim.primal, aim.dual)
+    )
     adjoint = passes.centrality(found.u_x, aim.slot, primal, dual, centre, trying)
     primal, dual = coupling.of_rows(primal), coupling.of_rows(dual)
     product = (z * (1 + primal * found.q)) * (y + dual * found.dy)

@@ -166,6 +166,10 @@ class PricingTuning:
         near_min_rows: Rows from which that saves time.
         batch_entries: Columns × rows² that are priced at a time.
         batch_bytes_sparse: The same of sparse blocks [bytes].
+        max_iterations: Largest number of iterations of a pricing problem.
+        min_step: Length below which both steps are no progress.
+        resolved_share: Share of an improving value to which its bracket is closed.
+        rounding: Share of the largest cost to which rounding lets a bracket close.
     """
 
     similar_slack: float = 0.1
@@ -175,6 +179,54 @@ class PricingTuning:
     near_min_rows: int = 500
     batch_entries: int = 8_000_000
     batch_bytes_sparse: int = 400_000_000
+    max_iterations: int = 80
+    min_step: float = 1e-6
+    resolved_share: float = 0.5
+    rounding: float = 1e-9
+
+
+@dataclass(frozen=True)
+class StepTuning:
+    """One primal-dual step, of the main iteration and of a pricing problem.
+
+    Attributes:
+        max_sigma: Largest σ of Mehrotra's centring (with 0.02 for dense blocks, iterations are 4 % fewer).
+        max_correctors: Most of Gondzio's correctors in a step.
+        long_step: Length from which a step needs no corrector, and takes the longer fraction.
+        min_corrector_gain: Least gain of both lengths together for which a corrector is kept.
+        min_step_kept: Share of the shorter length that a corrector must leave.
+        reach_factor: Correctors aim at this factor of the length, and `reach_offset` more.
+        reach_offset: The other part of that.
+        boundary_fraction: Share of the way to the boundary that a step takes.
+        boundary_fraction_long: The same where both steps are long.
+        max_link_miss_single: Largest residual of the linking rows of a direction in single precision [largest unit].
+    """
+
+    max_sigma: float = 0.1
+    max_correctors: int = 6
+    long_step: float = 0.95
+    min_corrector_gain: float = 0.01
+    min_step_kept: float = 0.9
+    reach_factor: float = 1.8
+    reach_offset: float = 0.3
+    boundary_fraction: float = 0.9
+    boundary_fraction_long: float = 0.99
+    max_link_miss_single: float = 1e-7
+
+
+@dataclass(frozen=True)
+class NewtonTuning:
+    """The linear algebra of a step.
+
+    Attributes:
+        link_accuracy: Residual to which the linking rows are met [mass]; otherwise row sums drift.
+        max_refinements: Most refinements of a direction.
+        max_absorbed_share: Share of a linking slack that may absorb a residual.
+    """
+
+    link_accuracy: float = 1e-11
+    max_refinements: int = 8
+    max_absorbed_share: float = 1e-6
 
 
 @dataclass(frozen=True)
@@ -194,6 +246,9 @@ class InteriorPointTuning:
         residual_price: Cost of repairing a residual [cost per unit].
         dropped_share: Share of the gap that dropping small multipliers may cost.
         threads_min_rows: Ratio rows from which several threads are faster than one.
+        part_start: Share by which the part w of a floor begins below what its column gives.
+        max_start_exponent: Exponent above which an iteration begins with the uniform channel [nats].
+        min_start_cost: Least cost of a start, as a share of the largest coefficient.
     """
 
     max_iterations: int = 500
@@ -207,6 +262,9 @@ class InteriorPointTuning:
     residual_price: float = 4.0
     dropped_share: float = 0.1
     threads_min_rows: int = 500_000
+    part_start: float = 0.05
+    max_start_exponent: float = 40.0
+    min_start_cost: float = 1e-9
 
 
 @dataclass(frozen=True)
@@ -219,6 +277,8 @@ class Tuning:
     estimates: EstimateTuning = field(default_factory=EstimateTuning)
     correction: CorrectionTuning = field(default_factory=CorrectionTuning)
     pricing: PricingTuning = field(default_factory=PricingTuning)
+    step: StepTuning = field(default_factory=StepTuning)
+    newton: NewtonTuning = field(default_factory=NewtonTuning)
     interior_point: InteriorPointTuning = field(default_factory=InteriorPointTuning)
 
 
