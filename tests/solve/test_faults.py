@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Any
 from unittest.mock import Mock
 
 import numpy as np
@@ -10,10 +11,12 @@ import pytest
 from block_cases import TINY, grid, iterates, master_of, priced, working_of
 
 from mechdesign.base._deadline import Deadline
+from mechdesign.solve._block_angular import with_columns
 from mechdesign.solve._blocks import pricing
 from mechdesign.solve._blocks.column_generation import solve_columns, solve_generated
 from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.kernels import choose
+from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.layout import geometry_of, lay_out
 from mechdesign.solve._blocks.master import Walk
 from mechdesign.solve._blocks.pricer import BlockPricer
@@ -103,3 +106,48 @@ def test_the_geometry_of_the_bounds_is_computed_once_for_all_groups(monkeypatch:
     priced(grid(6, 5, floor=0.97), np.arange(0, 30, 3))
     # Once with the estimates that are likely to matter, and at most once with all of them.
     assert 1 <= made.call_count <= 2 < laid.call_count
+
+
+def test_sparse_blocks_that_end_an_iteration_are_not_factored(monkeypatch: pytest.MonkeyPatch) -> None:
+    program = grid(9, 8, masked=lambda distance: distance > 1.1)
+    factored, factor = [], SparseKernel.factor
+
+    def counted(self: SparseKernel, *given: Any) -> float:
+        factored.append(1)
+        return factor(self, *given)
+
+    monkeypatch.setattr(SparseKernel, "factor", counted)
+    found = solve_block(program, Options(threads=1, extra={"arrays": "sparse"}), gap=1e-4)
+    assert found.status is Status.OPTIMAL
+    batches = len(factored) / (found.iterations - 1)
+    assert batches == int(batches) >= 1
+
+
+def test_kernels_of_one_geometry_share_the_lists_of_pairs() -> None:
+    program = grid(9, 8, masked=lambda distance: distance > 1.1)
+    geometry = geometry_of(program.exponents, 0)
+    few = lay_out(with_columns(program, np.arange(4)), geometry=geometry)
+    others = lay_out(with_columns(program, np.arange(4, 9)), geometry=geometry)
+    kernels = [choose("sparse", None, 0)(layout, 1, None) for layout in (few, others, lay_out(program))]
+    assert kernels[0].pairs is kernels[1].pairs
+    assert kernels[0].pairs is not kernels[2].pairs
+    np.testing.assert_array_equal(kernels[0].pairs, kernels[2].pairs)
+
+
+def test_prices_of_a_solution_that_was_cut_are_proved_as_closely_as_it_is_solved() -> None:
+    program, used = grid(6, 5, cost="hamming", floor=0.9), np.arange(0, 30, 2)
+    master = master_of(program, 1e-6)
+    tolerances = []
+
+    class Asked(BlockPricer):
+        def price_others(self, found: Any, tolerance: float, inactive: float) -> Any:
+            tolerances.append(tolerance * program.rows / master.best.upper)
+            return super().price_others(found, tolerance, inactive)
+
+    solved = master.finish(Walk(working_of(program, used), None, Status.OPTIMAL))
+    rough = solve_block(with_columns(program, used), gap=0.2)
+    reached = (rough.upper - rough.lower) / rough.upper
+    for found in (solved, replace(solved, prices=rough, status=Status.TIME_LIMIT)):
+        Asked(master).price(found, master.best)
+    share = master.tuning.generation.pricing_gap_share
+    assert tolerances == pytest.approx([share * 1e-6, share * reached])
