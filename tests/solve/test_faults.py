@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from functools import partial
 from typing import Any
 from unittest.mock import Mock
 
@@ -13,7 +14,8 @@ from block_cases import TINY, grid, iterates, master_of, priced, working_of
 from mechdesign.base._deadline import Deadline
 from mechdesign.solve._block_angular import with_columns
 from mechdesign.solve._blocks import pricing
-from mechdesign.solve._blocks.column_generation import solve_columns, solve_generated
+from mechdesign.solve._blocks.column_generation import solve_columns
+from mechdesign.solve._blocks.initial_working_set import initial_working_set
 from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
@@ -48,11 +50,16 @@ def test_all_restricted_problems_of_a_round_end_at_the_same_time() -> None:
 def test_a_stall_of_all_blocks_at_once_is_not_solved_again() -> None:
     program, gap, counts = grid(5, 4, floor=0.8), 1e-15, []
     tuning = replace(TINY, generation=replace(TINY.generation, min_entries=1, min_coarse_iterations=1000))
-    for solve in (solve_block, solve_generated, solve_columns):
+
+    def begin(program: Any, options: Options, gap: float) -> object:
+        master = master_of(program, gap, tuning, progress=options.progress)
+        return initial_working_set(master, always=False)
+
+    for solve in (solve_block, partial(solve_columns, tuning=tuning), begin):
         told: list[object] = []
-        solve(program, Options(progress=told.append), gap=gap, **({} if solve is solve_block else {"tuning": tuning}))
+        solve(program, Options(progress=told.append), gap=gap)
         counts.append(len(told))
-    every, few, both = counts
+    every, both, few = counts
     assert min(every, few) > 1
     assert both == every + few
 

@@ -16,7 +16,7 @@ from mechdesign.solve._block_angular import (
     reduced_costs,
     with_columns,
 )
-from mechdesign.solve._blocks.column_generation import solve_columns, solve_generated
+from mechdesign.solve._blocks.column_generation import solve_columns
 from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.kernels import choose, few_bounds
 from mechdesign.solve._blocks.kernels.filled import FilledKernel
@@ -183,7 +183,7 @@ def test_without_floors_the_sparse_kernel_prices():
 @pytest.mark.parametrize("gap", [0.1, 0.03, 0.01, 3e-3, 1e-4])
 def test_a_loose_gap_keeps_the_columns_in_use(gap):
     program = grid(6, 5, floor=0.9)
-    found = solve_generated(program, gap=gap, always=True, tuning=FEW)
+    found = solve_columns(program, GENERATED, gap=gap, tuning=FEW)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= gap * found.upper
     agree(found, program)

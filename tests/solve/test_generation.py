@@ -24,7 +24,7 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import FloorBlock, lower_bound, reduced_costs
 from mechdesign.solve._blocks.coarsening import aggregated
-from mechdesign.solve._blocks.column_generation import may_pay, solve_columns, solve_generated
+from mechdesign.solve._blocks.column_generation import may_pay, solve_columns
 from mechdesign.solve._blocks.estimates import close_estimates, with_all_estimates, with_estimates
 from mechdesign.solve._blocks.initial_working_set import initial_working_set
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
@@ -262,7 +262,7 @@ class Tight(MemoryBudget):
 def test_where_the_path_is_short_all_blocks_are_solved_at_once(least):
     program = grid(6, 5, floor=0.97)
     tuning = replace(TINY, generation=replace(TINY.generation, min_entries=1, **{least: 1000}))
-    assert solve_generated(program, tuning=tuning) is None
+    assert initial_working_set(master_of(program, tuning=tuning), always=False) is None
     found, expected = solve_columns(program, tuning=tuning), solve_block(program)
     assert (found.upper, found.lower) == (expected.upper, expected.lower)
     # Unless the memory does not suffice for all of them.

@@ -10,6 +10,7 @@ program's.
 
 from __future__ import annotations
 
+import contextlib
 from dataclasses import replace
 
 import numpy as np
@@ -28,7 +29,6 @@ from mechdesign.solve._blocks.solution import (
     floor_multipliers,
     free_constant,
     no_multipliers,
-    no_time,
 )
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._blocks.trial import TrialFirst
@@ -45,31 +45,47 @@ def solve_columns(
     symmetry: Symmetry | None = None,
     tuning: Tuning = TUNING,
 ) -> BlockSolution:
-    """Solve `program` by `solve_block`, or by `solve_generated` where that is faster and there is no symmetry to use.
+    """Solve `program` until the relative gap over all its columns is `gap`: all columns at once, or few at a time.
 
-    ``options.extra["generation"]`` chooses between them: true, false, or absent. Where column generation ends short of
-    the gap, all blocks at once follow if there is memory for them, and the better ends of both brackets count.
+    ``options.extra["generation"]`` chooses between them: true, false, or absent, which means whatever is faster.
+    Symmetry is used with all columns only. The history is that of all rounds, and the bracket that is reported is over
+    all columns. Where column generation ends short of the gap, all blocks at once follow if there is memory for them,
+    and the better ends of both brackets count. Arguments, results and errors are those of `solve_block`.
     """
     options = (options or Options()).begun()
-    extra = dict(options.extra)
+    extra, deadline, began = dict(options.extra), options.deadline, options.deadline.seconds()
     asked = extra.pop("generation", None)
     if not (asked is None or isinstance(asked, bool)):
         raise InputError("options.extra.generation", "must be true or false", value=asked)
     options = replace(options, extra=extra)
     symmetric = symmetry is not None and symmetry.order > 1
-    if asked is False or symmetric or not (asked or may_pay(program, options, tuning.generation)):
+    generates = asked or (asked is None and may_pay(program, options, tuning.generation))
+    if symmetric or not generates or deadline.left() == 0 or free_constant(program, 0.0) is not None:
         return solve_block(program, options, gap=gap, symmetry=symmetry)
-    found = solve_generated(program, options, gap=gap, always=asked is True, tuning=tuning)
-    if found is None:
-        return solve_block(program, options, gap=gap)
+    with deadline.keeping():
+        master = BlockMaster(program, options, gap, _known_bounds(program), MemoryBudget.of_options(options), tuning)
+        status, message = Status.INTERRUPTED, "stopped by the user"
+        with contextlib.suppress(KeyboardInterrupt):
+            initial = initial_working_set(master, always=asked is True)
+            if initial is None:
+                return solve_block(program, options, gap=gap)
+            rules, tried = tuning.generation, initial.candidates
+            outcome = generate_columns(
+                master if tried is None else TrialFirst(master, tried),
+                BlockPricer(master), initial.working, master.best, gap, deadline,
+                max_rounds=rules.max_rounds, min_entering=rules.min_entering,
+            )  # fmt: skip
+            status, message = outcome.status, outcome.message
+        if deadline.acknowledge():
+            status, message = Status.INTERRUPTED, "stopped by the user"
+        found = _solution(master, status, message, deadline.seconds() - began)
     if found.status not in (Status.STALLED, Status.ITERATION_LIMIT):
         return found
     try:
-        again = solve_block(program, options, gap=gap)
+        return combine(found, solve_block(program, options, gap=gap))
     except SolverError:
         # There is no room for all blocks.
         return found
-    return combine(found, again)
 
 
 def may_pay(program: BlockProgram, options: Options | None = None, tuning: GenerationTuning | None = None) -> bool:
@@ -80,51 +96,12 @@ def may_pay(program: BlockProgram, options: Options | None = None, tuning: Gener
     return few_may_do(program.rows, program.columns, len(program.floors), tuning or TUNING.generation, **kind)
 
 
-def solve_generated(
-    program: BlockProgram,
-    options: Options | None = None,
-    *,
-    gap: float = 3e-7,
-    always: bool = False,
-    tuning: Tuning = TUNING,
-) -> BlockSolution | None:
-    """Solve `program` until the relative gap over all its columns is `gap`, with few columns at a time.
-
-    Arguments, results and errors are those of `solve_block`; symmetry is not used. The history is that of all rounds,
-    and the bracket that is reported is over all columns. Without `always`, the result is None where all blocks at once
-    are faster.
-    """
-    options = (options or Options()).begun()
-    deadline = options.deadline
-    began = deadline.seconds()
-    constant = free_constant(program, deadline.seconds() - began)
-    if constant is not None:
-        return constant
-    if deadline.left() == 0:
-        return no_time(program, deadline.seconds() - began)
+def _known_bounds(program: BlockProgram) -> BlockBest:
+    """Return a bracket with what is known without iterating: costs are at least 0, and at least what a floor proves."""
     best: BlockBest = Best()
-    with deadline.keeping():
-        budget = MemoryBudget.of_options(options)
-        # Costs are at least 0, and at least what the floors ask for.
-        for known in (no_multipliers(program), floor_multipliers(program)):
-            best.offer_bound(lower_bound(program, known), known)
-        master = BlockMaster(program, options, gap, best, budget, tuning)
-        try:
-            initial = initial_working_set(master, always=always)
-            if initial is None:
-                return None
-            rules, tried = tuning.generation, initial.candidates
-            outcome = generate_columns(
-                master if tried is None else TrialFirst(master, tried),
-                BlockPricer(master), initial.working, best, gap, deadline,
-                max_rounds=rules.max_rounds, min_entering=rules.min_entering,
-            )  # fmt: skip
-            status, message = outcome.status, outcome.message
-        except KeyboardInterrupt:
-            status, message = Status.INTERRUPTED, "stopped by the user"
-        if deadline.acknowledge():
-            status, message = Status.INTERRUPTED, "stopped by the user"
-        return _solution(master, status, message, deadline.seconds() - began)
+    for known in (no_multipliers(program), floor_multipliers(program)):
+        best.offer_bound(lower_bound(program, known), known)
+    return best
 
 
 def _solution(master: BlockMaster, status: Status, message: str, seconds: float) -> BlockSolution:
