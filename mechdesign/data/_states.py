@@ -250,9 +250,9 @@ def _steps_in_file(
         whole = [row for row in filled[1:] if len(row[1]) == len(header)]
         found = find_times(header, whole, written[0], time, date, missing=missing)
     if found.time is None:
-        for key, value in (("time_format", written[0]), ("date", date), ("time_zone", written[1])):
-            if value is not None:
-                raise InputError(key, "does not go without a column of times", value=value, remedy="name it: time")
+        of_times = {"time_format": written[0], "date": date, "time_zone": written[1]}
+        for key, value in ((key, value) for key, value in of_times.items() if value is not None):
+            raise InputError(key, "does not go without a column of times", value=value, remedy="name it: time")
         notes = (*found.notes, *_unread_places(header), order_of([None], what="steps"))
         return Steps(_states_of(rows, source, domain), None, notes)
     clock = Clock(written[0], " and ".join(filter(None, (found.date, found.time))), zone=written[1])
@@ -265,16 +265,8 @@ def _steps_in_file(
         kept, left_out = filled[:1], LeftOut(missing)
         moments: list[Moment] = []
         for line, row in body:
-            where = f"{source}, line {line}"
-            error = errors_at(where)
             try:
-                if not row:
-                    raise RowError(reasons.BLANK, error("is blank", None, "a step in every line"))
-                if len(row) != len(header):
-                    fault = error("has the wrong number of fields", len(row), f"{len(header)} as in the first line")
-                    raise RowError(reasons.FIELDS, fault)
-                moment = _moment(clock, row[at_time], None if at_date is None else row[at_date], where.__str__)
-                _check_state(form, [row[column].strip() for column in columns], names, error)
+                moment = checked(row, clock, f"{source}, line {line}")
             except RowError as fault:
                 left_out.add(fault)
             else:
