@@ -96,7 +96,7 @@ def mixed(before: LossFunction | None, after: LossFunction | None) -> Mixed | No
     return Mixed(found[0], found[1], note)
 
 
-def under_assumptions(
+def compare_assumptions(
     compute: Callable[[LossFunction | None, LossFunction | None], _Found],
     before: LossFunction | None,
     after: LossFunction | None,

@@ -105,7 +105,7 @@ def audit(
         require_design(file)
     if points is not None and distance in _PLACED:
         say_note(f"distances are in the unit of the coordinates in {points}, on a plane")
-    subject = _subject(file) if spec is None else _subject_of_spec(spec, file)
+    subject = _read_subject(file) if spec is None else _read_subject_of(spec, file)
     said = ""
     if subject.problem is not None and prior_file is None:
         said = say_private_folders([(str(spec or file), subject.problem, subject.origin)], "this audit")
@@ -160,18 +160,18 @@ class _Subject:
             raise InputError("--spec", "is about another number of secrets", value=value, bound=bound)
 
 
-def _subject_of_spec(spec: Path, file: Path) -> _Subject:
+def _read_subject_of(spec: Path, file: Path) -> _Subject:
     """Return the channel in a file, for the problem of a specification, with its rows in the order of that."""
     from mechdesign.specification._specification import read_spec
 
-    found, given = _subject(file), read_spec(spec)
+    found, given = _read_subject(file), read_spec(spec)
     problem = given.problem()
     if problem.secrets is not None:
         found = replace(found, channel=_in_order(found.channel, found.labels, problem.secrets.labels, file))
     return replace(found, problem=problem, origin=given.origin)
 
 
-def _subject(file: Path) -> _Subject:
+def _read_subject(file: Path) -> _Subject:
     """Return the channel in a file or a folder, with what is known of it."""
     if file.is_dir():
         design = Design.load(file)

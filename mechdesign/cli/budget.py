@@ -15,11 +15,11 @@ from mechdesign.cli._console import errors, output, say_note, table
 from mechdesign.cli._correlations import (
     by_counts,
     check_figure,
+    compare_assumptions,
     loss_of,
     mixed,
     save_figure,
     silenced,
-    under_assumptions,
     warnings_once,
 )
 from mechdesign.data._budgets import read_cost_curves, read_weights, write_budgets
@@ -109,14 +109,14 @@ def budget(
     # Imported late: wrong usage is refused at once.
     from mechdesign.leakage._budgets import allocate_budget, constant_budget
 
-    def allocated(before: LossFunction | None, after: LossFunction | None) -> tuple[float, list[float]]:
+    def allocate(before: LossFunction | None, after: LossFunction | None) -> tuple[float, list[float]]:
         constant = constant_budget(alpha, before, after)
         return constant, [] if steps is None else allocate_budget(alpha, steps, before, after).tolist()
 
     before, after = loss_of(backward, "backward"), loss_of(forward, "forward")
     with naming_options(_OPTIONS), warnings_once():
-        found = {"ε": allocated(before, after)}
-    found |= under_assumptions(allocated, before, after)
+        found = {"ε": allocate(before, after)}
+    found |= compare_assumptions(allocate, before, after)
     budgets = found["ε"][1]
     if target is not None:
         write_budgets(target, budgets)

@@ -244,7 +244,7 @@ def design(
     with progress() as live:
         made = given.design(**changed, progress=live)
     certified = time.perf_counter()
-    folder = _place(folder, made, force)
+    folder = _choose_folder(folder, made, force)
     missing = _save(made, folder, report)
     say_private(made.problem, made.origin)
     if as_json:
@@ -259,10 +259,10 @@ def design(
     say_gap(made, settings.tolerance)
     if missing is not None:
         raise missing
-    click.get_current_context().exit(_exit_code(made, settings))
+    click.get_current_context().exit(_find_exit_code(made, settings))
 
 
-def _place(folder: str, made: Design, force: bool) -> str:
+def _choose_folder(folder: str, made: Design, force: bool) -> str:
     """Return the folder for a design: what was good enough to finish is not replaced by what was stopped."""
     if made.status is not Status.INTERRUPTED or not (Path(folder) / CERTIFICATE).exists():
         return folder
@@ -286,7 +286,7 @@ def _save(made: Design, folder: str, report: bool) -> ReportError | None:
     return None
 
 
-def _exit_code(made: Design, settings: SolveSettings) -> int:
+def _find_exit_code(made: Design, settings: SolveSettings) -> int:
     """Return the exit code: whether the search was stopped, or stalled with a wide bracket."""
     from mechdesign.synthesis._result import stalled
 

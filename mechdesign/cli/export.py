@@ -60,7 +60,7 @@ def export(folder: Path, form: Format | None, target: Path | None, all_rows: boo
     if public:
         _without_prior(folder, target, form is not None or all_rows)
         return
-    form = _format_of_file(target) if form is None else form
+    form = _recognise_format(target) if form is None else form
     if all_rows and "all_rows" not in form.options:
         raise click.UsageError("--all-rows goes with --format mps")
     if target is not None and target.is_dir():
@@ -83,7 +83,7 @@ def export(folder: Path, form: Format | None, target: Path | None, all_rows: boo
             sys.stdout.buffer.write(part[start : start + _PIECE])
 
 
-def _format_of_file(target: Path | None) -> Format:
+def _recognise_format(target: Path | None) -> Format:
     """Return the format that the ending of a file tells; refuse a file without one."""
     if target is None:
         raise click.UsageError("name a format with --format, or a file with -o")

@@ -26,7 +26,7 @@ from mechdesign.cli._arguments import (
     time_options,
 )
 from mechdesign.cli._console import output, say_note, show_next, table
-from mechdesign.cli._correlations import check_figure, loss_of, save_figure, under_assumptions, warnings_once
+from mechdesign.cli._correlations import check_figure, compare_assumptions, loss_of, save_figure, warnings_once
 from mechdesign.data._budgets import read_budgets
 from mechdesign.model._open_chain import ENDS
 from mechdesign.specification.examples import on_disk
@@ -105,7 +105,7 @@ def leakage(
             "temporal": recursion.temporal(budgets, before, after),
         }
         facts = {"nats": _facts(budgets, width, before, after)}
-    facts |= under_assumptions(lambda *losses: _facts(budgets, width, *losses), before, after)
+    facts |= compare_assumptions(lambda *losses: _facts(budgets, width, *losses), before, after)
     if target is not None:
         _write_table(target, columns)
     if as_json:

@@ -158,7 +158,7 @@ def release(
 
         with progress() as live:
             seeded = _say_what_is_known(given, seed, (*resampled, *([ADD_UP] if second else [])))
-            ledger = None if seeded else _ledger(given, ledger_file, wait, directory)
+            ledger = None if seeded else _open_ledger(given, ledger_file, wait, directory)
             with promising("keeping the steps released so far"):
                 found = given.release(
                     trace, seed=seed, ledger=ledger, progress=live, keep=folders.keep, own_history=own_history
@@ -255,7 +255,7 @@ def _say_what_is_known(given: Specification, seed: int | None, notes: Iterable[s
     return seeded
 
 
-def _ledger(given: Specification, file: Path | None, wait: float, directory: Path) -> Ledger | None:
+def _open_ledger(given: Specification, file: Path | None, wait: float, directory: Path) -> Ledger | None:
     """Return the ledger that is charged, that of a file or of the specification, and say which one it is."""
     from mechdesign.leakage.accounting import Ledger
 

@@ -107,7 +107,7 @@ def look_at(
         columns["place"] = joined.place
     elif lacking := [name for name in _ESSENTIAL if name not in columns]:
         problem, bound = f"has no column that looks like a {lacking[0]}", f"one of {columns_text(header, below=body)}"
-        raise InputError(str(path), problem, bound=bound, remedy=_remedy(lacking, header, body))
+        raise InputError(str(path), problem, bound=bound, remedy=_suggest(lacking, header, body))
     taken = [column for name, column in columns.items() if name not in ("date", "time")]
     times = _times(path, header, body, delimiter, (said, known.get("time"), known.get("date"), taken))
     found = _read(path, columns, times, delimiter, said, joined)
@@ -132,7 +132,7 @@ def _require_columns(known: Mapping[str, str], header: Sequence[str]) -> None:
             raise InputError(f"--{other}", "is the same column", value=column, bound=f"another one than --{name}")
 
 
-def _remedy(lacking: Sequence[str], header: Sequence[str], body: _Rows) -> str:
+def _suggest(lacking: Sequence[str], header: Sequence[str], body: _Rows) -> str:
     """Return what to do about a table in which no column looks like a latitude, or a longitude."""
     if separated := one_column_remedy(header):
         return separated

@@ -44,7 +44,7 @@ def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prio
         _check_length(len(table.probabilities), domain, source / "probabilities")
         with source.keys({"prior": "probabilities"}):
             return Prior(np.array(table.probabilities)), ()
-    counts, notes = _counts(table, source, domain)
+    counts, notes = _read_counts(table, source, domain)
     empty = int((counts == 0).sum())
     if empty and (table.checkins or table.plt) is not None and table.smoothing is None:
         raise source.error(
@@ -65,7 +65,7 @@ def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prio
         return Prior.from_counts(counts, table.smoothing or 0.0), notes
 
 
-def _counts(table: PriorTable, source: Source, domain: Domain) -> tuple[Floats, tuple[str, ...]]:
+def _read_counts(table: PriorTable, source: Source, domain: Domain) -> tuple[Floats, tuple[str, ...]]:
     """Return how often each secret was counted, and notes on what it was counted in."""
     data = table.checkins or table.plt
     if data is not None:

@@ -211,11 +211,11 @@ def _check_sizes(value: object, path: Keys) -> None:
         for key, each in value.items():
             if isinstance(each, Table):
                 _check_sizes(each, (*path, key))
-    elif isinstance(value, int | float | Fraction) and (bound := _passed_bound(value)):
+    elif isinstance(value, int | float | Fraction) and (bound := _find_passed_bound(value)):
         raise SpecificationError(path, "is out of range", value=_short(value), bound=bound)
 
 
-def _passed_bound(value: float | Fraction) -> str:
+def _find_passed_bound(value: float | Fraction) -> str:
     """Return the bound that a number passes, or an empty text."""
     if isinstance(value, int):
         return "" if -(2**63) <= value < 2**63 else "an integer of 64 bits"

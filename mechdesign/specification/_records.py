@@ -159,11 +159,11 @@ def _values(table: AttributeTable, source: Source) -> Sequence[Any]:
         _check_size(last - first + 1, source / "range")
         return range(first, last + 1)
     if table.values is not None:
-        return _listed(table.values, source / "values")
-    return _stepped(table, source)
+        return _read_listed(table.values, source / "values")
+    return _compute_stepped(table, source)
 
 
-def _listed(values: Sequence[Any], source: Source) -> Sequence[Any]:
+def _read_listed(values: Sequence[Any], source: Source) -> Sequence[Any]:
     """Return values that are listed, with decimals as floats."""
     for index, value in enumerate(values):
         if not isinstance(value, str | bool | int | Decimal):
@@ -180,7 +180,7 @@ def _listed(values: Sequence[Any], source: Source) -> Sequence[Any]:
     ]
 
 
-def _stepped(table: AttributeTable, source: Source) -> Sequence[Any]:
+def _compute_stepped(table: AttributeTable, source: Source) -> Sequence[Any]:
     """Return the values from `low` to `high`, a step apart."""
     for name in ("high", "step"):
         if getattr(table, name) is None:

@@ -29,7 +29,7 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
     """
     if isinstance(data, str | bytes) or data is None:
         raise InputError("data", "is not a table", value="None" if data is None else data, bound=_TABLE)
-    present = _column_names(data)
+    present = _find_names(data)
     if present is not None:
         return [_column(data, name, present) for name in names]
     if isinstance(data, list | tuple) and any(isinstance(row, tuple | list) for row in data):
@@ -39,10 +39,10 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
     if by in names and getattr(data, "name", by) != by:
         problem = f"holds a number for each value of {by!r}, as value_counts() does"
         raise InputError("data", problem, bound="the value of each record", remedy=f"give the column {by!r} itself")
-    return _columns_of_array(data, names)
+    return _split_array(data, names)
 
 
-def _column_names(data: Any) -> tuple[Any, ...] | None:
+def _find_names(data: Any) -> tuple[Any, ...] | None:
     """Return how the columns of a table are called, or None where they have no names."""
     if isinstance(data, np.ndarray) and data.dtype.names is not None:
         return tuple(data.dtype.names)
@@ -58,7 +58,7 @@ def _column_names(data: Any) -> tuple[Any, ...] | None:
     return None
 
 
-def _columns_of_array(data: Any, names: tuple[str, ...]) -> list[Any]:
+def _split_array(data: Any, names: tuple[str, ...]) -> list[Any]:
     """Return the columns of an array, or of a list, tuple or series of single values."""
     try:
         array = np.asarray(data)

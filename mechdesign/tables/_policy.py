@@ -268,7 +268,9 @@ def _threshold(domain: Domain, theta: object, names: Sequence[str] | None) -> Se
                 remedy='name the attributes that may change, as in attributes=["age"]',
             )
     unit = _common_unit([domain.attribute(name).unit for name in chosen])
-    positions = tuple(_in_steps(each, unit, len(chosen)) if each.name in chosen else None for each in domain.attributes)
+    positions = tuple(
+        _scale_positions(each, unit, len(chosen)) if each.name in chosen else None for each in domain.attributes
+    )
     axes = [axis for axis in positions if axis is not None]
     diameter = sum(int(axis[-1] - axis[0]) for axis in axes)
     gaps = [int(np.diff(axis).min()) for axis in axes if len(axis) > 1]
@@ -293,7 +295,7 @@ def _threshold(domain: Domain, theta: object, names: Sequence[str] | None) -> Se
     return ThresholdGraph(domain.shape, positions, steps, unit, phrase)
 
 
-def _in_steps(attribute: Attribute, unit: Fraction, count: int) -> Integers:
+def _scale_positions(attribute: Attribute, unit: Fraction, count: int) -> Integers:
     """Return the values of one of `count` attributes in common steps; refuse steps too fine for sums of distances."""
     factor = int(attribute.unit / unit)
     if int(np.abs(attribute.positions[[0, -1]]).max()) * factor * count > _LARGEST_DISTANCE:
