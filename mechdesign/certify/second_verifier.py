@@ -314,8 +314,7 @@ def lower_bound(objective: str, weights: Any, cost: Any, claims: Any, multiplier
     return max(Fraction(0), total / sum(weights) if objective == "worst" else total)
 
 
-# One sum, rounded in the order of the first verifier.
-def rounded_bound(  # noqa: C901, PLR0912
+def rounded_bound(  # noqa: C901, PLR0912 - one sum, rounded in the order of the first verifier
     objective: str, weights: Any, cost: Any, claims: Any, multipliers: Any
 ) -> Fraction:
     """Return the same in floats, rounded step by step as the first verifier rounds: no proof, but the number it has."""
