@@ -69,7 +69,7 @@ ARRAYS |= {"ratios": [PAIRS, ("numerators", "<i8", 1), ("denominators", "<i8", 1
 ENTRY, JSON, GIB = 1000, 64, 2**30
 
 
-def prove(folder: Path, memory: float = 2.0) -> list[str]:
+def prove(folder: Path, memory: float = 2.0) -> list[str]:  # noqa: PLR0915 - one proof, read from top to bottom
     """Return what is proved of the bundle in `folder`, line by line; raise an exception where anything is not.
 
     What that takes is estimated beforehand, and refused where it is more than `memory` GiB.
@@ -314,7 +314,9 @@ def lower_bound(objective: str, weights: Any, cost: Any, claims: Any, multiplier
     return max(Fraction(0), total / sum(weights) if objective == "worst" else total)
 
 
-def rounded_bound(objective: str, weights: Any, cost: Any, claims: Any, multipliers: Any) -> Fraction:
+def rounded_bound(  # noqa: C901, PLR0912 - one sum, rounded in the order of the first verifier
+    objective: str, weights: Any, cost: Any, claims: Any, multipliers: Any
+) -> Fraction:
     """Return the same in floats, rounded step by step as the first verifier rounds: no proof, but the number it has."""
     up, down, huge, (n, m) = math.inf, -math.inf, 1e290, (len(cost), len(cost[0]))
     w, least = list(map(float, weights)), [math.inf] * n

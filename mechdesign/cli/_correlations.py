@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 from mechdesign.base import _warnings as warned
 from mechdesign.base._errors import BudgetWarning, CorrelationWarning, InputError, SmoothedChainWarning
@@ -21,6 +21,7 @@ if TYPE_CHECKING:
 
 
 _FIGURES = (".png", ".svg", ".pdf")
+_Found = TypeVar("_Found")
 
 
 def loss_of(path: Path | None, name: str) -> LossFunction | None:
@@ -95,6 +96,23 @@ def mixed(before: LossFunction | None, after: LossFunction | None) -> Mixed | No
     return Mixed(found[0], found[1], note)
 
 
+def compare_assumptions(
+    compute: Callable[[LossFunction | None, LossFunction | None], _Found],
+    before: LossFunction | None,
+    after: LossFunction | None,
+) -> dict[str, _Found]:
+    """Return what is found under mixture, and by the counts alone, where these differ from what was asked for."""
+    found = {}
+    if (other := mixed(before, after)) is not None:
+        with silenced():
+            found["mixture"] = compute(*other.losses)
+        say_note(other.note)
+    if (seen := by_counts(before, after)) is not None:
+        with silenced():
+            found["by the counts alone"] = compute(*seen)
+    return found
+
+
 @contextmanager
 def warnings_once() -> Iterator[None]:
     """Show each warning about budgets and correlations once, however often it is given."""
@@ -117,3 +135,14 @@ def check_figure(path: Path | None, target: Path | None = None) -> None:
         raise InputError("--plot", "is the file of --output", value=str(path), bound="another file")
     if path is not None and path.suffix.lower() not in _FIGURES:
         raise InputError("--plot", "has no known ending", value=str(path), bound=f"one of {', '.join(_FIGURES)}")
+
+
+def save_figure(path: Path | None, draw: Callable[[Any], Any]) -> None:
+    """Write what `draw` makes by the module of figures of leakage, where a file is named."""
+    if path is None:
+        return
+    from mechdesign.report import _leakage_figures as leakage_figures
+    from mechdesign.report import _style as style
+
+    with silenced():
+        style.save_figure(draw(leakage_figures), path)

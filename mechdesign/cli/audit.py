@@ -6,7 +6,7 @@ import json
 import math
 import zipfile
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -30,7 +30,7 @@ from mechdesign.data._matrices import has_labels, read_labelled, read_matrix, re
 from mechdesign.model import distances
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
-from mechdesign.synthesis._folders import check_no_input, check_output, require_design
+from mechdesign.synthesis._folders import check_outputs, require_design
 from mechdesign.synthesis._result import Design
 
 if TYPE_CHECKING:
@@ -99,36 +99,25 @@ def audit(
     stated = None if epsilon is None else exact_text(exact(epsilon, "--epsilon"))
     if stated is not None and stated.startswith("-"):
         raise InputError("--epsilon", "is negative", value=epsilon, bound="a number >= 0")
-    if target is not None:
-        inputs = {"FILE": file, "--spec": spec, "--points": points, "--graph": graph, "--prior": prior_file}
-        check_no_input(target, inputs)
-        check_output(target)
+    inputs = {"FILE": file, "--spec": spec, "--points": points, "--graph": graph, "--prior": prior_file}
+    check_outputs(target, inputs=inputs)
     if file.is_dir():
         require_design(file)
     if points is not None and distance in _PLACED:
         say_note(f"distances are in the unit of the coordinates in {points}, on a plane")
-    channel, problem, labels, origin = _channel(file)
-    if spec is not None:
-        from mechdesign.specification._specification import read_spec
-
-        given = read_spec(spec)
-        problem, origin = given.problem(), given.origin
-        if problem.secrets is not None:
-            channel = _in_order(channel, labels, problem.secrets.labels, file)
+    subject = _read_subject(file) if spec is None else _read_subject_of(spec, file)
     said = ""
-    if problem is not None and prior_file is None:
-        said = say_private_folders([(str(spec or file), problem, origin)], "this audit")
-    if spec is not None and problem is not None and problem.cost.shape[0] != len(_rows(channel)):
-        bound = f"{len(_rows(channel))}, as {file} has rows"
-        raise InputError("--spec", "is about another number of secrets", value=problem.cost.shape[0], bound=bound)
-    asked = _asked(channel, problem, labels, distance, graph, points, cost, prior_file, column, label)
-    if stated is None and asked.stated is not None:
-        stated = asked.stated
+    if subject.problem is not None and prior_file is None:
+        said = say_private_folders([(str(spec or file), subject.problem, subject.origin)], "this audit")
+    if spec is not None:
+        subject.require_size(file)
+    asked = _asked(subject, distance, graph, points, cost, (prior_file, column, label))
+    stated = asked.stated if stated is None else stated
     # Imported late: wrong usage is refused at once.
     from mechdesign.measures._audit import audit as audited
 
     with withholding():
-        found = audited(channel, weights=weights, **asked.arguments)
+        found = audited(subject.channel, weights=weights, **asked.arguments)
     if as_json:
         click.echo(json.dumps(_described(found, stated, optimum), indent=2))
     else:
@@ -149,38 +138,67 @@ class _Asked:
     stated: str | None
 
 
-def _channel(file: Path) -> tuple[Channel | NDArray[Any], Problem | None, tuple[str, ...], Origin | None]:
-    """Return the channel, the problem that it answers, the labels of the secrets, and the origin, where known."""
+@dataclass(frozen=True, eq=False)
+class _Subject:
+    """A channel, and where they are known the labels of its secrets, the problem that it answers, and its origin."""
+
+    channel: Channel | NDArray[Any]
+    labels: tuple[str, ...] = ()
+    problem: Problem | None = None
+    origin: Origin | None = None
+
+    @property
+    def rows(self) -> NDArray[Any]:
+        """The table of the channel, a row for each secret."""
+        return self.channel.numerators if isinstance(self.channel, Channel) else self.channel
+
+    def require_size(self, file: Path) -> None:
+        """Raise `InputError` where the problem of a specification is about another number of secrets."""
+        count = len(self.rows)
+        if self.problem is not None and self.problem.cost.shape[0] != count:
+            value, bound = self.problem.cost.shape[0], f"{count}, as {file} has rows"
+            raise InputError("--spec", "is about another number of secrets", value=value, bound=bound)
+
+
+def _read_subject_of(spec: Path, file: Path) -> _Subject:
+    """Return the channel in a file, for the problem of a specification, with its rows in the order of that."""
+    from mechdesign.specification._specification import read_spec
+
+    found, given = _read_subject(file), read_spec(spec)
+    problem = given.problem()
+    if problem.secrets is not None:
+        found = replace(found, channel=_in_order(found.channel, found.labels, problem.secrets.labels, file))
+    return replace(found, problem=problem, origin=given.origin)
+
+
+def _read_subject(file: Path) -> _Subject:
+    """Return the channel in a file or a folder, with what is known of it."""
     if file.is_dir():
         design = Design.load(file)
-        return design.channel, design.problem, design.channel.secrets, design.origin
+        return _Subject(design.channel, design.channel.secrets, design.problem, design.origin)
     if file.suffix.lower() == ".npz" and zipfile.is_zipfile(file):
         with zipfile.ZipFile(file) as archive:
             names = archive.namelist()
         if "numerators.npy" in names:
             found = Channel.load(file, allowed_gib())
-            return found, None, found.secrets, None
+            return _Subject(found, found.secrets)
         if len(names) == 1 and (matrix := read_only_array(file)) is not None:
-            return matrix, None, (), None
+            return _Subject(matrix)
     if has_labels(file):
         labels, matrix = read_labelled(file)
-        return matrix, None, labels, None
-    return read_matrix(file), None, (), None
+        return _Subject(matrix, labels)
+    return _Subject(read_matrix(file))
 
 
 def _asked(
-    channel: Channel | NDArray[Any],
-    problem: Problem | None,
-    labels: tuple[str, ...],
+    subject: _Subject,
     distance: str | None,
     graph: Path | None,
     points: Path | None,
     cost: str | None,
-    prior_file: Path | None,
-    column: str,
-    label: str | None,
+    prior: tuple[Path | None, str, str | None],
 ) -> _Asked:
-    n, m = _rows(channel).shape
+    (n, m), labels, problem = subject.rows.shape, subject.labels, subject.problem
     secrets = problem.secrets if problem is not None else None
     if points is not None:
         places = read_matrix(points, shape=(n, None))
@@ -203,6 +221,7 @@ def _asked(
         bound = _bound_of(problem)
         arguments["distance"] = _matrix_of(bound, n)
         stated = exact_text(bound.epsilon)
+    prior_file, column, label = prior
     if prior_file is not None:
         arguments["prior"] = read_weights(prior_file, column, label, names)
     if cost is not None:
@@ -211,11 +230,6 @@ def _asked(
     elif problem is not None and problem.cost.shape == (n, m) and np.isfinite(problem.cost).all():
         arguments |= {"cost": problem.cost, "objective": problem.objective}
     return _Asked(arguments, stated)
-
-
-def _rows(channel: Channel | NDArray[Any]) -> NDArray[Any]:
-    """Return the table of a channel, a row for each secret."""
-    return channel.numerators if isinstance(channel, Channel) else channel
 
 
 def _in_order(

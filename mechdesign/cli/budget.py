@@ -5,17 +5,26 @@ from __future__ import annotations
 import json
 from collections.abc import Mapping
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypedDict
 
 import click
 import numpy as np
 
 from mechdesign.cli._arguments import layout_options, memory_option, naming_options, show_values_option
 from mechdesign.cli._console import errors, output, say_note, table
-from mechdesign.cli._correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
+from mechdesign.cli._correlations import (
+    by_counts,
+    check_figure,
+    compare_assumptions,
+    loss_of,
+    mixed,
+    save_figure,
+    silenced,
+    warnings_once,
+)
 from mechdesign.data._budgets import read_cost_curves, read_weights, write_budgets
 from mechdesign.data._layout import withholding
-from mechdesign.synthesis._folders import check_no_input, check_output
+from mechdesign.synthesis._folders import check_outputs
 
 if TYPE_CHECKING:
     from mechdesign.leakage._best_budgets import BestBudgets
@@ -89,34 +98,26 @@ def budget(
     if backward is None and forward is None:
         say_note(_UNCORRELATED)
     if cost_file is not None:
-        files, share = (cost_file, weights), _TOLERANCE if tolerance is None else tolerance
+        limits = _Limits(window=window or 1, tolerance=_TOLERANCE if tolerance is None else tolerance)
         with naming_options(_OPTIONS | _of_curves(cost_file)):
-            _least_cost(alpha, steps, (backward, forward), files, window or 1, share, target, plot, as_json)
+            _least_cost(alpha, steps, (backward, forward), (cost_file, weights), limits, (target, plot), as_json)
         return
     if steps is None and (target is not None or plot is not None):
         raise click.UsageError("give --steps to write budgets or a figure")
     check_figure(plot, target)
-    for path in (plot, target):
-        if path is not None:
-            check_no_input(path, {"--backward": backward, "--forward": forward})
-            check_output(path)
+    check_outputs(plot, target, inputs={"--backward": backward, "--forward": forward})
     # Imported late: wrong usage is refused at once.
     from mechdesign.leakage._budgets import allocate_budget, constant_budget
 
+    def allocate(before: LossFunction | None, after: LossFunction | None) -> tuple[float, list[float]]:
+        constant = constant_budget(alpha, before, after)
+        return constant, [] if steps is None else allocate_budget(alpha, steps, before, after).tolist()
+
     before, after = loss_of(backward, "backward"), loss_of(forward, "forward")
     with naming_options(_OPTIONS), warnings_once():
-        constant = constant_budget(alpha, before, after)
-        budgets = [] if steps is None else allocate_budget(alpha, steps, before, after).tolist()
-    found = {"ε": (constant, budgets)}
-    if (other := mixed(before, after)) is not None:
-        with silenced():
-            both = [] if steps is None else allocate_budget(alpha, steps, *other.losses).tolist()
-            found["mixture"] = constant_budget(alpha, *other.losses), both
-        say_note(other.note)
-    if (seen := by_counts(before, after)) is not None:
-        with silenced():
-            both = [] if steps is None else allocate_budget(alpha, steps, *seen).tolist()
-            found["by the counts alone"] = constant_budget(alpha, *seen), both
+        found = {"ε": allocate(before, after)}
+    found |= compare_assumptions(allocate, before, after)
+    budgets = found["ε"][1]
     if target is not None:
         write_budgets(target, budgets)
     if as_json:
@@ -124,12 +125,7 @@ def budget(
         click.echo(json.dumps({"alpha": alpha} | said.pop("ε") | said, indent=2))
     else:
         _show_budgets(found)
-    if plot is not None:
-        from mechdesign.report import _leakage_figures as leakage_figures
-        from mechdesign.report._style import save_figure
-
-        with silenced():
-            save_figure(leakage_figures.leakage_allocation(alpha, len(budgets), before, after), plot)
+    save_figure(plot, lambda figures: figures.leakage_allocation(alpha, len(budgets), before, after))
 
 
 def _show_budgets(found: Mapping[str, tuple[float, list[float]]]) -> None:
@@ -161,24 +157,27 @@ def _of_curves(source: Path) -> dict[str, str]:
     return where | {r"costs\[(\d+)\]": rf"{file}, curve \1"}
 
 
+class _Limits(TypedDict):
+    """How many successive releases α bounds together, and how far from the least cost budgets may be."""
+
+    window: int
+    tolerance: float
+
+
 def _least_cost(
     alpha: float,
     steps: int | None,
     matrices: tuple[Path | None, Path | None],
     files: tuple[Path, Path | None],
-    window: int,
-    tolerance: float,
-    target: Path | None,
-    plot: Path | None,
+    limits: _Limits,
+    outputs: tuple[Path | None, Path | None],
     as_json: bool,
 ) -> None:
     """Find, show and write budgets of least cost."""
+    target, plot = outputs
     check_figure(plot, target)
     inputs = {"--backward": matrices[0], "--forward": matrices[1], "--cost": files[0], "--weights": files[1]}
-    for path in (plot, target):
-        if path is not None:
-            check_no_input(path, inputs)
-            check_output(path)
+    check_outputs(plot, target, inputs=inputs)
     given = files[0].suffix.lower() == ".toml"
     weights = None if files[1] is None else read_weights(files[1])
     curves = [] if given else read_cost_curves(files[0])
@@ -190,18 +189,18 @@ def _least_cost(
 
     with warnings_once():
         if given:
-            best = _of_specification(files[0], alpha, weights, (before, after), window, tolerance)
+            best = _of_specification(files[0], alpha, weights, (before, after), limits)
         else:
             pairs = zip(curves * (1 if len(curves) > 1 else count), weights.tolist(), strict=True)
             weighted = [(epsilons, weight * costs) for (epsilons, costs), weight in pairs]
             with withholding("costs"):
-                best = best_budgets(alpha, weighted, before, after, window=window, tolerance=tolerance)
+                best = best_budgets(alpha, weighted, before, after, **limits)
     if target is not None:
         write_budgets(target, best.epsilons)
     under_mixture = None
     if (seen := by_counts(before, after)) is not None and not given:
         with silenced():
-            counted = best_budgets(alpha, weighted, *seen, window=window, tolerance=tolerance)
+            counted = best_budgets(alpha, weighted, *seen, **limits)
         say_note(f"by the counts alone the least cost is {counted.cost:.6g}, not {best.cost:.6g}")
     if (other := mixed(before, after)) is not None:
         say_note(other.note)
@@ -209,7 +208,7 @@ def _least_cost(
             say_note("costs under mixture are found by another run, with that word in place of such rows")
         else:
             with silenced():
-                under_mixture = best_budgets(alpha, weighted, *other.losses, window=window, tolerance=tolerance).cost
+                under_mixture = best_budgets(alpha, weighted, *other.losses, **limits).cost
     if as_json:
         names = ("alpha", "window", "cost", "lower_bound", "constant", "allocated")
         found = {name: getattr(best, name) for name in names}
@@ -217,12 +216,7 @@ def _least_cost(
         click.echo(json.dumps(found | {"budgets": best.epsilons.tolist()} | more, indent=2))
     else:
         _show_best(best, under_mixture)
-    if plot is not None:
-        from mechdesign.report import _leakage_figures as leakage_figures
-        from mechdesign.report._style import save_figure
-
-        with silenced():
-            save_figure(leakage_figures.leakage_allocation(alpha, count, before, after, best.epsilons), plot)
+    save_figure(plot, lambda figures: figures.leakage_allocation(alpha, count, before, after, best.epsilons))
 
 
 def _count(*counts: int | None) -> int:
@@ -239,8 +233,7 @@ def _of_specification(
     alpha: float,
     weights: np.ndarray[tuple[int], np.dtype[np.float64]],
     losses: tuple[LossFunction | None, LossFunction | None],
-    window: int,
-    tolerance: float,
+    limits: _Limits,
 ) -> BestBudgets:
     from rich.status import Status
 
@@ -250,9 +243,7 @@ def _of_specification(
     given = read_spec(path)
     console = errors()
     with Status("starting", console=console) as status:
-        priced = price_budgets(
-            given, alpha, weights, *losses, window=window, tolerance=tolerance, told=lambda text: status.update(text)
-        )
+        priced = price_budgets(given, alpha, weights, *losses, **limits, told=lambda text: status.update(text))
     for note in priced.notes:
         say_note(note)
     say_note(

@@ -74,10 +74,7 @@ def design_schedule(
     done yet. Raises `SolverInterruptedError` then; a channel that the search had not finished is not written.
     """
     check_schedule_target(folder, schedule, force, overwrite, Origin(given.kept_text, name=given.name))
-    if report:
-        load_pictures("mechdesign.report._saving")
-    for note in given.notes:
-        say_note(note)
+    _prepare(given, report)
     from mechdesign.synthesis._result import stalled
 
     save = _with_page if report else None
@@ -99,6 +96,14 @@ def design_schedule(
     else:
         _show_schedule(given, schedule, certificates, folder)
     return whole
+
+
+def _prepare(given: Specification, report: bool) -> None:
+    """Load what draws the page, and say what is worth knowing of a specification."""
+    if report:
+        load_pictures("mechdesign.report._saving")
+    for note in given.notes:
+        say_note(note)
 
 
 def _with_page(made: Design, folder: Path) -> None:
@@ -233,66 +238,66 @@ def design(
         whole = design_schedule(
             given, given.schedule, changed, folder, report, as_json, force=force, overwrite=overwrite
         )
-        if not whole:
-            click.get_current_context().exit(STALLED)
-        return
+        click.get_current_context().exit(0 if whole else STALLED)
     check_target(folder, force, overwrite, Origin(given.kept_text, name=given.name))
-    if report:
-        load_pictures("mechdesign.report._saving")
-    for note in given.notes:
-        say_note(note)
+    _prepare(given, report)
     with progress() as live:
         made = given.design(**changed, progress=live)
     certified = time.perf_counter()
-    stopped = made.status is Status.INTERRUPTED
-    if stopped and (Path(folder) / CERTIFICATE).exists():
-        # What was good enough to finish is not replaced by what was not.
-        folder = f"{folder.rstrip('/')}-interrupted"
-        check_target(folder, force)
-        say_note(f"the export that stood there is kept; the best channel so far goes to {folder}")
-    missing: ReportError | None = None
-    try:
-        _save(made, folder, report)
-    except ReportError as error:
-        missing, report = error, False
+    folder = _choose_folder(folder, made, force)
+    missing = _save(made, folder, report)
     say_private(made.problem, made.origin)
     if as_json:
         click.echo(json.dumps(made.certificate.to_json(), indent=2))
     else:
         _show(made, settings, certified - started, time.perf_counter() - started, folder)
         shown = example or (_DEFAULT if specification is None else None)
-        show_next(_next(folder, report, made, shown))
+        show_next(_next(folder, report and missing is None, made, shown))
     rows = made.channel.numerators
     if len(rows) > 1 and (rows == rows[0]).all():
         say_note(_TELLS_NOTHING)
     say_gap(made, settings.tolerance)
     if missing is not None:
         raise missing
-    if stopped:
-        click.get_current_context().exit(STOPPED)
-    if _stalled(made, settings):
-        click.get_current_context().exit(STALLED)
+    click.get_current_context().exit(_find_exit_code(made, settings))
 
 
-def _save(made: Design, folder: str, report: bool) -> None:
-    """Write a design, with its page or without."""
-    if report:
-        from mechdesign.report import _saving as saving
+def _choose_folder(folder: str, made: Design, force: bool) -> str:
+    """Return the folder for a design: what was good enough to finish is not replaced by what was stopped."""
+    if made.status is not Status.INTERRUPTED or not (Path(folder) / CERTIFICATE).exists():
+        return folder
+    folder = f"{folder.rstrip('/')}-interrupted"
+    check_target(folder, force)
+    say_note(f"the export that stood there is kept; the best channel so far goes to {folder}")
+    return folder
 
-        saving.save(made, folder)
-    else:
+
+def _save(made: Design, folder: str, report: bool) -> ReportError | None:
+    """Write a design, with its page or without; return the error where only the page is missing."""
+    if not report:
         made.save(folder)
+        return None
+    from mechdesign.report import _saving as saving
+
+    try:
+        saving.save(made, folder)
+    except ReportError as error:
+        return error
+    return None
+
+
+def _find_exit_code(made: Design, settings: SolveSettings) -> int:
+    """Return the exit code: whether the search was stopped, or stalled with a wide bracket."""
+    from mechdesign.synthesis._result import stalled
+
+    if made.status is Status.INTERRUPTED:
+        return STOPPED
+    return STALLED if stalled(made, settings) else 0
 
 
 def _folder(specification: Path | None) -> str:
     """Return the folder that a design goes to where none is named: one for each specification."""
     return _EXAMPLE_FOLDER if specification is None else specification.stem
-
-
-def _stalled(made: Design, settings: SolveSettings) -> bool:
-    from mechdesign.synthesis._result import stalled
-
-    return stalled(made, settings)
 
 
 def _estimate(given: Specification, settings: SolveSettings) -> None:

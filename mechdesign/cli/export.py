@@ -10,7 +10,7 @@ import click
 from mechdesign.base._errors import InputError
 from mechdesign.cli._arguments import memory_option
 from mechdesign.cli._console import say_note, show_next
-from mechdesign.synthesis._folders import SET, check_no_input, check_output, require_design
+from mechdesign.synthesis._folders import SET, check_outputs, require_design
 from mechdesign.synthesis._result import Design
 from mechdesign.synthesis.formats._format import Exported, Format
 from mechdesign.synthesis.formats._registry import FORMATS, format_of
@@ -60,20 +60,12 @@ def export(folder: Path, form: Format | None, target: Path | None, all_rows: boo
     if public:
         _without_prior(folder, target, form is not None or all_rows)
         return
-    if form is None:
-        if target is None:
-            raise click.UsageError("name a format with --format, or a file with -o")
-        try:
-            form = format_of(target)
-        except InputError as error:
-            raise click.UsageError(f"{error}; or name a format with --format") from error
+    form = _recognise_format(target) if form is None else form
     if all_rows and "all_rows" not in form.options:
         raise click.UsageError("--all-rows goes with --format mps")
     if target is not None and target.is_dir():
         raise click.UsageError(f"{target} is a folder, not a file")
-    if target is not None:
-        check_no_input(target, {f"DIR, {name}": folder / name for name in SET})
-        check_output(target)
+    check_outputs(target, inputs={f"DIR, {name}": folder / name for name in SET})
     options = {"all_rows": True} if all_rows else {}
     require_design(folder)
     design = Design.load(folder)
@@ -89,6 +81,16 @@ def export(folder: Path, form: Format | None, target: Path | None, all_rows: boo
         # In pieces below the size of its buffer: of a larger one, Python may lose the end on a full disk, silently.
         for start in range(0, len(part), _PIECE):
             sys.stdout.buffer.write(part[start : start + _PIECE])
+
+
+def _recognise_format(target: Path | None) -> Format:
+    """Return the format that the ending of a file tells; refuse a file without one."""
+    if target is None:
+        raise click.UsageError("name a format with --format, or a file with -o")
+    try:
+        return format_of(target)
+    except InputError as error:
+        raise click.UsageError(f"{error}; or name a format with --format") from error
 
 
 def _without_prior(folder: Path, target: Path | None, more: bool) -> None:

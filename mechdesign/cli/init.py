@@ -7,13 +7,19 @@ from typing import Literal
 
 import click
 
-from mechdesign.base._errors import InputError
 from mechdesign.base._files import write_output
-from mechdesign.cli._arguments import layout_options, memory_option, show_values_option, time_options
+from mechdesign.cli._arguments import (
+    layout_options,
+    memory_option,
+    naming_options,
+    show_values_option,
+    time_options,
+)
 from mechdesign.cli._console import say, say_note
-from mechdesign.synthesis._folders import check_no_input, check_output
+from mechdesign.synthesis._folders import check_outputs
 
 _FILE = click.Path(path_type=Path)
+_CHECKED = ("date", "time_format", "time_zone", "longitudes", "missing", "cells")
 
 
 @click.command()
@@ -68,15 +74,12 @@ def init(
     nothing, or the comment says that none is. It is chosen by the data, as all that is proposed.
     """
     # Imported late: wrong usage is refused at once.
-    from mechdesign.base._check import renamed
     from mechdesign.data._inspection import look_at
     from mechdesign.data._joining import PlacesAsked
     from mechdesign.data._movement import Written
     from mechdesign.specification._proposal import propose, text_of
 
-    if target is not None:
-        check_no_input(target, {"DATA": data, "--places": places})
-        check_output(target, overwrite)
+    check_outputs(target, inputs={"DATA": data, "--places": places}, overwrite=overwrite)
     asked = None
     if places is not None:
         asked, latitude, longitude = PlacesAsked(places, key, place, latitude, longitude), None, None
@@ -90,18 +93,9 @@ def init(
         "time": time_,
         "trace": trace,
     }
-    try:
+    with naming_options({name: f"--{name.replace('_', '-')}" for name in _CHECKED}):
         found = look_at(data, columns, Written(time_format, time_zone, longitudes, missing), asked)
-    except InputError as error:
-        if error.path not in ("date", "time_format", "time_zone", "longitudes", "missing"):
-            raise
-        raise renamed(error, f"--{error.path.replace('_', '-')}", error.path) from error
-    try:
         proposal = propose(found, cells)
-    except InputError as error:
-        if error.path != "cells":
-            raise
-        raise renamed(error, "--cells", "cells") from error
     for note in proposal.notes:
         say_note(note)
     if found.order not in proposal.notes:

@@ -32,10 +32,14 @@ from mechdesign.model._problem_words import claimants, cost_measure, requirement
 from mechdesign.model._words import percent, short
 from mechdesign.report._private import private
 from mechdesign.report._proved import bounded_pairs, left_free
-from mechdesign.synthesis._folders import SET, check_no_input, check_output, require_design
+from mechdesign.synthesis._folders import SET, check_outputs, require_design
 from mechdesign.synthesis._result import Design
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from mechdesign.certify._certificate import Certificate
+    from mechdesign.model._origin import Origin
     from mechdesign.tables._release import Release
 
 
@@ -56,9 +60,7 @@ def compare(directories: tuple[Path, ...], page: Path | None, as_json: bool) -> 
         raise InputError("--output", "is not a page", value=str(page), bound="a name that ends in .html")
     for each in directories:
         require_design(each)
-    if page is not None:
-        check_no_input(page, {f"{each}, {name}": each / name for each in directories for name in SET})
-        check_output(page)
+    check_outputs(page, inputs={f"{each}, {name}": each / name for each in directories for name in SET})
     # Imported late: `inspect` does not need it.
     from mechdesign.report._compare_page import compared, differences, html, rows
 
@@ -166,25 +168,30 @@ def inspect(folder: Path, page: Path | None, outline: Path | None, as_json: bool
         show_release(folder, as_json)
         return
     require_design(folder)
-    if page is not None:
-        check_output(page)
+    check_outputs(page, inputs={})
     design = Design.load(folder)
-    problem, channel, certificate, origin = design.problem, design.channel, design.certificate, design.origin
-    facts = _facts(problem, channel)
-    if origin is not None and origin.prior == STANDS_IN:
-        facts["prior"] = STANDS_IN
-    if said := private(problem, origin):
-        facts["private"] = "; ".join(said)
+    problem, certificate = design.problem, design.certificate
+    facts = _facts(problem, design.channel, design.origin)
     files = {each.name: each.stat().st_size for each in sorted(folder.iterdir()) if each.is_file()}
     if page is not None:
         from mechdesign.report._design_page import html
 
         lines = None if outline is None else read_outline(outline)
-        write_output(page, [html(problem, channel, certificate, origin, lines).encode()])
+        write_output(page, [html(problem, design.channel, certificate, design.origin, lines).encode()])
     if as_json:
         found: dict[str, Any] = {"title": problem.title, **facts, "files": files, "certificate": certificate.to_json()}
         say_json(found)
         return
+    _show(problem, certificate, facts, files)
+    show_next({
+        **({str(page): "the report: open it in a browser"} if page is not None else {}),
+        f"mechdesign verify {folder}": "prove it, from the files alone",
+        f"mechdesign compare {folder} OTHER": "beside another design",
+    })  # fmt: skip
+
+
+def _show(problem: Problem, certificate: Certificate, facts: Mapping[str, str], files: Mapping[str, int]) -> None:
+    """Show what a design is about, its files with their sizes, what is certified, and where it comes from."""
     console = output()
     console.print(Text(problem.title or "Privacy mechanism", "bold"))
     shown = table("", "")
@@ -201,14 +208,9 @@ def inspect(folder: Path, page: Path | None, outline: Path | None, as_json: bool
     for name, value in sorted(certificate.provenance.items()):
         if value:
             console.print(f"{name.replace('seconds', 'time').replace('_', ' ')}: {_fact(name, value)}", soft_wrap=True)
-    show_next({
-        **({str(page): "the report: open it in a browser"} if page is not None else {}),
-        f"mechdesign verify {folder}": "prove it, from the files alone",
-        f"mechdesign compare {folder} OTHER": "beside another design",
-    })  # fmt: skip
 
 
-def _facts(problem: Problem, channel: Channel) -> dict[str, str]:
+def _facts(problem: Problem, channel: Channel, origin: Origin | None) -> dict[str, str]:
     prior, domain = problem.prior, problem.secrets
     n, m = channel.numerators.shape
     likely = np.argsort(-prior, kind="stable")[:_MOST].tolist()
@@ -216,14 +218,16 @@ def _facts(problem: Problem, channel: Channel) -> dict[str, str]:
     rows = channel.matrix
     spread = np.exp(-(rows * np.log(rows, out=np.zeros_like(rows), where=rows > 0)).sum(axis=1))
     possible = int((prior > 0).sum())
+    stands_in = origin is not None and origin.prior == STANDS_IN
     return {
         "secrets": str(domain) if domain is not None else str(n),
         "observables": "the secrets" if problem.observables is domain and domain is not None else str(m),
-        "prior": f"{possible} of {n} secrets can occur; most likely {', '.join(named)}",
+        "prior": STANDS_IN if stands_in else f"{possible} of {n} secrets can occur; most likely {', '.join(named)}",
         "answers": f"spread over {short(float(spread.min()), 3)} to {short(float(spread.max()), 3)} observables",
         "revealed for certain": listed(found, n, domain) if (found := revealed(channel.numerators)) else "no secret",
         "never given": f"{int((channel.numerators == 0).sum())} of {n * m} pairs of a secret and an answer",
         **({"left free": "; ".join(free)} if (free := left_free(problem)) else {}),
+        **({"private": "; ".join(told)} if (told := private(problem, origin)) else {}),
     }
 
 

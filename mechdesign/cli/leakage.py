@@ -26,11 +26,11 @@ from mechdesign.cli._arguments import (
     time_options,
 )
 from mechdesign.cli._console import output, say_note, show_next, table
-from mechdesign.cli._correlations import by_counts, check_figure, loss_of, mixed, silenced, warnings_once
+from mechdesign.cli._correlations import check_figure, compare_assumptions, loss_of, save_figure, warnings_once
 from mechdesign.data._budgets import read_budgets
 from mechdesign.model._open_chain import ENDS
 from mechdesign.specification.examples import on_disk
-from mechdesign.synthesis._folders import check_folder, check_no_input, check_output
+from mechdesign.synthesis._folders import check_folder, check_outputs
 
 if TYPE_CHECKING:
     from mechdesign.leakage._loss import LossFunction
@@ -90,10 +90,8 @@ def leakage(
         raise click.UsageError("give a matrix: P.csv, --forward F.csv, or both; or --example NAME")
     budgets = _budgets(epsilon, steps, budget_file)
     check_figure(plot, target)
-    for path in (plot, target):
-        if path is not None:
-            check_no_input(path, {"P.csv": backward, "--forward": forward, "--budgets": budget_file})
-            check_output(path)
+    inputs = {"P.csv": backward, "--forward": forward, "--budgets": budget_file}
+    check_outputs(plot, target, inputs=inputs)
     # Imported late: wrong usage is refused at once.
     from mechdesign.leakage import _recursion as recursion
 
@@ -106,15 +104,8 @@ def leakage(
             "forward": recursion.forward(budgets, after),
             "temporal": recursion.temporal(budgets, before, after),
         }
-        facts = _facts(budgets, width, before, after)
-    shown_facts = {"nats": facts}
-    if (other := mixed(before, after)) is not None:
-        with silenced():
-            shown_facts["mixture"] = _facts(budgets, width, *other.losses)
-        say_note(other.note)
-    if (seen := by_counts(before, after)) is not None:
-        with silenced():
-            shown_facts["by the counts alone"] = _facts(budgets, width, *seen)
+        facts = {"nats": _facts(budgets, width, before, after)}
+    facts |= compare_assumptions(lambda *losses: _facts(budgets, width, *losses), before, after)
     if target is not None:
         _write_table(target, columns)
     if as_json:
@@ -124,20 +115,15 @@ def leakage(
             "facts" if key == "nats" else key: {
                 name: value if math.isfinite(value) else None for name, value in found.items()
             }
-            for key, found in shown_facts.items()
+            for key, found in facts.items()
         }
         click.echo(json.dumps(lists | finite, indent=2))
     else:
         _print_table(columns)
-        _print_facts(shown_facts, width)
+        _print_facts(facts, width)
         if example is not None:
             show_next(_next(example))
-    if plot is not None:
-        from mechdesign.report import _leakage_figures as leakage_figures
-        from mechdesign.report._style import save_figure
-
-        with silenced():
-            save_figure(leakage_figures.leakage(budgets, before, after), plot)
+    save_figure(plot, lambda figures: figures.leakage(budgets, before, after))
 
 
 def _print_facts(found: Mapping[str, Mapping[str, float]], width: int | None) -> None:

@@ -57,9 +57,8 @@ def policy(
     which hull the noise is fitted to, and how to repair. In JSON secrets are counted from 0.
     """
     check_figure(plot)
-    for folder in (directory, None if plot is None else plot.parent):
-        if folder is not None:
-            check_writable(folder)
+    for folder in filter(None, (directory, plot and plot.parent)):
+        check_writable(folder)
     given = specified(specification, example, "policy")
     problem, asked = next(given.problems()), given.policy
     assert problem.secrets is not None
@@ -81,13 +80,14 @@ def policy(
             bound="for secrets along a line or in the plane",
             remedy="leave it out",
         )
+    asked_for = plot is not None or directory is not None
     started = time.perf_counter()
     with progress() as live:
         live(Progress(f"hulls of {asked.graph.number_of_edges()} edges", 0.0))
         found = given.overview(repair)
-        if plot or directory:
+        if asked_for:
             live(Progress("drawing", time.perf_counter() - started))
-        drawn = picture(problem.secrets, found) if drawable and (plot or directory) else None
+        drawn = picture(problem.secrets, found) if drawable and asked_for else None
     facts = {"title": given.title, "epsilon": exact_text(asked.epsilon), **found.to_json()}
     if plot is not None and drawn is not None:
         save_figure(drawn, plot)
@@ -97,17 +97,19 @@ def policy(
         click.echo(json.dumps(facts, indent=2))
         return
     _show(given.title, problem.secrets, asked, found)
+    _show_files(directory, (FACTS, EDGES) if drawn is None else (FACTS, EDGES, PICTURE), example)
+
+
+def _show_files(directory: Path | None, names: Iterable[str], example: str | None) -> None:
+    """Show which files were written, and of an example what may be done next."""
     if directory is not None:
-        names = [name for name in (FACTS, EDGES, PICTURE) if name != PICTURE or drawn is not None]
         output().print(f"\nfiles     {directory}: {', '.join(names)}", soft_wrap=True)
     if example is not None:
-        show_next(
-            {
-                f"mechdesign policy --example {example} --plot graph.png": "a picture of the graph",
-                f"mechdesign design --example {example}": "the least-cost channel under it",
-                f"mechdesign examples {example} > my.toml": "your own: change it, then `mechdesign policy my.toml`",
-            }
-        )
+        show_next({
+            f"mechdesign policy --example {example} --plot graph.png": "a picture of the graph",
+            f"mechdesign design --example {example}": "the least-cost channel under it",
+            f"mechdesign examples {example} > my.toml": "your own: change it, then `mechdesign policy my.toml`",
+        })  # fmt: skip
 
 
 def _show(title: str, domain: Domain, asked: Policy, found: Overview) -> None:

@@ -7,6 +7,7 @@ import itertools
 import json
 import math
 import time
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -44,8 +45,11 @@ from mechdesign.specification import examples
 from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_room, check_writable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable
+
     from mechdesign.base._arrays import Integers
     from mechdesign.leakage.accounting import Ledger
+    from mechdesign.specification._specification import Specification
     from mechdesign.traces._released import ReleasedTrace
 
 
@@ -54,6 +58,7 @@ _SEEDED = (
     "these outputs come from a seed: whoever learns or guesses it can undo the noise and read the true states. They "
     "are a rehearsal, charged to no ledger; never publish them"
 )
+_UNFINISHED = "holds them, and no manifest. Whoever sees them and another run of the same trace learns from both"
 _UNSNAPPED = (
     "release.snap = false: outputs are floating-point numbers, whose last digits may tell more than ε allows, and no "
     "step is proved in exact arithmetic. They are a rehearsal; never publish them"
@@ -132,13 +137,7 @@ def release(
     is drawn. Where all steps together would pass its budget, nothing is released and the exit code is 2.
     """
     started = time.perf_counter()
-    asked = {
-        "time": time_,
-        "date": date,
-        "time_format": time_format,
-        "time_zone": time_zone,
-        "missing": missing,
-    }
+    asked = {"time": time_, "date": date, "time_format": time_format, "time_zone": time_zone, "missing": missing}
     given = with_release(specified(specification, example, "release"), **asked)
     with contextlib.ExitStack() as opened:
         if trace is None and example is not None:
@@ -146,80 +145,132 @@ def release(
         if trace is None:
             raise click.UsageError("give TRACE.csv: the true state of each step")
         # Imported late: wrong usage is refused at once.
-        from mechdesign.leakage.accounting import Ledger
         from mechdesign.specification._traces import step_problem
-        from mechdesign.traces._published import MANIFEST
-        from mechdesign.traces._released import FILES, PRIVATE, check_release_target, holds_release
 
+        folders = _Folders(directory, private, channels, force)
         problem = step_problem(given)
-        settings = given.release_settings
-        check_no_input_in(directory, FILES, {"TRACE.csv": trace})
-        check_release_target(directory, force, overwrite)
-        second = holds_release(directory)
-        if private is not None:
-            _check_private(private, directory)
-            check_no_input_in(private, PRIVATE, {"TRACE.csv": trace})
+        second = folders.check(trace, overwrite)
         steps, resampled = given.steps(trace)
         states = steps.states
-        size = _output_size(len(states), problem.cost.shape[0], channels)
-        for folder in (directory, *([] if private is None else [private])):
-            check_room(folder, size, FILES)
+        folders.check_room(len(states), problem.cost.shape[0])
         load_pictures("mechdesign.report._saving")
         from mechdesign.report import _saving as saving
 
         with progress() as live:
-            for note in (*given.notes, *settings.notes, *resampled, *([ADD_UP] if second else [])):
-                say_note(note)
-            seeded = seed is not None or settings.table.seed is not None
-            for said, warning in ((seeded, _SEEDED), (settings.table.snap is False, _UNSNAPPED)):
-                if said:
-                    say_warning(warning, UserWarning, "", 0)
-            ledger = None
-            if not seeded:
-                ledger = given.ledger(wait) if ledger_file is None else Ledger.existing(ledger_file, wait)
-            if ledger is not None:
-                announce(ledger, directory)
-
-            def keep(stopped: ReleasedTrace) -> None:
-                """Write the steps that were released before one failed, which are paid for."""
-                place = _apart(directory) if (directory / MANIFEST).exists() else directory
-                saving.save(stopped, place, channels=channels, force=force)
-                say_note(f"{place} holds the {len(stopped.releases)} steps that were released. {stopped.is_spent}")
-
+            seeded = _say_what_is_known(given, seed, (*resampled, *([ADD_UP] if second else [])))
+            ledger = None if seeded else _open_ledger(given, ledger_file, wait, directory)
             with promising("keeping the steps released so far"):
                 found = given.release(
-                    trace,
-                    seed=seed,
-                    ledger=ledger,
-                    progress=live,
-                    keep=keep,
-                    own_history=own_history,
+                    trace, seed=seed, ledger=ledger, progress=live, keep=folders.keep, own_history=own_history
                 )
             live(Progress("adding up and drawing", time.perf_counter() - started))
-            if not found.finished and (directory / MANIFEST).exists():
-                # What was finished is not replaced by what was not.
-                directory, private = _apart(directory), None if private is None else _apart(private)
-            saving.save(found, directory, channels=channels, force=force)
-            if private is not None:
-                _save_truth(found, directory, private, states)
+            folders = folders.save(found, states)
     if as_json:
         click.echo(json.dumps(found.manifest(saving.pages(found)), indent=2))
     else:
         _show(found, states[: len(found.releases)], ledger, time.perf_counter() - started)
-        names = ", ".join(sorted(entry.name for entry in directory.iterdir()))
-        output().print(f"files     {directory}: {names}", soft_wrap=True)
+        _show_files(folders.public)
         if example is not None and found.finished:
-            show_next(_next(example, directory))
+            show_next(_next(example, folders.public))
+    _say_what_was_found(found, given.settings.tolerance)
+    if not found.finished:
+        say_note(f"stopped after {len(found.releases)} of {len(states)} steps: {folders.public} {_UNFINISHED}")
+        click.get_current_context().exit(STOPPED)
+
+
+@dataclass(frozen=True)
+class _Folders:
+    """The folder that may be published, that of what shows the true states, and how they are written."""
+
+    public: Path
+    private: Path | None
+    channels: bool
+    force: bool
+
+    def check(self, trace: Path, overwrite: bool) -> bool:
+        """Raise an error where one of them must not be written; return whether a release stands in the public one."""
+        from mechdesign.traces._released import FILES, PRIVATE, check_release_target, holds_release
+
+        check_no_input_in(self.public, FILES, {"TRACE.csv": trace})
+        check_release_target(self.public, self.force, overwrite)
+        second = holds_release(self.public)
+        if self.private is not None:
+            _check_private(self.private, self.public)
+            check_no_input_in(self.private, PRIVATE, {"TRACE.csv": trace})
+        return second
+
+    def check_room(self, steps: int, states: int) -> None:
+        """Raise an error where there is no room for about what the files take, rather more than less."""
+        from mechdesign.traces._released import FILES
+
+        size = 2_000_000 + steps * (2_000 + 16 * states) + steps * 40 * states**2 * self.channels
+        for folder in filter(None, (self.public, self.private)):
+            check_room(folder, size, FILES)
+
+    def apart(self) -> _Folders:
+        """Return the folders of a run that was stopped: what was finished is not replaced by what was not."""
+        from mechdesign.traces._published import MANIFEST
+
+        if not (self.public / MANIFEST).exists():
+            return self
+        return replace(self, public=_apart(self.public), private=self.private and _apart(self.private))
+
+    def save(self, found: ReleasedTrace, states: Integers) -> _Folders:
+        """Write a release, then what shows the true states; return the folders that hold it.
+
+        Raises `ReportError`, which says what stands, where only what shows the true states cannot be written.
+        """
+        from mechdesign.report import _saving as saving
+
+        to = self if found.finished else self.apart()
+        saving.save(found, to.public, channels=to.channels, force=to.force)
+        try:
+            if to.private is not None:
+                saving.save_truth(found, to.private, states)
+        except Exception as error:
+            raise ReportError(
+                f"what was released is in {to.public}, and complete. {found.is_spent}: do not release it again. Only "
+                f"what shows the true states is missing ({error})"
+            ) from error
+        return to
+
+    def keep(self, stopped: ReleasedTrace) -> None:
+        """Write the steps that were released before one failed, which are paid for."""
+        from mechdesign.report import _saving as saving
+
+        place = self.apart().public
+        saving.save(stopped, place, channels=self.channels, force=self.force)
+        say_note(f"{place} holds the {len(stopped.releases)} steps that were released. {stopped.is_spent}")
+
+
+def _say_what_is_known(given: Specification, seed: int | None, notes: Iterable[str]) -> bool:
+    """Say what is worth knowing before a release, and of what it is a rehearsal; return whether it has a seed."""
+    settings = given.release_settings
+    for note in (*given.notes, *settings.notes, *notes):
+        say_note(note)
+    seeded = seed is not None or settings.table.seed is not None
+    for said, warning in ((seeded, _SEEDED), (settings.table.snap is False, _UNSNAPPED)):
+        if said:
+            say_warning(warning, UserWarning, "", 0)
+    return seeded
+
+
+def _open_ledger(given: Specification, file: Path | None, wait: float, directory: Path) -> Ledger | None:
+    """Return the ledger that is charged, that of a file or of the specification, and say which one it is."""
+    from mechdesign.leakage.accounting import Ledger
+
+    ledger = given.ledger(wait) if file is None else Ledger.existing(file, wait)
+    if ledger is not None:
+        announce(ledger, directory)
+    return ledger
+
+
+def _say_what_was_found(found: ReleasedTrace, tolerance: float) -> None:
+    """Say what a release depends on, and where a step costs more than was asked for."""
     if found.history.counted or found.history.given:
         say_note(found.history.meaning)
-    if (gap := found.relative_gap) > given.settings.tolerance:
-        say_note(f"at the worst step {missed_gap(gap, given.settings.tolerance)}")
-    if not found.finished:
-        say_note(
-            f"stopped after {len(found.releases)} of {len(states)} steps: {directory} holds them, and no manifest. "
-            "Whoever sees them and another run of the same trace learns from both"
-        )
-        click.get_current_context().exit(STOPPED)
+    if (gap := found.relative_gap) > tolerance:
+        say_note(f"at the worst step {missed_gap(gap, tolerance)}")
 
 
 def _check_private(private: Path, public: Path) -> None:
@@ -233,25 +284,6 @@ def _check_private(private: Path, public: Path) -> None:
             bound="a folder apart",
         )
     check_writable(private)
-
-
-def _output_size(steps: int, states: int, channels: bool) -> int:
-    """Return about how many bytes the files of a released trace take, rather more than fewer."""
-    size = 2_000_000 + steps * (2_000 + 16 * states)
-    return size + steps * 40 * states**2 if channels else size
-
-
-def _save_truth(found: ReleasedTrace, directory: Path, private: Path, states: Integers) -> None:
-    """Write what shows the true states; say what stands where that fails."""
-    from mechdesign.report import _saving as saving
-
-    try:
-        saving.save_truth(found, private, states)
-    except Exception as error:
-        raise ReportError(
-            f"what was released is in {directory}, and complete. {found.is_spent}: do not release it again. Only what "
-            f"shows the true states is missing ({error})"
-        ) from error
 
 
 def _apart(directory: Path) -> Path:
@@ -290,6 +322,11 @@ def _show(found: ReleasedTrace, states: Integers, ledger: Ledger | None, seconds
         console.print()
         show_spending(ledger)
     console.print(f"\ntime      {seconds:.1f} s")
+
+
+def _show_files(directory: Path) -> None:
+    names = ", ".join(sorted(entry.name for entry in directory.iterdir()))
+    output().print(f"files     {directory}: {names}", soft_wrap=True)
 
 
 def _next(example: str, directory: Path) -> dict[str, str]:

@@ -21,7 +21,7 @@ from mechdesign.data._labels import Names
 from mechdesign.model._answers import Answers, answers
 from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
-from mechdesign.synthesis._folders import SET, check_no_input, check_output, require_design
+from mechdesign.synthesis._folders import SET, check_outputs, require_design
 from mechdesign.synthesis._result import Design
 
 _SEEDED = (
@@ -82,21 +82,10 @@ def sample(
     largest such k is said on the console, and stands in no file. The randomness is the operating system's unless a seed
     is given.
     """
-    if [secret, at, source].count(None) != 2:
-        raise click.UsageError("give one of --secret, --at and --input")
-    if secret is not None and reach is not None:
-        raise click.UsageError("--reach goes with --at and --input, not with --secret")
-    asked = click.get_current_context()
-    for name, flag in (("outside", "--outside"), ("latitude", "--latitude"), ("longitude", "--longitude")):
-        where = "--input" if name != "outside" else "--at and --input"
-        given = asked.get_parameter_source(name) is ParameterSource.COMMANDLINE
-        if given and (secret is not None or (name != "outside" and source is None)):
-            raise click.UsageError(f"{flag} goes with {where}")
+    _check_usage(secret, at, source, reach)
     if folder.is_file():
         raise InputError(str(folder), "is a file", bound="a folder that `mechdesign design` wrote")
-    if target is not None:
-        check_no_input(target, {"--input": source} | {f"DIR, {name}": folder / name for name in SET})
-        check_output(target)
+    check_outputs(target, inputs={"--input": source} | {f"DIR, {name}": folder / name for name in SET})
     if seed is not None:
         say_warning(_SEEDED, UserWarning, "", 0)
     rows = None
@@ -128,6 +117,20 @@ def sample(
         return
     for label, place in zip(found.label.tolist(), found.place if found.place is not None else found.label, strict=True):
         say(escape(label) if found.place is None else ",".join(map(repr, place.tolist())))
+
+
+def _check_usage(secret: str | None, at: tuple[float, float] | None, source: Path | None, reach: Reach | None) -> None:
+    """Refuse options that do not go with what is asked about: a secret, a place, or a file of places."""
+    if [secret, at, source].count(None) != 2:
+        raise click.UsageError("give one of --secret, --at and --input")
+    if secret is not None and reach is not None:
+        raise click.UsageError("--reach goes with --at and --input, not with --secret")
+    asked = click.get_current_context()
+    for name, flag in (("outside", "--outside"), ("latitude", "--latitude"), ("longitude", "--longitude")):
+        where = "--input" if name != "outside" else "--at and --input"
+        given = asked.get_parameter_source(name) is ParameterSource.COMMANDLINE
+        if given and (secret is not None or (name != "outside" and source is None)):
+            raise click.UsageError(f"{flag} goes with {where}")
 
 
 def _table(found: Answers, domain: Domain | None, rows: np.ndarray[tuple[int, ...], np.dtype[np.int64]] | None) -> str:

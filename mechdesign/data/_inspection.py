@@ -90,55 +90,28 @@ def look_at(
     delimiter = _delimiter(path)
     header, body = _head(path, delimiter)
     known = {name: composed(column) for name, column in (given or {}).items() if column is not None}
-    for name, column in known.items():
-        if column not in header:
-            raise InputError(
-                f"--{name}", "is not a column", value=column, bound=f"one of {columns_text(header, [column])}"
-            )
-    for name, column in known.items():
-        for other, second in known.items():
-            if other != name and second == column:
-                raise InputError(f"--{other}", "is the same column", value=column, bound=f"another one than --{name}")
+    _require_columns(known, header)
     if not known and len(header) > 1 and any(map(is_number, header)):
         raise InputError(
             str(path),
             "has no header line: there are numbers in its first line",
             remedy="add one that names the columns, such as user,time,latitude,longitude",
         )
-    columns = dict(known)
-    for name in _NAMES:
-        recognised = _column(name, header, known)
-        if name not in known and recognised is not None:
-            columns[name] = recognised
+    recognised = {name: column for name in _NAMES if (column := _column(name, header, known)) is not None}
+    columns = known | {name: column for name, column in recognised.items() if name not in known}
     joined = None
     if places is not None:
         between = _delimiter(places.path)
         joined = join(places, _head(places.path, between)[0], between, (path, header))
         columns = {name: column for name, column in columns.items() if name not in _ESSENTIAL}
         columns["place"] = joined.place
-    for name in _ESSENTIAL if joined is None else ():
-        if name not in columns:
-            bound = f"one of {columns_text(header, below=body)}"
-            lacking = [each for each in _ESSENTIAL if each not in columns]
-            remedy = f"say {' and '.join(f'--{each} COLUMN' for each in lacking)}"
-            if separated := one_column_remedy(header):
-                remedy = separated
-            elif (pair := _pair(header, body)) is not None:
-                remedy = f"write latitude and longitude, which {column_text(pair)} holds, into columns of their own"
-            elif (key := refers_to_places(header)) is not None:
-                remedy += f", or --places FILE for the table of places that {column_text(key)} refers to"
-            raise InputError(str(path), f"has no column that looks like a {name}", bound=bound, remedy=remedy)
+    elif lacking := [name for name in _ESSENTIAL if name not in columns]:
+        problem, bound = f"has no column that looks like a {lacking[0]}", f"one of {columns_text(header, below=body)}"
+        raise InputError(str(path), problem, bound=bound, remedy=_suggest(lacking, header, body))
     taken = [column for name, column in columns.items() if name not in ("date", "time")]
     times = _times(path, header, body, delimiter, (said, known.get("time"), known.get("date"), taken))
     found = _read(path, columns, times, delimiter, said, joined)
-    for name in _ESSENTIAL:
-        if all(float(degree).is_integer() for trace in found.traces for degree in getattr(trace, name)):
-            raise InputError(
-                f"{path}, column {columns[name]}" if joined is None else f"{joined.path}, column {name}",
-                "holds whole numbers only",
-                bound=f"a {name} in decimal degrees",
-                remedy=f"say --{name}, if it is another column",
-            )
+    _require_decimals(found)
     if times.time is not None and all(_is_counted_from_zero(trace) for trace in found.traces):
         problem = "is within a day of 1970-01-01 in every line"
         if "time" in known:
@@ -146,6 +119,42 @@ def look_at(
         times = TimeColumns(unread=(f"the column {times.time} is not read: it {problem}",))
         return _read(path, columns, times, delimiter, said._replace(time_format=None, time_zone=None), joined)
     return found
+
+
+def _require_columns(known: Mapping[str, str], header: Sequence[str]) -> None:
+    """Raise `InputError` where a column that was named is not there, or was named twice."""
+    for name, column in known.items():
+        if column not in header:
+            bound = f"one of {columns_text(header, [column])}"
+            raise InputError(f"--{name}", "is not a column", value=column, bound=bound)
+    for (name, column), (other, second) in itertools.combinations(known.items(), 2):
+        if second == column:
+            raise InputError(f"--{other}", "is the same column", value=column, bound=f"another one than --{name}")
+
+
+def _suggest(lacking: Sequence[str], header: Sequence[str], body: _Rows) -> str:
+    """Return what to do about a table in which no column looks like a latitude, or a longitude."""
+    if separated := one_column_remedy(header):
+        return separated
+    if (pair := _pair(header, body)) is not None:
+        return f"write latitude and longitude, which {column_text(pair)} holds, into columns of their own"
+    remedy = f"say {' and '.join(f'--{each} COLUMN' for each in lacking)}"
+    if (key := refers_to_places(header)) is not None:
+        remedy += f", or --places FILE for the table of places that {column_text(key)} refers to"
+    return remedy
+
+
+def _require_decimals(found: Found) -> None:
+    """Raise `InputError` where degrees are whole numbers only: another column was taken for them."""
+    for name in _ESSENTIAL:
+        if all(float(degree).is_integer() for trace in found.traces for degree in getattr(trace, name)):
+            joined = found.joined
+            raise InputError(
+                f"{found.path}, column {found.columns[name]}" if joined is None else f"{joined.path}, column {name}",
+                "holds whole numbers only",
+                bound=f"a {name} in decimal degrees",
+                remedy=f"say --{name}, if it is another column",
+            )
 
 
 def unread_times(path: Path, delimiter: str | None, taken: Sequence[str]) -> tuple[str, ...]:

@@ -181,16 +181,7 @@ def read_chain_matrix(
             value=Shown(", ".join(sorted(set(words.values())))),
             bound=bound,
         )
-    undefined = np.logical_and.reduce(np.isnan(found), axis=1)
-    zero = np.flatnonzero(~found.any(axis=1) | undefined)
-    if zero.size:
-        remedy = (
-            "put a 1 on its diagonal if people stay, or write one of the words stay, mixture and any in its place; or "
-            "count with smoothing, or leave the state out"
-        )
-        bound = "a row that sums to 1"
-        problem = _ROW_OF_NANS if undefined[zero[0]] else ROW_OF_ZEROS
-        raise InputError(f"{path}, line {lines[zero[0]]}", problem, bound=bound, remedy=remedy)
+    _require_sums(found, path, lines)
     if not words:
         return found, ""
     rows = np.zeros((len(lines) + len(words), found.shape[1]))
@@ -201,6 +192,20 @@ def read_chain_matrix(
     inside = ends[ends < rows.shape[1]]
     rows[inside, inside] = 1.0
     return rows, ""
+
+
+def _require_sums(found: Floats, path: Path, lines: list[int]) -> None:
+    """Raise `InputError` for a row of zeros, or of what is not a number, in a matrix of a chain."""
+    undefined = np.logical_and.reduce(np.isnan(found), axis=1)
+    zero = np.flatnonzero(~found.any(axis=1) | undefined)
+    if zero.size:
+        remedy = (
+            "put a 1 on its diagonal if people stay, or write one of the words stay, mixture and any in its place; or "
+            "count with smoothing, or leave the state out"
+        )
+        bound = "a row that sums to 1"
+        problem = _ROW_OF_NANS if undefined[zero[0]] else ROW_OF_ZEROS
+        raise InputError(f"{path}, line {lines[zero[0]]}", problem, bound=bound, remedy=remedy)
 
 
 def _numbers(path: Path, lines: list[tuple[int, list[str]]]) -> Floats:

@@ -8,7 +8,7 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -250,31 +250,21 @@ def _steps_in_file(
         whole = [row for row in filled[1:] if len(row[1]) == len(header)]
         found = find_times(header, whole, written[0], time, date, missing=missing)
     if found.time is None:
-        for key, value in (("time_format", written[0]), ("date", date), ("time_zone", written[1])):
-            if value is not None:
-                raise InputError(key, "does not go without a column of times", value=value, remedy="name it: time")
+        _require_unsaid({"time_format": written[0], "date": date, "time_zone": written[1]})
         notes = (*found.notes, *_unread_places(header), order_of([None], what="steps"))
         return Steps(_states_of(rows, source, domain), None, notes)
     clock = Clock(written[0], " and ".join(filter(None, (found.date, found.time))), zone=written[1])
-    at_time, at_date = header.index(found.time), None if found.date is None else header.index(found.date)
-    form, columns = _columns([name.lower() for name in header])
+    at_date = None if found.date is None else header.index(found.date)
+    places = _columns([name.lower() for name in header])
+    steps = _TimedRows(len(header), (header.index(found.time), at_date), places, Names.of(domain.labels))
     body = rows[rows.index(filled[0]) + 1 : len(rows) - next(k for k, row in enumerate(reversed(rows)) if row[1])]
-    names = Names.of(domain.labels)
 
     def read(clock: Clock) -> tuple[list[tuple[int, list[str]]], list[Moment], LeftOut, tuple[str, ...]]:
         kept, left_out = filled[:1], LeftOut(missing)
         moments: list[Moment] = []
         for line, row in body:
-            where = f"{source}, line {line}"
-            error = errors_at(where)
             try:
-                if not row:
-                    raise RowError(reasons.BLANK, error("is blank", None, "a step in every line"))
-                if len(row) != len(header):
-                    fault = error("has the wrong number of fields", len(row), f"{len(header)} as in the first line")
-                    raise RowError(reasons.FIELDS, fault)
-                moment = _moment(clock, row[at_time], None if at_date is None else row[at_date], where.__str__)
-                _check_state(form, [row[column].strip() for column in columns], names, error)
+                moment = steps.moment(row, clock, f"{source}, line {line}")
             except RowError as fault:
                 left_out.add(fault)
             else:
@@ -289,6 +279,35 @@ def _steps_in_file(
     times = _ascending(moments)
     notes = (*found.notes, *_unread_places(header), *notes, *_said(left_out), order_of([times], "steps"))
     return Steps(_states_of(kept, source, domain), times, notes)
+
+
+def _require_unsaid(given: Mapping[str, str | None]) -> None:
+    """Raise `InputError` for what is said of times where there are none."""
+    for key, value in given.items():
+        if value is not None:
+            raise InputError(key, "does not go without a column of times", value=value, remedy="name it: time")
+
+
+class _TimedRows(NamedTuple):
+    """How many fields rows have, which of them hold the time, the date and the state, and the names of states."""
+
+    width: int
+    times: tuple[int, int | None]
+    places: tuple[str, tuple[int, ...]]
+    names: Names
+
+    def moment(self, row: list[str], clock: Clock, where: str) -> Moment:
+        """Return the time of a row; raise `RowError` where it cannot be read, or says no state."""
+        error = errors_at(where)
+        if not row:
+            raise RowError(reasons.BLANK, error("is blank", None, "a step in every line"))
+        if len(row) != self.width:
+            fault = error("has the wrong number of fields", len(row), f"{self.width} as in the first line")
+            raise RowError(reasons.FIELDS, fault)
+        (at_time, at_date), (form, columns) = self.times, self.places
+        moment = _moment(clock, row[at_time], None if at_date is None else row[at_date], where.__str__)
+        _check_state(form, [row[column].strip() for column in columns], self.names, error)
+        return moment
 
 
 def _check_lengths(rows: Sequence[tuple[int, Sequence[str]]], source: Path) -> None:

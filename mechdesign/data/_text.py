@@ -395,27 +395,13 @@ def opened(path: Path) -> Iterator[Lines]:
     with withholding(), wide_fields():
         try:
             start = _start(path)
-            if start.startswith(_ZIP):
-                remedy = "unpack it, or save the table as CSV"
-                bound = "a text, also compressed by gzip, or Parquet"
-                raise InputError(str(path), "is a ZIP archive, or a spreadsheet", bound=bound, remedy=remedy)
-            for mark, name in _BINARY.items():
-                if start.startswith(mark):
-                    remedy = "unpack it, or save the table as CSV"
-                    raise InputError(str(path), f"is {name}", bound="a text, or Parquet", remedy=remedy)
+            _require_text(start, path)
             # A byte order mark is not part of the first field.
             with _text(path, start) as lines:
-                beginning = _first_signs(lines)
-                for pattern, name in _OTHERS.items():
-                    if pattern.match(beginning):
-                        bound = "a table such as CSV or Parquet"
-                        raise InputError(str(path), f"is {name}", bound=bound, remedy=_EXPORT)
-                if 1 / 4 < beginning.count("\0") / max(1, len(beginning)) < 3 / 4:
-                    raise InputError(str(path), "has bytes of zero, as UTF-16 has", bound="a text", remedy=_UTF_16)
-                if "\0" in beginning.rstrip("\0") and not start.startswith(_PARQUET):
-                    raise InputError(str(path), "has bytes of zero", bound="a text, or Parquet", remedy=_EXPORT)
+                is_text = not start.startswith(_PARQUET)
+                _require_table(_first_signs(lines), path, is_text)
                 lines.seek(0)
-                yield Lines(path, lines, not start.startswith(_PARQUET))
+                yield Lines(path, lines, is_text)
         except UnicodeError as error:
             encoding = said().encoding or "UTF-8"
             reason = error.reason if isinstance(error, UnicodeDecodeError) else "it has no byte order mark"
@@ -442,6 +428,17 @@ def _parquet(path: Path) -> TextIO:
     return io.TextIOWrapper(text, encoding="utf-8", newline="")
 
 
+def _require_table(beginning: str, path: Path, is_text: bool) -> None:
+    """Raise `InputError` for a text that is no table by its beginning."""
+    for pattern, name in _OTHERS.items():
+        if pattern.match(beginning):
+            raise InputError(str(path), f"is {name}", bound="a table such as CSV or Parquet", remedy=_EXPORT)
+    if 1 / 4 < beginning.count("\0") / max(1, len(beginning)) < 3 / 4:
+        raise InputError(str(path), "has bytes of zero, as UTF-16 has", bound="a text", remedy=_UTF_16)
+    if "\0" in beginning.rstrip("\0") and is_text:
+        raise InputError(str(path), "has bytes of zero", bound="a text, or Parquet", remedy=_EXPORT)
+
+
 def _first_signs(lines: TextIO) -> str:
     """Return the beginning of a text, without the blanks before it."""
     beginning = lines.read(_BEGINNING)
@@ -451,6 +448,7 @@ def _first_signs(lines: TextIO) -> str:
 
 
 def _start(path: Path) -> bytes:
+    """Return the first bytes of a file; raise `InputError` for what can be read once only."""
     kind = path.stat().st_mode
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
         # Opened a second time a pipe would wait for ever.
@@ -458,6 +456,17 @@ def _start(path: Path) -> bytes:
         raise InputError(str(path), "is a pipe or a device, and data are read twice", bound="a file", remedy=remedy)
     with path.open("rb") as file:
         return file.read(8)
+
+
+def _require_text(start: bytes, path: Path) -> None:
+    """Raise `InputError` for a file that is neither a text, plain or compressed by gzip, nor Parquet."""
+    remedy = "unpack it, or save the table as CSV"
+    if start.startswith(_ZIP):
+        bound = "a text, also compressed by gzip, or Parquet"
+        raise InputError(str(path), "is a ZIP archive, or a spreadsheet", bound=bound, remedy=remedy)
+    for mark, name in _BINARY.items():
+        if start.startswith(mark):
+            raise InputError(str(path), f"is {name}", bound="a text, or Parquet", remedy=remedy)
 
 
 def _text(path: Path, start: bytes) -> TextIO:

@@ -283,7 +283,8 @@ or give the ledger that the data deserve a larger budget
                 ledger is in the memory of another process.
             ExportError: the file cannot be written; nothing is recorded.
         """
-        entry = _entry(what, protects, epsilon, rho, part, policy, domain, components, classes, together)
+        asked = Entry("", what, protects, None, None, part, policy, None, domain, components, classes, together)
+        entry = _as_entry(asked, epsilon, rho)
         self._require_process()
         with self._lock, self._alone(), self._held():
             if self._path is not None:
@@ -315,7 +316,8 @@ or give the ledger that the data deserve a larger budget
         decides. Of several releases, ask for their sum: ε adds up, and a budget in ρ counts ε²/2 of each, not of the
         sum, see `remaining_rho`.
         """
-        entry = _entry(what, protects, epsilon, rho, part, policy, domain, components, classes, together)
+        asked = Entry("", what, protects, None, None, part, policy, None, domain, components, classes, together)
+        entry = _as_entry(asked, epsilon, rho)
         self._require_process()
         with self._lock:
             self._refresh()
@@ -403,19 +405,10 @@ or give the ledger that the data deserve a larger budget
         self._stood = True
 
 
-def _entry(
-    what: str,
-    protects: str,
-    epsilon: Number | None,
-    rho: Number | None,
-    part: tuple[str, str] | None,
-    policy: str | None,
-    domain: str | None,
-    components: Partition | None,
-    classes: Partition | None,
-    together: bool,
-) -> Entry:
-    for name, text in (("what", what), ("protects", protects), ("policy", policy), ("domain", domain)):
+def _as_entry(asked: Entry, epsilon: Number | None, rho: Number | None) -> Entry:
+    """Return an entry with what is spent, as of now; raise `InputError` where anything that was asked for is wrong."""
+    for name in ("what", "protects", "policy", "domain"):
+        text = getattr(asked, name)
         if text is None and name in ("policy", "domain"):
             continue
         if not isinstance(text, str) or not text.strip():
@@ -423,35 +416,29 @@ def _entry(
         _require_characters(text, name)
     if (epsilon is None) == (rho is None):
         raise InputError("epsilon", "and rho: exactly one of the two must be given", value=(epsilon, rho))
-    if part is not None and not (
-        isinstance(part, tuple) and len(part) == 2 and all(isinstance(name, str) for name in part)
-    ):
-        raise InputError("part", "must name a division and one of its parts", value=part, bound="a pair of texts")
-    for name in part or ():
-        _require_characters(name, "part")
-    for name, partition in (("components", components), ("classes", classes)):
+    _require_part(asked.part)
+    for name in ("components", "classes"):
+        partition = getattr(asked, name)
         if partition is not None and not isinstance(partition, Partition):
             raise InputError(name, "is not a Partition", value=type(partition).__name__)
-    if not isinstance(together, bool):
-        raise InputError("together", "must be True or False", value=together)
+    if not isinstance(asked.together, bool):
+        raise InputError("together", "must be True or False", value=asked.together)
     # What is exact costs nothing of either budget; it is kept for what it tells apart.
-    number = _not_negative if classes is not None else _positive
-    found = {"epsilon": None, "rho": None} | (
-        {"epsilon": number(epsilon, "epsilon")} if rho is None else {"rho": _positive(rho, "rho")}
-    )
-    return Entry(
-        datetime.now(UTC).isoformat(timespec="seconds"),
-        what,
-        protects,
-        found["epsilon"],
-        found["rho"],
-        part,
-        policy,
-        domain=domain,
-        components=components,
-        classes=classes,
-        together=together,
-    )
+    number = _not_negative if asked.classes is not None else _positive
+    when = datetime.now(UTC).isoformat(timespec="seconds")
+    if rho is not None:
+        return replace(asked, when=when, rho=_positive(rho, "rho"))
+    return replace(asked, when=when, epsilon=number(epsilon, "epsilon"))
+
+
+def _require_part(part: object) -> None:
+    """Raise `InputError` unless a part is None, or the names of a division and of one of its parts."""
+    if part is None:
+        return
+    if not (isinstance(part, tuple) and len(part) == 2 and all(isinstance(name, str) for name in part)):
+        raise InputError("part", "must name a division and one of its parts", value=part, bound="a pair of texts")
+    for name in part:
+        _require_characters(name, "part")
 
 
 def _require_characters(text: str, path: str) -> None:

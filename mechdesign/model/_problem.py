@@ -94,16 +94,9 @@ class Problem:
         if objective not in OBJECTIVES:
             raise InputError("objective", "is not known", value=objective, bound=" or ".join(OBJECTIVES))
         required = as_requirements(requirements, n)
-        for name, domain, size in (("secrets", secrets, n), ("observables", observables, costs.shape[1])):
-            if domain is not None and not isinstance(domain, Domain):
-                raise InputError(name, "is not a Domain", value=domain, bound="a Domain, or None")
-            if domain is not None and domain.size != size:
-                raise InputError(name, "has another size", value=domain.size, bound=str(size))
-        require_kind(facts, Mapping, "facts", "a mapping")
-        for name in facts:
-            if name not in _FACTS:
-                raise InputError("facts", "hold what is not known", value=name, bound=" or ".join(_FACTS))
-        stated = ReadOnlyMapping(facts)
+        _check_domain(secrets, "secrets", n)
+        _check_domain(observables, "observables", costs.shape[1])
+        stated = _as_facts(facts)
         values = (probabilities, costs, required, objective, secrets, observables, str(title), stated)
         names = ("prior", "cost", "requirements", "objective", "secrets", "observables", "title", "facts")
         for name, value in zip(names, values, strict=True):
@@ -229,6 +222,25 @@ def _check_labels(prior: Any, cost: Any, secrets: object, observables: object) -
         require_order(cost, "cost", secrets.labels)
     if isinstance(observables, Domain) and observables.labels and hasattr(cost, "columns"):
         require_order(cost.T, "cost", observables.labels)
+
+
+def _check_domain(domain: object, name: str, size: int) -> None:
+    """Raise `InputError` unless a domain that is given belongs to so many rows, or columns."""
+    if domain is None:
+        return
+    if not isinstance(domain, Domain):
+        raise InputError(name, "is not a Domain", value=domain, bound="a Domain, or None")
+    if domain.size != size:
+        raise InputError(name, "has another size", value=domain.size, bound=str(size))
+
+
+def _as_facts(facts: Mapping[str, str | int]) -> ReadOnlyMapping[str, str | int]:
+    """Return how a problem was stated; raise `InputError` for facts that are not known."""
+    require_kind(facts, Mapping, "facts", "a mapping")
+    for name in facts:
+        if name not in _FACTS:
+            raise InputError("facts", "hold what is not known", value=name, bound=" or ".join(_FACTS))
+    return ReadOnlyMapping(facts)
 
 
 def _check_reachable(

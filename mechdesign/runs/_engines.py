@@ -401,23 +401,11 @@ def in_processes(tasks: Iterable[Task], jobs: int) -> Iterator[Outcome]:
     a time. A task whose process is killed each time is a failed row. Where processes cannot work together, for want of
     shared memory or of threads, the tasks are run in this one, with a `SerialWarning`.
     """
-    tasks = iter(tasks)
-    under_way: dict[str, Task] = {}
-
-    refused: list[Exception] = []
-
-    def taken() -> Iterator[Task]:
-        try:
-            for task in tasks:
-                under_way[task.key] = task
-                yield task
-        except Exception as error:
-            refused.append(error)
-            raise
-
+    taken = _Taken(tasks)
+    under_way = taken.under_way
     while True:
         try:
-            with contextlib.closing(_outcomes(taken(), jobs)) as outcomes:
+            with contextlib.closing(_outcomes(taken, jobs)) as outcomes:
                 for outcome in outcomes:
                     del under_way[outcome.row.identity]
                     yield outcome
@@ -425,7 +413,7 @@ def in_processes(tasks: Iterable[Task], jobs: int) -> Iterator[Outcome]:
         except MechdesignError:
             raise
         except Exception as error:  # Which one depends on what the system refuses.
-            if refused:
+            if taken.failed:
                 raise
             if not _is_killed(error):
                 said = " ".join(str(error).split()) or type(error).__name__
@@ -436,7 +424,25 @@ def in_processes(tasks: Iterable[Task], jobs: int) -> Iterator[Outcome]:
             yield _alone(task)
             del under_way[task.key]
     yield from in_this_process([*under_way.values()])
-    yield from in_this_process(tasks)
+    yield from in_this_process(taken.left)
+
+
+class _Taken(Iterable[Task]):
+    """Tasks that are taken one by one: those that are left, those under way, and whether to make one failed."""
+
+    def __init__(self, tasks: Iterable[Task]) -> None:
+        self.left = iter(tasks)
+        self.under_way: dict[str, Task] = {}
+        self.failed = False
+
+    def __iter__(self) -> Iterator[Task]:
+        try:
+            for task in self.left:
+                self.under_way[task.key] = task
+                yield task
+        except Exception:
+            self.failed = True
+            raise
 
 
 def _alone(task: Task) -> Outcome:

@@ -102,11 +102,9 @@ def run_apart(task: Mapping[str, object], time_limit: float, memory: float, thre
         with contextlib.suppress(subprocess.TimeoutExpired):
             process.wait(ENDING_S)
         code = process.poll()
-    if "done" in found:
-        return Outcome(found, "done")
-    if "error" in found:
+    if "error" in found and "done" not in found:
         return Outcome(found, "error", str(found["error"]))
-    return Outcome(found, "crash", f"the process ended with code {code}")
+    return Outcome(found, "done") if "done" in found else Outcome(found, "crash", f"the process ended with code {code}")
 
 
 @contextlib.contextmanager

@@ -98,77 +98,94 @@ def solve_apart(solver: Solver, program: LinearProgram, options: Options, start:
     task = _packed(solver, program, options, start)
     if deadline.left() == 0:
         return Answer(Status.TIME_LIMIT, None, None, 0, f"time limit: no time to begin {solver.name}", solver.name)
-    moment, done, sent, greeted = Moment(solver.name), threading.Event(), threading.Event(), threading.Event()
-    said: list[Answer | MechdesignError] = []
     with _process() as child:
         process: Any = child.process
-
-        def converse() -> None:
-            try:
-                # Nothing is read as an answer that another program says.
-                if not child.has_greeted(process.stdout.readline(_LONGEST_GREETING)):
-                    return
-                greeted.set()
-                process.stdin.write(task)
-                process.stdin.flush()
-                sent.set()
-                while not said:
-                    message = pickle.load(process.stdout)
-                    if isinstance(message, Progress):
-                        moment.stage, moment.iteration = message.stage, message.iteration
-                    else:
-                        said.append(message)
-            except (OSError, ValueError, EOFError, pickle.UnpicklingError):
-                # The process died, or was ended: what it said until then is all there is.
-                pass
-            finally:
-                done.set()
-
-        def stop() -> None:
-            if solver.deaf or moment.stop or not sent.is_set():
-                process.kill()
-                return
-            moment.stop = True
-            with contextlib.suppress(OSError, ValueError):
-                process.stdin.write(_STOP)
-                process.stdin.flush()
-
-        thread = threading.Thread(target=converse, daemon=True)
+        talk = _Conversation(child, task, Moment(solver.name), solver.deaf)
+        thread = threading.Thread(target=talk.hold, daemon=True)
         try:
             thread.start()
         except RuntimeError as error:
             raise SolverError(
                 f"the system starts no thread for {solver.name} ({error}): raise its limit of processes"
             ) from error
-        watch = threading.Timer(GREETING_S, lambda: greeted.is_set() or process.kill())
+        watch = threading.Timer(GREETING_S, lambda: talk.greeted.is_set() or process.kill())
         watch.daemon = True
         watch.start()
         with deadline.keeping():
             try:
-                interrupted = wait(done, moment, deadline, stop, end - deadline.seconds())
-                late = not done.is_set()
+                interrupted = wait(talk.done, talk.moment, deadline, talk.stop, end - deadline.seconds())
+                late = not talk.done.is_set()
             finally:
                 watch.cancel()
                 watch.join()
                 process.kill()
                 thread.join(ENDING_S)
-    if said:
-        if isinstance(said[0], MechdesignError):
-            raise said[0]
-        return said[0]
+    if isinstance(talk.said, MechdesignError):
+        raise talk.said
+    if talk.said is not None:
+        return talk.said
+    return _explain_silence(solver, talk, late, interrupted, process.returncode)
+
+
+def _explain_silence(solver: Solver, talk: _Conversation, late: bool, interrupted: bool, code: int) -> Answer:
+    """Return why a process gave no answer; raise `SolverError` where it was none of ours."""
     if late:
         message = f"time limit: {solver.name} was ended before it gave any numbers"
         return Answer(Status.TIME_LIMIT, None, None, 0, message, solver.name)
     if interrupted:
         return Answer(Status.INTERRUPTED, None, None, 0, "stopped by the user", solver.name)
-    if not greeted.is_set():
+    if not talk.greeted.is_set():
         raise SolverError(
             f"{sys.executable}, started to run {solver.name}, did not say that it is this Python with mechdesign "
-            f"{__version__}, and was ended (code {process.returncode}). Where Python is part of another program, "
-            "choose a solver that runs in this process, or set sys.executable to a Python that has mechdesign"
+            f"{__version__}, and was ended (code {code}). Where Python is part of another program, choose a solver "
+            "that runs in this process, or set sys.executable to a Python that has mechdesign"
         )
-    message = f"the process that ran {solver.name} ended with code {process.returncode}"
+    message = f"the process that ran {solver.name} ended with code {code}"
     return Answer(Status.FAILED, None, None, 0, message, solver.name)
+
+
+class _Conversation:
+    """What is said to the process of a solver, and what it says: its answer, or an error, last."""
+
+    def __init__(self, child: Child, task: bytes, moment: Moment, deaf: bool) -> None:
+        self._child, self._process, self._task, self._deaf = child, child.process, task, deaf
+        self._sent = threading.Event()
+        self.moment = moment
+        self.greeted, self.done = threading.Event(), threading.Event()
+        self.said: Answer | MechdesignError | None = None
+
+    def hold(self) -> None:
+        """Hand the task over, and hear reports of progress until there is an answer."""
+        process: Any = self._process
+        try:
+            # Nothing is read as an answer that another program says.
+            if not self._child.has_greeted(process.stdout.readline(_LONGEST_GREETING)):
+                return
+            self.greeted.set()
+            self._send(self._task)
+            self._sent.set()
+            while isinstance(message := pickle.load(process.stdout), Progress):
+                self.moment.stage, self.moment.iteration = message.stage, message.iteration
+            self.said = message
+        except (OSError, ValueError, EOFError, pickle.UnpicklingError):
+            # The process died, or was ended: what it said until then is all there is.
+            pass
+        finally:
+            self.done.set()
+
+    def stop(self) -> None:
+        """Ask a solver that listens for what it has, once; end the process of any other one."""
+        if self._deaf or self.moment.stop or not self._sent.is_set():
+            self._process.kill()
+            return
+        self.moment.stop = True
+        with contextlib.suppress(OSError, ValueError):
+            self._send(_STOP)
+
+    def _send(self, content: bytes) -> None:
+        process: Any = self._process
+        process.stdin.write(content)
+        process.stdin.flush()
 
 
 def _packed(solver: Solver, program: LinearProgram, options: Options, start: object) -> bytes:

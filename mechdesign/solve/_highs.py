@@ -172,20 +172,6 @@ def _run(highs: Any, options: Options) -> bool:
     moment = Moment("HiGHS")
     done = threading.Event()
 
-    def listen(event: Any) -> None:
-        if event.data_out.simplex_iteration_count > 0:
-            moment.stage, moment.iteration = "HiGHS simplex", event.data_out.simplex_iteration_count
-        if moment.stop:
-            event.interrupt()
-
-    def read(event: Any) -> None:
-        # IPX gives its interrupt callback no iteration count, but it logs one line per iteration.
-        row = _IPX_ROW.match(event.message)
-        if row is not None:
-            moment.stage, moment.iteration = "HiGHS interior point", int(row[1])
-        elif "crossover" in event.message:
-            moment.stage = "HiGHS crossover"
-
     def work() -> None:
         try:
             highs.run()
@@ -193,12 +179,7 @@ def _run(highs: Any, options: Options) -> bool:
         finally:
             done.set()
 
-    highs.cbSimplexInterrupt.subscribe(listen)
-    highs.cbIpmInterrupt.subscribe(listen)
-    if options.deadline.progress is not None and "output_flag" not in options.extra:
-        highs.setOptionValue("log_to_console", False)
-        highs.setOptionValue("output_flag", True)
-        highs.cbLogging.subscribe(read)
+    _subscribe(highs, moment, options)
     thread = threading.Thread(target=work, daemon=True)
     try:
         thread.start()
@@ -214,6 +195,31 @@ def _run(highs: Any, options: Options) -> bool:
         finally:
             moment.stop = True
             thread.join()
+
+
+def _subscribe(highs: Any, moment: Moment, options: Options) -> None:
+    """Let HiGHS say what it is at, and hear whether to stop."""
+
+    def listen(event: Any) -> None:
+        if event.data_out.simplex_iteration_count > 0:
+            moment.stage, moment.iteration = "HiGHS simplex", event.data_out.simplex_iteration_count
+        if moment.stop:
+            event.interrupt()
+
+    def read(event: Any) -> None:
+        # IPX gives its interrupt callback no iteration count, but it logs one line per iteration.
+        row = _IPX_ROW.match(event.message)
+        if row is not None:
+            moment.stage, moment.iteration = "HiGHS interior point", int(row[1])
+        elif "crossover" in event.message:
+            moment.stage = "HiGHS crossover"
+
+    highs.cbSimplexInterrupt.subscribe(listen)
+    highs.cbIpmInterrupt.subscribe(listen)
+    if options.deadline.progress is not None and "output_flag" not in options.extra:
+        highs.setOptionValue("log_to_console", False)
+        highs.setOptionValue("output_flag", True)
+        highs.cbLogging.subscribe(read)
 
 
 def _answer(highs: Any, method: str, interrupted: bool) -> Answer:

@@ -57,23 +57,10 @@ class LinearProgram:
             object.__setattr__(self, attribute, values)
         if not np.isfinite(matrix.data).all() or not np.isfinite(self.cost).all():
             raise InputError("matrix and cost", "must be finite", remedy="drop or rescale rows with huge coefficients")
-        for low, high, what in ((self.row_lower, self.row_upper, "row"), (self.lower, self.upper, "column")):
-            if (low > high).any():
-                index = int((low > high).argmax())
-                raise InputError(
-                    f"{what}[{index}]", "has a lower bound above its upper bound", value=(low[index], high[index])
-                )
-            nowhere = np.isposinf(low) | np.isneginf(high)
-            if nowhere.any():
-                index = int(nowhere.argmax())
-                raise InputError(f"{what}[{index}]", "can only be infinite", value=(low[index], high[index]))
-        for attribute, size in (("row_blocks", rows), ("column_blocks", columns)):
-            blocks = dict(getattr(self, attribute)) or {"all": slice(0, size)}
-            stops = [0, *(block.stop for block in blocks.values())]
-            starts = [block.start for block in blocks.values()]
-            if starts != stops[:-1] or stops[-1] != size or stops != sorted(stops):
-                raise InputError(attribute, f"must cover 0 to {size} in order, without gaps", value=blocks)
-            object.__setattr__(self, attribute, ReadOnlyMapping(blocks))
+        _require_room(self.row_lower, self.row_upper, "row")
+        _require_room(self.lower, self.upper, "column")
+        object.__setattr__(self, "row_blocks", _as_blocks(self.row_blocks, "row_blocks", rows))
+        object.__setattr__(self, "column_blocks", _as_blocks(self.column_blocks, "column_blocks", columns))
 
     @property
     def rows(self) -> int:
@@ -84,6 +71,27 @@ class LinearProgram:
     def columns(self) -> int:
         """Number of columns."""
         return int(self.matrix.shape[1])
+
+
+def _require_room(low: Floats, high: Floats, what: str) -> None:
+    """Raise `InputError` where no finite number lies between two bounds."""
+    for where, problem in (
+        (low > high, "has a lower bound above its upper bound"),
+        (np.isposinf(low) | np.isneginf(high), "can only be infinite"),
+    ):
+        if where.any():
+            index = int(where.argmax())
+            raise InputError(f"{what}[{index}]", problem, value=(low[index], high[index]))
+
+
+def _as_blocks(named: Mapping[str, slice], path: str, size: int) -> Mapping[str, slice]:
+    """Return named slices that cover `size` rows or columns; without any, one for all."""
+    blocks = dict(named) or {"all": slice(0, size)}
+    stops = [0, *(block.stop for block in blocks.values())]
+    starts = [block.start for block in blocks.values()]
+    if starts != stops[:-1] or stops[-1] != size or stops != sorted(stops):
+        raise InputError(path, f"must cover 0 to {size} in order, without gaps", value=blocks)
+    return ReadOnlyMapping(blocks)
 
 
 @dataclass(frozen=True)

@@ -44,22 +44,9 @@ def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prio
         _check_length(len(table.probabilities), domain, source / "probabilities")
         with source.keys({"prior": "probabilities"}):
             return Prior(np.array(table.probabilities)), ()
-    notes: tuple[str, ...] = ()
-    data = table.checkins or table.plt
-    if data is not None:
-        read = read_visits(data, source / form, domain)
-        counts, notes = _counted(read.visits)
-        notes += read.notes
-    elif table.simulated is not None:
-        counts = _simulated(table.simulated, source / "simulated", domain)
-    elif table.csv is not None:
-        counts, note = _from_file(table.csv, source / "csv", domain)
-        notes += (f"{source / 'csv'}: {note}",)
-    else:
-        _check_length(len(table.counts or ()), domain, source / "counts")
-        counts = np.array(table.counts)
+    counts, notes = _read_counts(table, source, domain)
     empty = int((counts == 0).sum())
-    if empty and data is not None and table.smoothing is None:
+    if empty and (table.checkins or table.plt) is not None and table.smoothing is None:
         raise source.error(
             "smoothing",
             f"is needed: {empty} of the {domain.size} cells were never visited (the first is cell "
@@ -76,6 +63,22 @@ def build_prior(table: PriorTable, source: Source, domain: Domain) -> tuple[Prio
         notes += (f"{empty} of {domain.size} secrets never occur in the data",)
     with source.keys({"counts": form}), nullcontext() if form == "counts" else withholding("counts"):
         return Prior.from_counts(counts, table.smoothing or 0.0), notes
+
+
+def _read_counts(table: PriorTable, source: Source, domain: Domain) -> tuple[Floats, tuple[str, ...]]:
+    """Return how often each secret was counted, and notes on what it was counted in."""
+    data = table.checkins or table.plt
+    if data is not None:
+        read = read_visits(data, source / table.form, domain)
+        counts, notes = _counted(read.visits)
+        return counts, (*notes, *read.notes)
+    if table.simulated is not None:
+        return _simulated(table.simulated, source / "simulated", domain), ()
+    if table.csv is not None:
+        counts, note = _from_file(table.csv, source / "csv", domain)
+        return counts, (f"{source / 'csv'}: {note}",)
+    _check_length(len(table.counts or ()), domain, source / "counts")
+    return np.array(table.counts), ()
 
 
 def _check_length(length: int, domain: Domain, source: Source) -> None:

@@ -181,21 +181,7 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
         f"path = {_quoted(path)}",
     ]
     if not found.is_folder:
-        lines += [f"{name} = {_quoted(column)}" for name, column in found.columns.items()]
-        if found.joined is not None:
-            lines.append(_places_line(found.joined, folder))
-        if "user" not in found.columns:
-            lines.append('user = ""  # no column says who it was: all lines are counted together')
-        said = found.said
-        for key, value in (("time_format", said.time_format), ("time_zone", said.time_zone)):
-            if value is not None and "time" in found.columns:
-                lines.append(f"{key} = {_quoted(value)}")
-        if said.longitudes is not None:
-            lines.append(f"longitudes = {_quoted(said.longitudes)}")
-        if found.delimiter != ",":
-            lines.append(f"delimiter = {_quoted(found.delimiter)}")
-        for key, value in (("decimal", layout.said().decimal), ("encoding", layout.said().encoding)):
-            lines += [] if value is None else [f"{key} = {_quoted(value)}"]
+        lines += _lines_on_columns(found, folder)
     if found.said.missing is not None:
         lines.append(f"missing = {found.said.missing!r}")
     if len(users) > 1:
@@ -203,7 +189,21 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
     if interval is not None:
         lines.append(f"# Points are {seconds_text(interval)} apart in the median; steps of a chain should be even:")
         lines.append('# every = "5 min"' if interval < 1800 else '# every = "1 h"')
-    lines += [
+    lines += _lines_on_privacy(proposal)
+    if len(users) > 1:
+        lines += [
+            "",
+            "# A mechanism for each of some users, by `mechdesign sweep`; the users that are named here can be read in",
+            "# what it writes:",
+            "# [sweep]",
+            f'# "prior.{form}.only" = ["…", "…"]',
+        ]
+    return "\n".join(lines) + "\n"
+
+
+def _lines_on_privacy(proposal: Proposal) -> list[str]:
+    """Return what answers cost and what is asked of them, and how near to the least cost."""
+    return [
         "",
         "# What an answer costs: its distance from the truth, in km.",
         "[cost]",
@@ -228,15 +228,25 @@ def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str
         "[solver]",
         "tolerance = 1e-6",
     ]
-    if len(users) > 1:
-        lines += [
-            "",
-            "# A mechanism for each of some users, by `mechdesign sweep`; the users that are named here can be read in",
-            "# what it writes:",
-            "# [sweep]",
-            f'# "prior.{form}.only" = ["…", "…"]',
-        ]
-    return "\n".join(lines) + "\n"
+
+
+def _lines_on_columns(found: Found, folder: Path | None) -> list[str]:
+    """Return the keys that say which columns of a table hold what, and how it is written."""
+    lines = [f"{name} = {_quoted(column)}" for name, column in found.columns.items()]
+    if found.joined is not None:
+        lines.append(_places_line(found.joined, folder))
+    if "user" not in found.columns:
+        lines.append('user = ""  # no column says who it was: all lines are counted together')
+    said, timed = found.said, "time" in found.columns
+    written = {
+        "time_format": said.time_format if timed else None,
+        "time_zone": said.time_zone if timed else None,
+        "longitudes": said.longitudes,
+        "delimiter": None if found.delimiter == "," else found.delimiter,
+        "decimal": layout.said().decimal,
+        "encoding": layout.said().encoding,
+    }
+    return lines + [f"{key} = {_quoted(value)}" for key, value in written.items() if value is not None]
 
 
 def _lines_on_noise(worth: Worth) -> tuple[str, ...]:

@@ -211,19 +211,20 @@ def _check_sizes(value: object, path: Keys) -> None:
         for key, each in value.items():
             if isinstance(each, Table):
                 _check_sizes(each, (*path, key))
-    elif isinstance(value, int):
-        if not -(2**63) <= value < 2**63:
-            raise SpecificationError(path, "is out of range", value=_short(value), bound="an integer of 64 bits")
-    elif isinstance(value, float | Fraction) and not _is_of_usual_size(value):
-        least, largest = _EXACT if isinstance(value, Fraction) else ("1e-100", "1e+100")
-        bound = f"0, or between {least} and {largest} in absolute value"
+    elif isinstance(value, int | float | Fraction) and (bound := _find_passed_bound(value)):
         raise SpecificationError(path, "is out of range", value=_short(value), bound=bound)
 
 
-def _is_of_usual_size(value: float | Fraction) -> bool:
+def _find_passed_bound(value: float | Fraction) -> str:
+    """Return the bound that a number passes, or an empty text."""
+    if isinstance(value, int):
+        return "" if -(2**63) <= value < 2**63 else "an integer of 64 bits"
     if isinstance(value, float):
-        return not value or not math.isfinite(value) or LEAST_NUMBER <= abs(value) <= LARGEST_NUMBER
-    return not value or Fraction(_EXACT[0]) <= abs(value) <= Fraction(_EXACT[1])
+        usual = not math.isfinite(value) or LEAST_NUMBER <= abs(value) <= LARGEST_NUMBER
+    else:
+        usual = Fraction(_EXACT[0]) <= abs(value) <= Fraction(_EXACT[1])
+    least, largest = _EXACT if isinstance(value, Fraction) else ("1e-100", "1e+100")
+    return "" if usual or not value else f"0, or between {least} and {largest} in absolute value"
 
 
 def _short(value: float | Fraction) -> object:

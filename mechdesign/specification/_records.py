@@ -159,20 +159,29 @@ def _values(table: AttributeTable, source: Source) -> Sequence[Any]:
         _check_size(last - first + 1, source / "range")
         return range(first, last + 1)
     if table.values is not None:
-        for index, value in enumerate(table.values):
-            if not isinstance(value, str | bool | int | Decimal):
-                raise source.error(
-                    ("values", index),
-                    "is no value of a column",
-                    value=str(value),
-                    bound="a text, a number, true or false",
-                    remedy="write it as a text, in quotes, as the cells spell it",
-                )
-        _check_composed(table.values, source / "values")
-        return [
-            _float(value, source / "values" / place) if isinstance(value, Decimal) else value
-            for place, value in enumerate(table.values)
-        ]
+        return _read_listed(table.values, source / "values")
+    return _compute_stepped(table, source)
+
+
+def _read_listed(values: Sequence[Any], source: Source) -> Sequence[Any]:
+    """Return values that are listed, with decimals as floats."""
+    for index, value in enumerate(values):
+        if not isinstance(value, str | bool | int | Decimal):
+            raise source.error(
+                (index,),
+                "is no value of a column",
+                value=str(value),
+                bound="a text, a number, true or false",
+                remedy="write it as a text, in quotes, as the cells spell it",
+            )
+    _check_composed(values, source)
+    return [
+        _float(value, source / place) if isinstance(value, Decimal) else value for place, value in enumerate(values)
+    ]
+
+
+def _compute_stepped(table: AttributeTable, source: Source) -> Sequence[Any]:
+    """Return the values from `low` to `high`, a step apart."""
     for name in ("high", "step"):
         if getattr(table, name) is None:
             raise source.error(name, "is missing", remedy=f"add {name} = …")

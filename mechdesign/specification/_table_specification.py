@@ -274,12 +274,11 @@ def check_release(table: AnyRelease, source: Source) -> None:
     if not 0 < table.level < 1:
         shown = exact_text(table.level)
         raise source.error("confidence", "is out of range", value=shown, bound="above 0 and below 1")
-    if isinstance(table, QuantilesTable):
-        for index, share in enumerate(table.probabilities):
-            if not 0 < share <= 1:
-                raise source.error(
-                    ("probabilities", index), "is out of range", value=exact_text(share), bound="above 0 and at most 1"
-                )
+    shares = table.probabilities if isinstance(table, QuantilesTable) else ()
+    index = next((index for index, share in enumerate(shares) if not 0 < share <= 1), None)
+    if index is not None:
+        shown = exact_text(shares[index])
+        raise source.error(("probabilities", index), "is out of range", value=shown, bound="above 0 and at most 1")
     for name in ("ranges", "probabilities"):
         if getattr(table, name, None) == []:
             raise source.error(name, "is empty", bound="at least one")

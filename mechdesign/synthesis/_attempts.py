@@ -173,20 +173,21 @@ def later_attempts(first: Attempt, *, stalled: bool) -> Iterator[Attempt]:
         yield _merge(first_attempt(merged, "auto" if first.chosen else first.solver))
     if not first.chosen:
         return
-    if forbidden:
-        if first.solver != LAZY:
-            yield first_attempt(form, LAZY)
-        return
-    if not blocks:
+    if not forbidden and not blocks:
         yield first_attempt(form, LARGE)
         if alike:
             yield _merge(first_attempt(merged, LARGE))
-        return
+    elif first.solver != LAZY if forbidden else _is_worth_a_lazy_attempt(form, stalled):
+        yield first_attempt(form, LAZY)
+
+
+def _is_worth_a_lazy_attempt(form: NormalForm, stalled: bool) -> bool:
+    """Tell whether rows that are added one by one take seconds; or minutes, where blocks ended far from the optimum."""
     bounds = int(np.isfinite(form.exponents).sum())
     size = max(bounds, *(floor.error.size for floor in form.floors), 0) * form.observables
-    seconds = size * (_FLOORS_COST if form.floors and bounds else 1) <= _SECONDS
-    if seconds or ((stalled or tight(form)) and size <= _MINUTES):
-        yield first_attempt(form, LAZY)
+    if size * (_FLOORS_COST if form.floors and bounds else 1) <= _SECONDS:
+        return True
+    return (stalled or tight(form)) and size <= _MINUTES
 
 
 def _merge(attempt: Attempt) -> Attempt:

@@ -192,12 +192,19 @@ def check_writable(folder: Path) -> None:
         raise ExportError(f"{folder} cannot be written: {error.strerror or error}; choose another folder") from error
 
 
-def check_output(target: Path, overwrite: bool = True) -> None:
-    """Raise `ExportError` unless a user may name `target` as output: a file, a link to one, a device, or a pipe.
+def check_outputs(*targets: Path | None, inputs: Mapping[str, Path | None], overwrite: bool = True) -> None:
+    """Raise `ExportError` unless a user may name each target as output: a file, a link to one, a device, or a pipe.
 
-    Without `overwrite`, no file may stand there. A file of a design, a chain or a release is never written over: the
-    others would no longer fit it.
+    Targets that are None were not named; none may be one of the inputs, see `check_no_input`. Without `overwrite`, no
+    file may stand there. A file of a design, a chain or a release is never written over: the others would no longer fit
+    it.
     """
+    for target in filter(None, targets):
+        check_no_input(target, inputs)
+        _check_output(target, overwrite)
+
+
+def _check_output(target: Path, overwrite: bool) -> None:
     file = find_output(target)
     if file is None:
         if not os.access(target, os.W_OK):

@@ -29,17 +29,9 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
     """
     if isinstance(data, str | bytes) or data is None:
         raise InputError("data", "is not a table", value="None" if data is None else data, bound=_TABLE)
-    if isinstance(data, np.ndarray) and data.dtype.names is not None:
-        return [_column(data, name, data.dtype.names) for name in names]
-    if isinstance(data, Mapping):
-        return [_column(data, name, tuple(data)) for name in names]
-    for listing in ("columns", "column_names"):
-        found = getattr(data, listing, None)
-        if found is not None and hasattr(data, "__getitem__"):
-            # The columns of an Arrow table are arrays, its column names are texts.
-            texts = tuple(name for name in found if isinstance(name, str))
-            if texts or listing == "column_names" or not hasattr(data, "column_names"):
-                return [_column(data, name, texts or tuple(found)) for name in names]
+    present = _find_names(data)
+    if present is not None:
+        return [_column(data, name, present) for name in names]
     if isinstance(data, list | tuple) and any(isinstance(row, tuple | list) for row in data):
         return _transposed(data, names)
     require_unmasked(data, "data")
@@ -47,6 +39,27 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
     if by in names and getattr(data, "name", by) != by:
         problem = f"holds a number for each value of {by!r}, as value_counts() does"
         raise InputError("data", problem, bound="the value of each record", remedy=f"give the column {by!r} itself")
+    return _split_array(data, names)
+
+
+def _find_names(data: Any) -> tuple[Any, ...] | None:
+    """Return how the columns of a table are called, or None where they have no names."""
+    if isinstance(data, np.ndarray) and data.dtype.names is not None:
+        return tuple(data.dtype.names)
+    if isinstance(data, Mapping):
+        return tuple(data)
+    for listing in ("columns", "column_names"):
+        found = getattr(data, listing, None)
+        if found is not None and hasattr(data, "__getitem__"):
+            # The columns of an Arrow table are arrays, its column names are texts.
+            texts = tuple(name for name in found if isinstance(name, str))
+            if texts or listing == "column_names" or not hasattr(data, "column_names"):
+                return texts or tuple(found)
+    return None
+
+
+def _split_array(data: Any, names: tuple[str, ...]) -> list[Any]:
+    """Return the columns of an array, or of a list, tuple or series of single values."""
     try:
         array = np.asarray(data)
     except ValueError as error:

@@ -268,18 +268,9 @@ def _threshold(domain: Domain, theta: object, names: Sequence[str] | None) -> Se
                 remedy='name the attributes that may change, as in attributes=["age"]',
             )
     unit = _common_unit([domain.attribute(name).unit for name in chosen])
-    positions: list[Integers | None] = []
-    for attribute in domain.attributes:
-        if attribute.name in chosen:
-            factor = int(attribute.unit / unit)
-            largest = int(np.abs(attribute.positions[[0, -1]]).max()) * factor
-            if largest * len(chosen) > _LARGEST_DISTANCE:
-                raise InputError(
-                    f"domain[{attribute.name!r}]", "has too fine a step", bound="distances in an int64 in common steps"
-                )
-            positions.append(attribute.positions * factor)
-        else:
-            positions.append(None)
+    positions = tuple(
+        _scale_positions(each, unit, len(chosen)) if each.name in chosen else None for each in domain.attributes
+    )
     axes = [axis for axis in positions if axis is not None]
     diameter = sum(int(axis[-1] - axis[0]) for axis in axes)
     gaps = [int(np.diff(axis).min()) for axis in axes if len(axis) > 1]
@@ -301,7 +292,17 @@ def _threshold(domain: Domain, theta: object, names: Sequence[str] | None) -> Se
     if len(domain.attributes) == 1 and axes:
         reach = np.searchsorted(axes[0], axes[0] + steps, side="right") - 1
         return OrderedGraph(reach, "threshold", phrase)
-    return ThresholdGraph(domain.shape, tuple(positions), steps, unit, phrase)
+    return ThresholdGraph(domain.shape, positions, steps, unit, phrase)
+
+
+def _scale_positions(attribute: Attribute, unit: Fraction, count: int) -> Integers:
+    """Return the values of one of `count` attributes in common steps; refuse steps too fine for sums of distances."""
+    factor = int(attribute.unit / unit)
+    if int(np.abs(attribute.positions[[0, -1]]).max()) * factor * count > _LARGEST_DISTANCE:
+        raise InputError(
+            f"domain[{attribute.name!r}]", "has too fine a step", bound="distances in an int64 in common steps"
+        )
+    return attribute.positions * factor
 
 
 def _reach(limit: Fraction, theta: object, ends: list[Hashable]) -> Fraction:
