@@ -157,9 +157,7 @@ class RayGeneration:
                 if self._over():
                     return self._stopped()
                 self._drop()
-                self._add(fresh)
-                if self.scene.errors:
-                    self._add(self._pooled())
+                self._add(np.concatenate([fresh, self._pooled()]))
         except KeyboardInterrupt:
             if self.mixture is None:
                 raise
@@ -209,7 +207,12 @@ class RayGeneration:
         self.folded, self.losses = self.folded[kept], self.losses[kept]
 
     def _pooled(self) -> Floats:
-        """Return the columns of the best mixture: an adversary errs at least as much as about each ray alone."""
+        """Return the columns of the best mixture, as an adversary errs at least as much as about each ray alone.
+
+        Without floors that gains nothing, and there are none.
+        """
+        if not self.scene.errors:
+            return np.zeros((0, self.form.groups))
         columns = self.folding.mean(self._mixed.columns(self.scene.cost.shape[1]).T).T[self.folding.observables]
         columns = columns[columns.max(axis=1) > _FAINT]
         scaled: Floats = columns / columns.max(axis=1, keepdims=True)
