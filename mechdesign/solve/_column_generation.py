@@ -16,6 +16,9 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._contract import STATUS_OF_STOP, Status
 
+# Relative gap below 0 that rounding may leave.
+_CROSSING = 1e-6
+
 Point = TypeVar("Point")
 Proof = TypeVar("Proof")
 Prices = TypeVar("Prices")
@@ -54,6 +57,10 @@ class Best(Generic[Point, Proof]):
         if self.point is None or self.proof is None:
             return math.inf
         return (self.upper - self.lower) / max(abs(self.upper), self.unit)
+
+    def is_closed(self, gap: float) -> bool:
+        """Tell whether the relative gap is at most `gap`; ends that cross by more than rounding close nothing."""
+        return -_CROSSING <= self.gap <= gap
 
 
 class WorkingSet(Protocol):
@@ -155,7 +162,8 @@ def generate_columns(
         min_entering: Number of columns that a round may take in, or the size of the working set where that is more.
 
     Raises:
-        SolverError: The first restricted problem cannot be solved; later ones end the rounds.
+        SolverError: The first restricted problem, or the first pricing problem, cannot be solved; later ones end the
+            rounds.
     """
     for number in range(max_rounds):
         try:
@@ -164,13 +172,18 @@ def generate_columns(
             if best.point is None:
                 raise
             return Outcome(Status.STALLED, str(error), number, working)
-        working, priced = found.working, Pricing()
+        working, priced, proved = found.working, Pricing(), best.proof is not None
         # Of a restricted problem that was stopped prices only count where they may prove more.
         stopped = found.status in (Status.INTERRUPTED, Status.TIME_LIMIT)
-        if best.gap > gap and (not stopped or found.lower > best.lower):
-            priced = pricer.price(found, best)
+        if not best.is_closed(gap) and (not stopped or found.lower > best.lower):
+            try:
+                priced = pricer.price(found, best)
+            except SolverError as error:
+                if not proved:
+                    raise
+                return Outcome(Status.STALLED, str(error), number, working)
         entering = priced.improving or priced.unproved
-        status = _end(found, priced, deadline, closed=best.gap <= gap, stuck=not entering and found.complete)
+        status = _end(found, priced, deadline, closed=best.is_closed(gap), stuck=not entering and found.complete)
         if status is not None:
             words = f"relative gap {best.gap:.1e} after {number + 1} rounds, {len(working)} columns"
             return Outcome(status, found.message if status is Status.INTERRUPTED else words, number + 1, working)

@@ -216,6 +216,8 @@ def _scale(form: NormalForm) -> float:
     """
     problem = form.problem
     largest = float(form.finite_cost.max())
+    if not largest:
+        return 1.0
     if problem.objective == "worst":
         return 1.0 / max(largest, 1e-300)
     if form.forbidden.any():

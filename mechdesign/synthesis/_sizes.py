@@ -24,8 +24,8 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.solve._blocks.layout import is_sparse
 from mechdesign.solve._blocks.memory import (
+    MemoryBudget,
     Sparsity,
-    allowed_memory,
     block_memory,
     few_may_do,
     measure,
@@ -171,8 +171,7 @@ def estimate(size: Size, settings: SolveSettings, slowness: float = 1.0) -> Esti
 def _work(size: Size, settings: SolveSettings) -> Estimate:
     """Estimate memory, and what the solver alone takes on one core of the reference machine."""
     n, m = size.secrets, size.observables
-    limit = settings.options.get("memory")
-    allowed = allowed_memory(limit if isinstance(limit, int | float) and not isinstance(limit, bool) else None)
+    allowed = MemoryBudget.of_options(settings.options, "options").allowed
     every = n * (n - 1) * m
     if settings.rows == RAYS:
         memory = _PAIR_BYTES * n * n + _RAY_BYTES * _RAYS * n * n + _ENTRY_BYTES * n * m

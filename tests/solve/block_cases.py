@@ -37,7 +37,7 @@ LARGE = replace(TUNING, generation=replace(TUNING.generation, min_entries=1, min
 def master_of(program, gap=3e-7, tuning=TUNING, kind=BlockMaster, **options):
     """Return a master of a program, with a bracket of its own."""
     options = Options(**options).begun()
-    return kind(program, options, gap, Best(), MemoryBudget.of_options(options), tuning)
+    return kind(program, options, gap, Best(), MemoryBudget.of_options(options.extra), tuning)
 
 
 def working_of(program, columns=None):

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from block_cases import grid
 
+import mechdesign as md
 from mechdesign.errors import InputError, SolverError
 from mechdesign.solve._blocks.column_generation import solve_columns
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
@@ -25,6 +26,34 @@ def test_a_budget_that_is_no_number_of_bytes_is_refused(stated: object) -> None:
     for solve in (solve_block, solve_columns):
         with pytest.raises(InputError, match=r"options\.extra\.memory"):
             solve(grid(2, 2), Options(extra={"memory": stated}))
+
+
+def test_a_design_names_its_own_option() -> None:
+    distance = np.abs(np.subtract.outer(np.arange(4.0), np.arange(4.0)))
+    problem = md.Problem(np.full(4, 0.25), distance, [md.MetricPrivacy(1.0, distance)])
+    for stated in (float("nan"), -1, 0, True, "x"):
+        with pytest.raises(InputError, match=r"^options\.memory: must be a number of bytes"):
+            md.design(problem, solver="block", options={"memory": stated})
+    for stated in (10**400, np.float32(1e12), np.int64(2**40), 1e12):
+        assert md.design(problem, solver="block", options={"memory": stated}).status is Status.OPTIMAL
+
+
+@pytest.mark.parametrize("extra", [{"memory": -3}, {"bogus": 1}, {"arrays": "numpi"}])
+@pytest.mark.parametrize("generation", [True, False])
+def test_options_are_checked_where_nothing_is_iterated(extra: dict[str, object], generation: bool) -> None:
+    extra = extra | {"generation": generation}
+    program = grid(3, 3)
+    free = replace(program, cost=np.c_[np.zeros(9), program.cost[:, 1:]])
+    for options, given in ((Options(time_limit=0.0, extra=extra), program), (Options(extra=extra), free)):
+        with pytest.raises(InputError, match=r"options\.extra\."):
+            solve_columns(given, options)
+
+
+@pytest.mark.parametrize("gap", [0.0, -1.0, float("nan"), float("inf")])
+def test_a_gap_is_a_positive_number(gap: float) -> None:
+    for solve in (solve_block, solve_columns):
+        with pytest.raises(InputError, match="gap"):
+            solve(grid(2, 2), gap=gap)
 
 
 def test_a_budget_is_the_least_of_what_is_stated_and_what_is_there() -> None:

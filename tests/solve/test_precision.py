@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import importlib.util
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -227,9 +228,8 @@ def test_a_direction_that_misses_the_linking_rows_is_not_taken(arrays, monkeypat
 
     def noted(blocks, **options):
         rough.append(blocks.ratios.kernel.rough)
-        return take_step(blocks, **options)
+        return take_step(blocks, replace(TUNING.step, max_link_miss_single=-1.0), **options)
 
-    monkeypatch.setattr("mechdesign.solve._blocks.step._MAX_LINK_MISS_SINGLE", -1.0)
     monkeypatch.setattr(solve_module, "take_step", noted)
     found = solve_block(grid(10, 10), Options(threads=1, extra={"arrays": arrays}))
     assert found.status is Status.OPTIMAL

@@ -49,6 +49,19 @@ def test_a_mixture_that_is_stopped_keeps_the_one_before(status: Status, monkeypa
     assert made.certificate.expected_cost >= expected.certificate.expected_cost
 
 
+def test_a_part_that_costs_nothing_shares_a_floor() -> None:
+    own, x = np.repeat([0, 1], (5, 2)), np.r_[np.arange(5.0), 100.0, 101.0]
+    distance = np.abs(x[:, None] - x)
+    cost = np.where(own[:, None] == own, distance * (distance > 1.5), INF)
+    error, prior = np.minimum(distance, 5.0), np.full(7, 1 / 7)
+    largest = sum(float((error[:, own == g] @ prior[own == g]).min()) for g in (0, 1))
+    privacy = [md.ThresholdPrivacy(1.0, distance, 1.0), md.DistortionPrivacy(0.9 * largest, error)]
+    made = md.design(md.Problem(prior, cost, privacy))
+    assert made.status is Status.OPTIMAL
+    assert made.certificate.holds
+    assert made.certificate.relative_gap <= 1e-6
+
+
 def test_equal_proposals_count_once() -> None:
     problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", np.array([[0.0, 1], [1, 0]]))])
     kind = pricing.Kind(problem, (), "all", mass=1.0)

@@ -18,7 +18,7 @@ import numpy as np
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.solve._block_angular import BlockProgram, lower_bound, objective, repaired
 from mechdesign.solve._blocks.initial_working_set import initial_working_set
-from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.interior_point import largest_cost, solve_block
 from mechdesign.solve._blocks.kernels import sparse_kernel
 from mechdesign.solve._blocks.master import BlockBest, BlockMaster
 from mechdesign.solve._blocks.memory import MemoryBudget, few_may_do
@@ -63,7 +63,9 @@ def solve_columns(
     if symmetric or not generates or deadline.left() == 0 or free_constant(program, 0.0) is not None:
         return solve_block(program, options, gap=gap, symmetry=symmetry)
     with deadline.keeping():
-        master = BlockMaster(program, options, gap, _known_bounds(program), MemoryBudget.of_options(options), tuning)
+        master = BlockMaster(
+            program, options, gap, _known_bounds(program, tuning), MemoryBudget.of_options(options.extra), tuning
+        )
         status, message = Status.INTERRUPTED, "stopped by the user"
         with contextlib.suppress(KeyboardInterrupt):
             initial = initial_working_set(master, always=asked is True)
@@ -96,9 +98,9 @@ def may_pay(program: BlockProgram, options: Options | None = None, tuning: Gener
     return few_may_do(program.rows, program.columns, len(program.floors), tuning or TUNING.generation, **kind)
 
 
-def _known_bounds(program: BlockProgram) -> BlockBest:
+def _known_bounds(program: BlockProgram, tuning: Tuning) -> BlockBest:
     """Return a bracket with what is known without iterating: costs are at least 0, and at least what a floor proves."""
-    best: BlockBest = Best()
+    best: BlockBest = Best(tuning.interior_point.cost_unit * largest_cost(program))
     for known in (no_multipliers(program), floor_multipliers(program)):
         best.offer_bound(lower_bound(program, known), known)
     return best

@@ -170,7 +170,11 @@ def _settings(options: Options, gap: float, budget: MemoryBudget | None) -> _Set
         bound = "symmetry, memory (bytes), arrays (numpy, numba, torch or sparse) or device"
         raise InputError(f"options.extra.{min(unknown)}", "is not known to the block solver", bound=bound)
     arrays, device = options.extra.get("arrays"), options.extra.get("device")
-    stated = MemoryBudget.of_options(options) if budget is None else budget
+    if not 0 < gap < np.inf:
+        raise InputError("gap", "must be a positive number", value=gap, bound="greater than 0")
+    if arrays is not None:
+        choose(arrays, device, 0)
+    stated = MemoryBudget.of_options(options.extra) if budget is None else budget
     return _Settings(gap, options.deadline, options.threads, arrays, device, stated)
 
 
@@ -194,7 +198,7 @@ class InteriorPoint:
         self.layout, self.ratios, self.settings, self.clock, self.memory = layout, ratios, settings, clock, memory
         self.deadline, self.iterates, self.tuning = settings.deadline, iterates, settings.tuning
         self.program = layout.program
-        self.unit = self.tuning.cost_unit * _largest_cost(self.program)
+        self.unit = self.tuning.cost_unit * largest_cost(self.program)
         # Multipliers of few rows are copied whenever the bound is the best; of many, into spare memory near the end.
         self.copied = ratios.kernel.SPARSE or layout.blocks * layout.rows**2 <= COPIED
         # Whether the ratio rows have their multipliers.
@@ -384,6 +388,7 @@ class _Patience:
         return self.since >= next(count for level, count in self.tuning.patience if gap > level)
 
 
-def _largest_cost(program: BlockProgram) -> float:
+def largest_cost(program: BlockProgram) -> float:
+    """Return the largest coefficient of the cost."""
     cost = program.cost if program.worst is None else program.worst.cost
     return float(np.abs(cost).max(initial=0.0))

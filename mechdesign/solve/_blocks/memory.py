@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import os
+import sys
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,7 +18,6 @@ from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.kernels.tridiagonal import find_levels
 from mechdesign.solve._blocks.layout import Layout
 from mechdesign.solve._blocks.tuning import TUNING, GenerationTuning
-from mechdesign.solve._contract import Options
 
 COPIED = 4_000_000
 """Up to so many ratio rows the multipliers of the best bound are copied; of more, once the gap is small, kept in spare
@@ -57,19 +58,19 @@ class MemoryBudget:
         return cls(allowed_memory(limit), _resident(), limit is not None)
 
     @classmethod
-    def of_options(cls, options: Options) -> MemoryBudget:
-        """Return the budget that options state as "memory".
+    def of_options(cls, extra: Mapping[str, object], path: str = "options.extra") -> MemoryBudget:
+        """Return the budget that options of the block solver, which stand at `path`, state as "memory".
 
         Raises:
             InputError: It is not a number of bytes greater than 0.
         """
-        limit = options.extra.get("memory")
+        limit = extra.get("memory")
         if limit is None:
             return cls.of()
-        number = isinstance(limit, int | float | np.integer) and not isinstance(limit, bool)
-        if not number or not limit > 0:  # type: ignore[operator]
-            raise InputError("options.extra.memory", "must be a number of bytes greater than 0", value=limit)
-        return cls.of(float(limit))  # type: ignore[arg-type]
+        if isinstance(limit, int | float | np.integer | np.floating) and not isinstance(limit, bool) and limit > 0:
+            large = isinstance(limit, int) and limit > sys.float_info.max
+            return cls.of(sys.float_info.max if large else float(limit))
+        raise InputError(f"{path}.memory", "must be a number of bytes greater than 0", value=limit)
 
     def fits(self, estimate: float) -> bool:
         """Tell whether the budget allows this many bytes, as far as is known."""

@@ -249,7 +249,9 @@ def newton_direction(system: NewtonSystem, targets: Targets, found: Direction | 
         u, change, theta = found.u, found.multipliers, found.theta
     # With a rough Schur complement each direction would take refining: only the one that is taken is worth it.
     tuning, active = TUNING.newton, coupling.active()
-    refinements = 0 if system.rough and found is None else tuning.max_refinements
+    refinements = tuning.max_refinements
+    if system.rough:
+        refinements = 0 if found is None else tuning.max_refinements_single
     best: tuple[Floats, Floats, float, Floats, float] | None = None
     while True:
         rest = coupling.rest(iterate, residual, u, change, theta)

@@ -145,7 +145,7 @@ class _Pricing:
         n, blocks = layout.rows, layout.blocks
         self.layout, self.kernel, self.cost, self.weights, self.tolerance = layout, kernel, cost, weights, tolerance
         # Sparse kernels take batches of columns; correctors would have to be kept or undone for all of a batch.
-        self.step_tuning = replace(TUNING.step, max_correctors=0) if kernel.SPARSE else TUNING.step
+        self.step_tuning = replace(TUNING.pricing_step, max_correctors=0) if kernel.SPARSE else TUNING.pricing_step
         self.tuning = TUNING.pricing
         self.rewards = np.broadcast_to(weights, (blocks, weights.size))
         self.auxiliary = AuxiliaryRows(np.ones(blocks), layout.errors, 0, 1.0, linked=False)

@@ -106,7 +106,7 @@ class Step:
     corrections: int
 
 
-def take_step(blocks: FactoredBlocks, tuning: StepTuning = TUNING.step, *, corrections: bool = True) -> Step:
+def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corrections: bool = True) -> Step:
     """Take one primal-dual step from the newest iterate, with or without centrality correctors.
 
     Raises:
@@ -114,6 +114,7 @@ def take_step(blocks: FactoredBlocks, tuning: StepTuning = TUNING.step, *, corre
     """
     blocks.ratios.require(blocks.iterate.number)
     layout = blocks.layout
+    tuning = tuning or (TUNING.sparse_step if layout.sparse else TUNING.step)
     if not corrections:
         tuning = replace(tuning, max_correctors=0)
     system, passes = blocks.system(), AllBlocks(blocks)

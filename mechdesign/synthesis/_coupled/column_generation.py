@@ -28,6 +28,9 @@ from mechdesign.synthesis._attempts import EXACT
 from mechdesign.synthesis._coupled.pricing import Answer, Kind, Proposal
 from mechdesign.synthesis._settings import SolveSettings
 
+# Relative gaps are relative to the cost, or to this share of the largest one.
+_UNIT = 1e-9
+
 
 @dataclass(frozen=True)
 class PartsTuning:
@@ -182,7 +185,7 @@ def decompose(
     options = Options(
         tuning.solver_tolerance, deadline=deadline.quiet(), threads=settings.threads, extra=settings.options
     )
-    best: PartsBest = Best()
+    best: PartsBest = Best(_UNIT * max(float(np.abs(kind.problem.cost).max()) for kind in kinds))
     pricer = PartPricer(kinds, minima, solver, options)
     outcome = generate_columns(
         PartMixtureMaster(kinds, minima, tuning.solver_tolerance, deadline), pricer,

@@ -114,7 +114,7 @@ class Kind:
         found = solvers.solve(replace(program, cost=cost, row_lower=lower), solver, options, self._start)
         if found.status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.ITERATION_LIMIT):
             return found.status, None
-        if found.status not in (Status.OPTIMAL, Status.STALLED):
+        if found.status not in (Status.OPTIMAL, Status.STALLED) or not np.isfinite(found.row_dual).all():
             raise SolverError(f"{solver} is not to be trusted here: {found.message}")
         self._start = found.start
         proposal = self.proposal(inverse.channel(found.x))
