@@ -82,11 +82,11 @@ class Restricted(Generic[Working, Prices]):
 
     Attributes:
         working: Its working set, from which the solver may have removed columns.
-        prices: What the pricer needs.
+        prices: Its dual prices, as the pricer takes them.
         status: OPTIMAL, or why the solver ended early.
         message: The same in words.
-        lower: Lower bound of the restricted problem; no bound that its prices prove is larger.
-        complete: Whether the same working set would give the same prices again.
+        lower: Lower bound of the restricted problem; its prices prove no larger one over all columns.
+        complete: False if the master has changed the restricted problem, so that another round may help.
     """
 
     working: Working
@@ -103,7 +103,7 @@ class Pricing:
 
     Attributes:
         improving: Columns with a negative reduced cost, the least first.
-        unproved: Columns whose reduced cost may be negative: they lower the bound.
+        unproved: Columns whose reduced cost is not proved to be non-negative: they weaken the bound.
         status: OPTIMAL, or why the pricer ended early.
     """
 
@@ -159,7 +159,7 @@ def generate_columns(
         gap: Relative gap to reach.
         deadline: When to end. Master and pricer have theirs, which are parts of it.
         max_rounds: Largest number of rounds.
-        min_entering: Number of columns that a round may take in, or the size of the working set where that is more.
+        min_entering: A round adds at most this many columns, or as many as the working set has if that is more.
 
     Raises:
         SolverError: The first restricted problem, or the first pricing problem, cannot be solved; later ones end the
@@ -173,7 +173,7 @@ def generate_columns(
                 raise
             return Outcome(Status.STALLED, str(error), number, working)
         working, priced, proved = found.working, Pricing(), best.proof is not None
-        # Of a restricted problem that was stopped prices only count where they may prove more.
+        # A restricted problem that was stopped is priced only if its bound exceeds the best one.
         stopped = found.status in (Status.INTERRUPTED, Status.TIME_LIMIT)
         if not best.is_closed(gap) and (not stopped or found.lower > best.lower):
             try:

@@ -1,4 +1,4 @@
-"""The reduction of a normal form to a block program, and its solution: all pairs at once, neither reduced nor lazy."""
+"""The reduction of a normal form to a block program, and its solution: all bounds at once."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class BlockInverse:
             primal_residual=solution.history[-1].primal_residual if solution.history else 1.0,
             proving_seconds=round(solution.proving, 3),
         )
-        # Nothing cheaper than a constant is known before the first iterate.
+        # Before the first iterate the solver has no channel of its own.
         begun = bool(solution.history) or solution.status is Status.OPTIMAL
         return Candidate(solution.x if begun else None, multipliers, summary)
 
@@ -83,7 +83,9 @@ class BlockReduction:
 
 
 def solve_blocks(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> Candidate:
-    """Solve a normal form by a solver of block programs, within the time limit, to half the gap asked for.
+    """Solve a normal form by a solver of block programs, within the time limit.
+
+    The gap that is asked for leaves half of the tolerance for rounding, at most 5e-6.
 
     ``settings.options["symmetry"]`` is true (the default: symmetries are looked for), false, or the symmetries
     themselves: permutations γ of the secrets (k, n), secret s going to γ[s], of which all products are taken; the other

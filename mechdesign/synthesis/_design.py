@@ -184,7 +184,7 @@ def _answers(first: Attempt, settings: SolveSettings, deadline: Deadline) -> Ite
     """Yield the attempts with their answers; the summary of an answer says what was tried so far, and why."""
     form = first.form
     bounded = bool(form.floors) or bool(np.isfinite(form.exponents).any())
-    # The worst cost over a group is not a cost of the group: it takes a program.
+    # The worst cost of merged secrets is not linear in their shared row: it takes a solver.
     if not bounded and (form.problem.objective == "expected" or not form.ties):
         yield replace(first, solver=_CLOSED_FORM), _separate(form).noted(plan=first.reason)
         return

@@ -12,11 +12,13 @@ import pytest
 from block_cases import TINY, grid, iterates, master_of, priced, working_of
 
 from mechdesign.base._deadline import Deadline
-from mechdesign.solve._block_angular import with_columns
-from mechdesign.solve._blocks import pricing
+from mechdesign.solve._block_angular import BlockProgram, objective, with_columns
+from mechdesign.solve._blocks import interior_point, pricing
+from mechdesign.solve._blocks import master as master_module
 from mechdesign.solve._blocks.column_generation import solve_columns
+from mechdesign.solve._blocks.dual import dual_bound
 from mechdesign.solve._blocks.initial_working_set import initial_working_set
-from mechdesign.solve._blocks.interior_point import solve_block
+from mechdesign.solve._blocks.interior_point import InteriorPoint, iterate_blocks, solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.layout import geometry_of, lay_out
@@ -158,3 +160,52 @@ def test_prices_of_a_solution_that_was_cut_are_proved_as_closely_as_it_is_solved
         Asked(master).price(found, master.best)
     share = master.tuning.generation.pricing_gap_share
     assert tolerances == pytest.approx([share * 1e-6, share * reached])
+
+
+def test_gaps_between_the_iterate_and_its_repaired_point_are_no_end() -> None:
+    """Bᵀy alone may say that the iteration ends, and the repaired point that it does not: it goes on, factored."""
+    n, rng = 45, np.random.default_rng(22)
+    exponents = np.full((n, n), np.inf)
+    near = np.arange(n - 1)
+    exponents[near, near + 1] = exponents[near + 1, near] = 0.4
+    apart = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
+    cost = rng.random(n)[:, None] * (apart + rng.random((n, n))) / n
+    program, sparse = BlockProgram(cost, exponents * rng.uniform(0.2, 3)), {"arrays": "sparse"}
+    kept: list[tuple[float, float]] = []
+
+    class Lines(InteriorPoint):
+        def _measure(self, *given: Any) -> Any:
+            upper, lower = objective(program, self._channel()), max(self.lower, dual_bound(self.blocks))
+            relative, absolute, residual = super()._measure(*given)
+            kept.append((abs(upper - lower) / upper, relative))
+            return relative, absolute, residual
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(interior_point, "InteriorPoint", Lines)
+        solve_block(program, Options(threads=1, extra=sparse), gap=1e-9)
+    between = [(a + b) / 2 for a, b in kept if a * (1 + 1e-12) < b < 1e-2]
+    assert between
+    for gap in between:
+        asked = gap if gap <= 1e-6 else gap / 0.9
+        assert solve_block(program, Options(threads=1, extra=sparse), gap=asked).status is Status.OPTIMAL
+
+
+def test_time_that_pricing_cannot_use_goes_to_the_point(monkeypatch: pytest.MonkeyPatch) -> None:
+    clock, program, left = Clock(), grid(5, 4, cost="hamming", floor=0.8), []
+    master = master_of(program, 1e-4, deadline=Deadline(100.0, clock=clock))
+    # No bound that pricing could prove is larger.
+    master.best.offer_bound(1e9, None)
+
+    def timed(chosen: Any, options: Options, **named: Any) -> Any:
+        left.append(options.deadline.left())
+        reached = iterate_blocks(chosen, options, **named)
+        if len(left) > 1:
+            return reached
+        clock.now = 61.0
+        return replace(reached, status=Status.TIME_LIMIT)
+
+    monkeypatch.setattr(master_module, "iterate_blocks", timed)
+    master.begin_round()
+    walk = master.walk(program, working_of(program, np.arange(10)), ((0.1, 0.0),))
+    assert walk.status is Status.OPTIMAL
+    assert left == [60.0, 39.0]

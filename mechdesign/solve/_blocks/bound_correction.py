@@ -45,7 +45,7 @@ def pays(
 ) -> bool:
     """Tell whether correcting the bound is worth its time: few columns are missing, or what it recovers is enough.
 
-    It takes as much of a round's time as columns are missing; whoever stops the next round has the better bound.
+    Its time, as a share of a round's, is the share of missing columns in the working set.
 
     Args:
         missing: Number of missing columns.

@@ -1,7 +1,7 @@
 """Solve a block program: all columns at once, or few at a time, whichever is faster.
 
-An optimum uses few columns, and blocks that vanish are what makes the path long: with those that matter alone it takes
-half the iterations, each of a fraction of the blocks. Coarse problems say with which columns to begin, where blocks are
+An optimum uses few columns, and those that tend to zero lengthen the central path. The columns that matter take half
+the iterations, each of a fraction of the blocks. Coarse problems say with which columns to begin, where blocks are
 dense (`initial_working_set.py`); those that turn out to be empty are merged into others (`merging.py`). The rest is
 column generation with blocks for columns: `master.py` solves the restricted problems, `pricer.py` prices the columns
 left out. The multipliers of all together prove a bound over all columns, so that the last bracket is the whole
@@ -99,7 +99,7 @@ def may_pay(program: BlockProgram, options: Options | None = None, tuning: Gener
 
 
 def _known_bounds(program: BlockProgram, tuning: Tuning) -> BlockBest:
-    """Return a bracket with what is known without iterating: costs are at least 0, and at least what a floor proves."""
+    """Return a bracket with two lower bounds that need no iteration: of zero multipliers, and of one floor alone."""
     best: BlockBest = Best(tuning.interior_point.cost_unit * largest_cost(program))
     for known in (no_multipliers(program), floor_multipliers(program)):
         best.offer_bound(lower_bound(program, known), known)

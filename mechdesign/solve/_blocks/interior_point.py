@@ -226,7 +226,7 @@ class InteriorPoint:
                 self.ratios.start(x, self.mu)
                 self.begun = True
             if not self.iterates or self.deadline.stop() is Stop.TIME:
-                return Status.TIME_LIMIT, "no time to iterate"
+                return Status.TIME_LIMIT, "no time to iterate" if self.iterates else "measured without iterating"
             patience, lengths = _Patience(self.tuning), (1.0, 1.0, 0)
             for number in range(self.tuning.max_iterations):
                 self.blocks = self._factor(1 - min(lengths[:2]) if number else 1.0)
@@ -260,10 +260,13 @@ class InteriorPoint:
         if patience.is_spent(relative, absolute, self.gap) or max(lengths[:2]) < self.tuning.min_step:
             if not self._sharpen():
                 return Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
-            self.blocks, patience.since = self._factor(1.0), 0
+            self.blocks, patience.since = self._factor(1.0, ends=False), 0
         if self.deadline.stop() is Stop.TIME:
             return Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
         self.deadline.check()
+        if not self.blocks.schur.size:
+            # Bᵀy alone told that the iteration may end here, but the repaired point is not close enough.
+            self.blocks = self._factor(1.0, ends=False)
         return None
 
     def solution(self, status: Status, message: str) -> BlockSolution:
@@ -308,7 +311,7 @@ class InteriorPoint:
         return found[best], bounds[best]
 
     def _factor(self, left: float, *, ends: bool = True) -> FactoredBlocks:
-        """Factor the blocks as precisely as the gap requires of which this part is left, or as can be after a stall.
+        """Factor the blocks in the precision that the share `left` of the gap requires; in double after a stall.
 
         Where the iteration `ends`, blocks need no factors if Bᵀy alone tells.
         """

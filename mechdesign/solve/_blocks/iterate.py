@@ -23,7 +23,7 @@ class Start:
     """Where an iteration begins.
 
     Attributes:
-        slope: p(o|s) ∝ exp(−slope · E[s, r(o)]), r(o) the row that column o suits best; None for the uniform channel.
+        slope: p(o|s) ∝ exp(−slope · E[s, r(o)]), r(o) the row with the least cost in column o; None: uniform.
         part: μ as a part of cost / (m Σ w).
         near: for each floor which estimates take part in which block (B, k); all of them without it.
     """

@@ -36,7 +36,8 @@ class Walk:
 
     Attributes:
         working: The working set after merging.
-        state: The last state; None where the iteration stalled, or had no multipliers yet.
+        state: The last state; None after a numerical stall, and before there are multipliers. With STALLED a state
+            means that the memory does not suffice for more digits.
         status: OPTIMAL at the schedule's end, or why it ended before.
     """
 
@@ -61,7 +62,7 @@ class BlockMaster:
         memory: Largest memory estimate [bytes].
         blocks: Largest number of blocks of a round.
         proving: Time for making multipliers sparse [s].
-        round: Deadline of the restricted problems of the round; its end is fixed when the round begins.
+        round: Deadline of the restricted problems of the round, fixed when the round begins.
     """
 
     def __init__(
@@ -81,7 +82,7 @@ class BlockMaster:
         self._shown_lower, self._shown_upper = -np.inf, np.inf
 
     def solve(self, working: BlockWorkingSet, number: int, best: BlockBest) -> BlockRestricted:
-        """Solve the restricted problem of a round, as closely as its prices need, and offer its point."""
+        """Solve the restricted problem of a round to the relative gap `accuracy`, and offer its point."""
         self.begin_round()
         # Each round is more careful than the one before, which may have merged too much.
         schedule = self._schedule(self.tuning.generation.merge_care**number)
@@ -93,7 +94,7 @@ class BlockMaster:
 
     @property
     def accuracy(self) -> float:
-        """The relative gap of restricted problems: short of the target about the one at which prices are taken."""
+        """The relative gap of restricted problems: half of the gap asked for, at most; of a loose gap, a part."""
         tuning = self.tuning.generation
         return min(tuning.master_gap_share * self.gap, max(tuning.loose_gap, tuning.loose_share * self.gap))
 
@@ -131,8 +132,10 @@ class BlockMaster:
                 reached = iterate_blocks(chosen, options, gap=gap, start=begun, budget=self.budget)
                 self._note(reached.history, reached.memory)
                 if not coarse and reached.state is not None and self._may_go_on(reached):
-                    self.round, options = self.deadline, self._options(working)
-                    reached = iterate_blocks(chosen, options, gap=gap, start=reached.state, budget=self.budget)
+                    # A refused restart leaves this state.
+                    self.round, start = self.deadline, reached.state
+                    options = self._options(working)
+                    reached = iterate_blocks(chosen, options, gap=gap, start=start, budget=self.budget)
                     self._note(reached.history, reached.memory)
             except SolverError:
                 if start is None:
@@ -155,9 +158,9 @@ class BlockMaster:
         return Walk(working, start, Status.OPTIMAL)
 
     def finish(self, walk: Walk, *, measure: bool = False) -> BlockRestricted:
-        """Solve the restricted problem from a state, which is used up, to the accuracy of a round.
+        """Go on from the state of a walk to the relative gap `accuracy`, and offer the point.
 
-        A state that the user stopped, or that is to be measured, is not iterated: only what it proves counts.
+        The state is used up. If the user stopped the walk, or the state is to be measured, nothing is iterated.
         """
         working, stopped, start = walk.working, walk.status is Status.INTERRUPTED, walk.state
         near = None if start is None else start.near
@@ -206,7 +209,7 @@ class BlockMaster:
         self._shown_upper = min(self._shown_upper, cost)
 
     def _may_go_on(self, reached: Reached) -> bool:
-        """Tell whether iterating has the rest of the time, as pricing would prove nothing new."""
+        """Tell whether the round may use all time left, as its bound is not above the best one."""
         late = reached.status is Status.TIME_LIMIT and self.deadline.stop() is None
         return late and max((line.lower for line in reached.history), default=-np.inf) <= self.best.lower
 

@@ -24,7 +24,7 @@ def merge_columns(
 ) -> tuple[State, BlockWorkingSet]:
     """Merge the columns of a working set that have less than this share of an even mass; return what is left."""
     weights = state.multipliers[program.rows + len(program.floors) :]
-    # A part of a floor that other estimates do not allow would not stay one of the sum.
+    # Only columns whose w meets all estimates may go: otherwise the w of the sum could miss one.
     parts, x = state.points[:, program.rows :].T, state.points[:, : program.rows].T
     sound = [w <= (floor.error @ x).min(axis=0) for w, floor in zip(parts, program.floors, strict=True)]
     movable = np.logical_and.reduce(sound) if sound else None

@@ -185,7 +185,7 @@ class _Assembly:
         self.adjoint[blocks] = self.others[blocks]
         self.adjoint[blocks, : self.layout.rows] += self.pairs[blocks]
         self.products[blocks] += self.pair_products[blocks]
-        # Each pass is compiled when it is first taken.
+        # Compiling a pass may take seconds: a stop counts between two of them.
         return sound and not self.ratios.workers.is_stopped()
 
     def factor(self, worker: int, blocks: slice) -> float:

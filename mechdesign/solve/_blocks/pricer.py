@@ -26,7 +26,7 @@ from mechdesign.solve._contract import STATUS_OF_STOP, Status
 
 
 class BlockPricer:
-    """Pricer of the columns of a block program; what one round proves of a column may hold in the next."""
+    """Pricer of the columns of a block program; multipliers of earlier rounds are tried first at the new prices."""
 
     def __init__(self, master: BlockMaster) -> None:
         self.master, self.program, self.tuning = master, master.program, master.tuning
@@ -40,7 +40,7 @@ class BlockPricer:
     def price(self, found: BlockRestricted, best: BlockBest) -> Pricing:
         """Price all columns that are not in use, and offer the bound over all columns."""
         solution, columns, tuning = found.prices, found.working.columns, self.tuning.generation
-        # Prices are no better than the solution that they come from.
+        # After an early stop the tolerance follows the gap that was reached.
         reached = (solution.upper - solution.lower) / max(abs(solution.upper), 1e-300)
         level = self.master.accuracy
         if found.status is not Status.OPTIMAL:
@@ -48,7 +48,7 @@ class BlockPricer:
         cost = abs(best.upper)
         # All rows together may gain this share of the cost.
         tolerance = tuning.pricing_gap_share * max(level, self.master.gap) * cost / self.program.rows
-        # Time or the user may end the pricing.
+        # A weaker bound comes first, as pricing may be interrupted.
         self._offer(best, self.join(columns, solution.multipliers, {}, np.zeros(0, dtype=np.int64)))
         priced, multipliers = self.price_others(found, tolerance, tuning.inactive_floor * level * cost)
         self._offer(best, multipliers)
@@ -125,7 +125,7 @@ class BlockPricer:
     def _still_proved(
         self, program: BlockProgram, binding: Integers, prices: Prices, others: Integers
     ) -> dict[int, Priced]:
-        """Return the columns that their last multipliers prove at the new prices, too."""
+        """Return the columns whose last multipliers still prove that they do not improve."""
         kept = {column: self._known[column] for column in others.tolist() if column in self._known}
         known = [column for column, (floors, _) in kept.items() if floors == binding.tolist()]
         if not known:

@@ -29,7 +29,7 @@ class Prices:
     Attributes:
         sums: Prices λ of the row sums (n,).
         floors: Prices v of the floors (F,).
-        tolerance: Least reduced cost that counts as none is minus this.
+        tolerance: A reduced cost of at least minus this counts as zero.
     """
 
     sums: Floats

@@ -36,7 +36,7 @@ class Priced:
 
     Attributes:
         lower: A lower bound of its value. The multipliers prove it, or minus the tolerance where that is less.
-        upper: The value of a point, so that a negative one improves the objective.
+        upper: The reduced cost at a point. With all bounds and estimates a negative one improves the objective.
         sources: Rows s of the ratio multipliers that prove that.
         targets: Their rows t.
         values: The multipliers.

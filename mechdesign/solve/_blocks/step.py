@@ -74,7 +74,7 @@ class AllBlocks:
 
 @dataclass(frozen=True, eq=False)
 class Aim:
-    """A direction with its targets, in which `slot` the kernel holds these, the longest steps, and kept correctors.
+    """A direction, its targets, their slot in the kernel, the longest steps, and the number of correctors kept.
 
     Slots, lengths and counts are arrays (G,).
     """
@@ -182,8 +182,8 @@ def _correct(
     targets = Targets(adjoint, f + change / z)
     other = newton_direction(system, targets)
     longer = _step_lengths(system, passes, other, 1 - aim.slot, trying, corrected=True)
-    better = trying & ~(longer[0] + longer[1] < aim.primal + aim.dual + tuning.min_corrector_gain)
-    better &= ~(np.minimum(*longer) < tuning.min_step_kept * np.minimum(aim.primal, aim.dual))
+    better = trying & (longer[0] + longer[1] >= aim.primal + aim.dual + tuning.min_corrector_gain)
+    better &= np.minimum(*longer) >= tuning.min_step_kept * np.minimum(aim.primal, aim.dual)
     if better.all():
         chosen = targets, other
     elif not better.any():

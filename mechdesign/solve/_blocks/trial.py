@@ -122,6 +122,7 @@ def find_promising(
     n, tuning = program.rows, master.tuning
     floors = state.multipliers[n : n + len(program.floors)]
     pricing = ColumnPricing(program, master.options, master.tell, master.deadline, master.budget, tuning.pricing)
+    # To raise every λ by `most` lowers each reduced cost by `most`, as Σ_s x_s = 1.
     prices = Prices(state.multipliers[:n] + most, floors, 0.0)
     others = np.setdiff1d(among, working.columns)
     x = state.points[:, :n].T

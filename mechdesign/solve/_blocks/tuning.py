@@ -19,7 +19,7 @@ class GenerationTuning:
     Attributes:
         max_rounds: Largest number of rounds.
         min_entering: Columns that a round takes in, if so many improve; or as many as there are.
-        loose_gap: Relative gap at which prices are good enough to price all columns.
+        loose_gap: Relative gap of restricted problems where the gap asked for is above twice this.
         loose_share: The same as a share of the gap asked for.
         master_gap_share: Share of the gap that the restricted problem may take.
         pricing_gap_share: Share of the gap that columns left out may take.
@@ -27,9 +27,9 @@ class GenerationTuning:
         grace_s: Time for pricing after the first Ctrl-C [s].
         merge_care: Factor of the merging thresholds from one round to the next, which merges less.
         inactive_floor: Share of the gap below which the part of a floor in the bound does not count.
-        max_column_share: Share of the columns in use above which all blocks at once are faster.
-        min_coarse_iterations: Fewer iterations of the coarse problem to its first gap: all at once are faster.
-        min_total_iterations: The same for the whole coarse problem.
+        max_column_share: If the working set holds more than this share of all columns, all at once are faster.
+        min_coarse_iterations: If the coarse problems take fewer iterations to the first gap, all at once are faster.
+        min_total_iterations: The same for the whole last coarse problem.
         min_entries: Columns × rows² below which all blocks at once take a moment.
         min_rows_without_floors: Rows below which all blocks at once are faster where there are no floors.
     """
@@ -92,10 +92,10 @@ class MergeTuning:
         coarse: Schedule of a coarse problem.
         coarse_large: The same from `coarse_large_rows` on: there a coarse problem says more.
         coarse_of_trial: The same before a trial, which finds again what is lost.
-        coarse_factor: Rows of a program, in those of its coarse problem; a sixth misses columns that matter.
+        coarse_factor: Ratio of a program's rows to those of its coarse problem; six misses columns that matter.
         coarse_factor_of_trial: The same before a trial.
         coarse_min_rows: Least number of rows of a coarse problem.
-        coarse_first_gap: Gap of all coarse problems but the largest one.
+        coarse_first_gap: Smallest gap to which coarse problems but the largest are solved.
         coarse_large_rows: Rows of a coarse problem from which `coarse_large` holds.
         loose_gap: Gap asked for above which thresholds of coarse problems grow: columns that matter little may go.
         loose_factor: Factor by which they grow.
@@ -139,8 +139,7 @@ class CorrectionTuning:
     """The correction of the bound for columns that are missing.
 
     Attributes:
-        max_loss: Largest loss of the bound for which it pays, in what is left of the gap: it recovers all but an eighth
-            to an eighteenth.
+        max_loss: Largest loss of the bound for which it pays, as a multiple of the remaining gap.
         few: Share of the working set up to which missing columns are few.
         gap_share: Accuracy, as a share of the gap asked for.
         loss_share: Accuracy, as a share of the loss.
@@ -258,7 +257,7 @@ class InteriorPointTuning:
     cost_unit: float = 1e-9
     acceptable_gap: float = 1e-6
     repair_gap: float = 1e-4
-    patience: Schedule = ((1e-6, 15), (1e-8, 5), (-1.0, 1))
+    patience: tuple[tuple[float, int], ...] = ((1e-6, 15), (1e-8, 5), (-1.0, 1))
     progress_factor: float = 0.9
     min_step: float = 1e-4
     residual_price: float = 4.0

@@ -110,7 +110,7 @@ class BlockWorkingSet:
         best, close = close_estimates(program, x, 0.0), close_estimates(program, x, self.tuning.chosen_slack)
         flags, chosen, complete = tuple(every.copy() for every in self.active), list(self.estimates), True
         for index, some in enumerate(self.estimates):
-            # Where the stages have stalled, what was near may have been too little.
+            # After a stall without a state all estimates become active.
             flags[index][:, self.columns] = True if near is None else flags[index][:, self.columns] | close[index]
             used = np.zeros_like(best[index])
             used[some] = True if near is None else near[index].T
