@@ -19,7 +19,7 @@ import scipy.sparse
 import scipy.sparse.linalg
 
 from mechdesign.base import _warnings as warned
-from mechdesign.base._errors import SizeWarning, TooLargeError
+from mechdesign.base._errors import InputError, SizeWarning, TooLargeError
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.solve._blocks.layout import is_sparse
@@ -171,7 +171,11 @@ def estimate(size: Size, settings: SolveSettings, slowness: float = 1.0) -> Esti
 def _work(size: Size, settings: SolveSettings) -> Estimate:
     """Estimate memory, and what the solver alone takes on one core of the reference machine."""
     n, m = size.secrets, size.observables
-    allowed = MemoryBudget.of_options(settings.options, "options").allowed
+    try:
+        allowed = MemoryBudget.of_options(settings.options).allowed
+    except InputError:
+        # The solver refuses it, with its place.
+        allowed = MemoryBudget.of().allowed
     every = n * (n - 1) * m
     if settings.rows == RAYS:
         memory = _PAIR_BYTES * n * n + _RAY_BYTES * _RAYS * n * n + _ENTRY_BYTES * n * m

@@ -58,8 +58,8 @@ class MemoryBudget:
         return cls(allowed_memory(limit), _resident(), limit is not None)
 
     @classmethod
-    def of_options(cls, extra: Mapping[str, object], path: str = "options.extra") -> MemoryBudget:
-        """Return the budget that options of the block solver, which stand at `path`, state as "memory".
+    def of_options(cls, extra: Mapping[str, object]) -> MemoryBudget:
+        """Return the budget that options of the block solver state as "memory".
 
         Raises:
             InputError: It is not a number of bytes greater than 0.
@@ -70,7 +70,7 @@ class MemoryBudget:
         if isinstance(limit, int | float | np.integer | np.floating) and not isinstance(limit, bool) and limit > 0:
             large = isinstance(limit, int) and limit > sys.float_info.max
             return cls.of(sys.float_info.max if large else float(limit))
-        raise InputError(f"{path}.memory", "must be a number of bytes greater than 0", value=limit)
+        raise InputError("options.extra.memory", "must be a number of bytes greater than 0", value=limit)
 
     def fits(self, estimate: float) -> bool:
         """Tell whether the budget allows this many bytes, as far as is known."""
