@@ -128,8 +128,9 @@ def test_sparse_blocks_that_end_an_iteration_are_not_factored(monkeypatch: pytes
     monkeypatch.setattr(SparseKernel, "factor", counted)
     found = solve_block(program, Options(threads=1, extra={"arrays": "sparse"}), gap=1e-4)
     assert found.status is Status.OPTIMAL
-    batches = len(factored) / (found.iterations - 1)
-    assert batches == int(batches) >= 1
+    kernel = choose("sparse", None, 0)(lay_out(program), 1, None)
+    batches = -(-program.columns // kernel.batch)
+    assert 0 < len(factored) < batches * found.iterations
 
 
 def test_kernels_of_one_geometry_share_the_lists_of_pairs() -> None:
@@ -162,32 +163,35 @@ def test_prices_of_a_solution_that_was_cut_are_proved_as_closely_as_it_is_solved
     assert tolerances == pytest.approx([share * 1e-6, share * reached])
 
 
-def test_gaps_between_the_iterate_and_its_repaired_point_are_no_end() -> None:
+@pytest.mark.slow
+def test_gaps_between_the_iterate_and_its_repaired_point_are_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """Bᵀy alone may say that the iteration ends, and the repaired point that it does not: it goes on, factored."""
-    n, rng = 45, np.random.default_rng(22)
+    n, tried, options = 45, 0, Options(threads=1, extra={"arrays": "sparse"})
+    near, apart = np.arange(n - 1), np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
     exponents = np.full((n, n), np.inf)
-    near = np.arange(n - 1)
     exponents[near, near + 1] = exponents[near + 1, near] = 0.4
-    apart = np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
-    cost = rng.random(n)[:, None] * (apart + rng.random((n, n))) / n
-    program, sparse = BlockProgram(cost, exponents * rng.uniform(0.2, 3)), {"arrays": "sparse"}
     kept: list[tuple[float, float]] = []
 
     class Lines(InteriorPoint):
         def _measure(self, *given: Any) -> Any:
-            upper, lower = objective(program, self._channel()), max(self.lower, dual_bound(self.blocks))
+            upper, lower = objective(self.program, self._channel()), max(self.lower, dual_bound(self.blocks))
             relative, absolute, residual = super()._measure(*given)
             kept.append((abs(upper - lower) / upper, relative))
             return relative, absolute, residual
 
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(interior_point, "InteriorPoint", Lines)
-        solve_block(program, Options(threads=1, extra=sparse), gap=1e-9)
-    between = [(a + b) / 2 for a, b in kept if a * (1 + 1e-12) < b < 1e-2]
-    assert between
-    for gap in between:
-        asked = gap if gap <= 1e-6 else gap / 0.9
-        assert solve_block(program, Options(threads=1, extra=sparse), gap=asked).status is Status.OPTIMAL
+    monkeypatch.setattr(interior_point, "InteriorPoint", Lines)
+    # Rounding decides which programs have such a gap.
+    for seed in range(20, 28):
+        rng = np.random.default_rng(seed)
+        cost = rng.random(n)[:, None] * (apart + rng.random((n, n))) / n
+        program = BlockProgram(cost, exponents * rng.uniform(0.2, 3))
+        kept.clear()
+        solve_block(program, options, gap=1e-9)
+        for gap in [(a + b) / 2 for a, b in kept if a * (1 + 1e-12) < b < 1e-2]:
+            asked = gap if gap <= 1e-6 else gap / 0.9
+            assert solve_block(program, options, gap=asked).status is Status.OPTIMAL
+            tried += 1
+    assert tried
 
 
 def test_time_that_pricing_cannot_use_goes_to_the_point(monkeypatch: pytest.MonkeyPatch) -> None:
