@@ -101,7 +101,7 @@ def compare_assumptions(
     before: LossFunction | None,
     after: LossFunction | None,
 ) -> dict[str, _Found]:
-    """Return what is found under mixture, and by the counts alone, where these differ from what was asked for."""
+    """Return the results under mixture and by the counts alone, if these assumptions differ from the given ones."""
     found = {}
     if (other := mixed(before, after)) is not None:
         with silenced():
@@ -138,7 +138,7 @@ def check_figure(path: Path | None, target: Path | None = None) -> None:
 
 
 def save_figure(path: Path | None, draw: Callable[[Any], Any]) -> None:
-    """Write what `draw` makes by the module of figures of leakage, where a file is named."""
+    """Draw a figure with the module of leakage figures, and write it if a file is named."""
     if path is None:
         return
     from mechdesign.report import _leakage_figures as leakage_figures

@@ -158,7 +158,7 @@ def _of_curves(source: Path) -> dict[str, str]:
 
 
 class _Limits(TypedDict):
-    """How many successive releases α bounds together, and how far from the least cost budgets may be."""
+    """The number of successive releases that α bounds together, and the tolerance of the cost."""
 
     window: int
     tolerance: float

@@ -99,7 +99,7 @@ def design_schedule(
 
 
 def _prepare(given: Specification, report: bool) -> None:
-    """Load what draws the page, and say what is worth knowing of a specification."""
+    """Load the modules that draw the page, and print the notes on a specification."""
     if report:
         load_pictures("mechdesign.report._saving")
     for note in given.notes:
@@ -263,7 +263,7 @@ def design(
 
 
 def _choose_folder(folder: str, made: Design, force: bool) -> str:
-    """Return the folder for a design: what was good enough to finish is not replaced by what was stopped."""
+    """Return the folder for a design; a design that was stopped does not replace a finished one."""
     if made.status is not Status.INTERRUPTED or not (Path(folder) / CERTIFICATE).exists():
         return folder
     folder = f"{folder.rstrip('/')}-interrupted"

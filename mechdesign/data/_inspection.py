@@ -122,7 +122,7 @@ def look_at(
 
 
 def _require_columns(known: Mapping[str, str], header: Sequence[str]) -> None:
-    """Raise `InputError` where a column that was named is not there, or was named twice."""
+    """Raise `InputError` if a named column does not exist, or was named twice."""
     for name, column in known.items():
         if column not in header:
             bound = f"one of {columns_text(header, [column])}"
@@ -133,7 +133,7 @@ def _require_columns(known: Mapping[str, str], header: Sequence[str]) -> None:
 
 
 def _suggest(lacking: Sequence[str], header: Sequence[str], body: _Rows) -> str:
-    """Return what to do about a table in which no column looks like a latitude, or a longitude."""
+    """Return the remedy for a table without a column that looks like a latitude or longitude."""
     if separated := one_column_remedy(header):
         return separated
     if (pair := _pair(header, body)) is not None:
@@ -145,7 +145,7 @@ def _suggest(lacking: Sequence[str], header: Sequence[str], body: _Rows) -> str:
 
 
 def _require_decimals(found: Found) -> None:
-    """Raise `InputError` where degrees are whole numbers only: another column was taken for them."""
+    """Raise `InputError` if all degrees are whole numbers: the column holds something else."""
     for name in _ESSENTIAL:
         if all(float(degree).is_integer() for trace in found.traces for degree in getattr(trace, name)):
             joined = found.joined

@@ -195,7 +195,7 @@ def read_chain_matrix(
 
 
 def _require_sums(found: Floats, path: Path, lines: list[int]) -> None:
-    """Raise `InputError` for a row of zeros, or of what is not a number, in a matrix of a chain."""
+    """Raise `InputError` if a row of a transition matrix is all zeros, or all NaN."""
     undefined = np.logical_and.reduce(np.isnan(found), axis=1)
     zero = np.flatnonzero(~found.any(axis=1) | undefined)
     if zero.size:

@@ -282,7 +282,7 @@ def _steps_in_file(
 
 
 def _require_unsaid(given: Mapping[str, str | None]) -> None:
-    """Raise `InputError` for what is said of times where there are none."""
+    """Raise `InputError` if an option about times is given without a column of times."""
     for key, value in given.items():
         if value is not None:
             raise InputError(key, "does not go without a column of times", value=value, remedy="name it: time")
@@ -297,7 +297,7 @@ class _TimedRows(NamedTuple):
     names: Names
 
     def moment(self, row: list[str], clock: Clock, where: str) -> Moment:
-        """Return the time of a row; raise `RowError` where it cannot be read, or says no state."""
+        """Return the time of a row; raise `RowError` where it cannot be read, or has no state."""
         error = errors_at(where)
         if not row:
             raise RowError(reasons.BLANK, error("is blank", None, "a step in every line"))

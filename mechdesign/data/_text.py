@@ -429,7 +429,7 @@ def _parquet(path: Path) -> TextIO:
 
 
 def _require_table(beginning: str, path: Path, is_text: bool) -> None:
-    """Raise `InputError` for a text that is no table by its beginning."""
+    """Raise `InputError` if the beginning of a text shows that it is not a table."""
     for pattern, name in _OTHERS.items():
         if pattern.match(beginning):
             raise InputError(str(path), f"is {name}", bound="a table such as CSV or Parquet", remedy=_EXPORT)
@@ -448,7 +448,7 @@ def _first_signs(lines: TextIO) -> str:
 
 
 def _start(path: Path) -> bytes:
-    """Return the first bytes of a file; raise `InputError` for what can be read once only."""
+    """Return the first bytes of a file; raise `InputError` if a file can be read once only."""
     kind = path.stat().st_mode
     if not (stat.S_ISREG(kind) or stat.S_ISDIR(kind)):
         # Opened a second time a pipe would wait for ever.
@@ -459,7 +459,7 @@ def _start(path: Path) -> bytes:
 
 
 def _require_text(start: bytes, path: Path) -> None:
-    """Raise `InputError` for a file that is neither a text, plain or compressed by gzip, nor Parquet."""
+    """Raise `InputError` if a file is not plain text, text compressed by gzip, or Parquet."""
     remedy = "unpack it, or save the table as CSV"
     if start.startswith(_ZIP):
         bound = "a text, also compressed by gzip, or Parquet"

@@ -1,4 +1,4 @@
-"""What figures of a page are drawn with: one renderer for layout and drawing, and cells and their numbers as SVG."""
+"""The canvas of figures on pages: one renderer for layout and drawing, and cells and their numbers as SVG."""
 
 from __future__ import annotations
 
@@ -43,10 +43,10 @@ class PageCanvas(FigureCanvasSVG):
         self._renderer = mixed(figure, width, height, _RASTER_DPI, written)
 
     def get_renderer(self) -> Any:
-        """Return what measures: matplotlib asks for it by this name."""
+        """Return the renderer; matplotlib asks for it by this name."""
         return self._renderer
 
-    def drawn(self) -> str:
+    def draw_svg(self) -> str:
         """Draw the figure, and return it as a document of SVG."""
         self.figure.draw(self._renderer)
         self._renderer.finalize()
@@ -59,11 +59,11 @@ class _Renderer(RendererSVG):
     def get_text_width_height_descent(
         self, s: str, prop: FontProperties, ismath: Formula
     ) -> tuple[float, float, float]:
-        return _measured(s, prop, ismath)
+        return _measure_text(s, prop, ismath)
 
 
 @functools.lru_cache(8192)
-def _measured(text: str, font: FontProperties, formula: Formula) -> tuple[float, float, float]:
+def _measure_text(text: str, font: FontProperties, formula: Formula) -> tuple[float, float, float]:
     """Return width, height and descent of a text in points; matplotlib hands over copies of its fonts."""
     return text_to_path.get_text_width_height_descent(text, font, formula)
 

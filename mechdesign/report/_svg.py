@@ -84,7 +84,7 @@ def _draw(figure: Figure) -> tuple[Element, float]:
     figure.patch.set_visible(False)
     with styled():
         canvas = figure.canvas if isinstance(figure.canvas, PageCanvas) else PageCanvas(figure)
-        return ElementTree.fromstring(canvas.drawn()), 72 * figure.get_figheight()
+        return ElementTree.fromstring(canvas.draw_svg()), 72 * figure.get_figheight()
 
 
 def _frame(root: Element, box: tuple[float, float, float, float], page: _Page, attributes: str) -> str:
@@ -173,7 +173,7 @@ def _round(numbers: str) -> str:
 
 
 def _gather(children: list[Element]) -> list[Element]:
-    """Return elements of which all members of a map are in one group, the first of them."""
+    """Return the elements, with all members of a map in the first group of their kind."""
     kept: list[Element] = []
     first: Element | None = None
     for child in children:

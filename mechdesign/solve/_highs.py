@@ -198,7 +198,7 @@ def _run(highs: Any, options: Options) -> bool:
 
 
 def _subscribe(highs: Any, moment: Moment, options: Options) -> None:
-    """Let HiGHS say what it is at, and hear whether to stop."""
+    """Report the progress of HiGHS, and tell it to stop at the deadline."""
 
     def listen(event: Any) -> None:
         if event.data_out.simplex_iteration_count > 0:

@@ -12,13 +12,13 @@ from mechdesign.base._deadline import Progress
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, objective, repaired, with_columns
 from mechdesign.solve._blocks.estimates import with_close_estimates
-from mechdesign.solve._blocks.interior_point import Reached, iterate_blocks, solve_block
+from mechdesign.solve._blocks.interior_point import Reached, iterate_blocks, largest_cost, solve_block
 from mechdesign.solve._blocks.iterate import EAGER, UNIFORM, Start, State
 from mechdesign.solve._blocks.kernels import sparse_kernel
 from mechdesign.solve._blocks.memory import MemoryBudget
 from mechdesign.solve._blocks.merging import merge_columns, schedule_of
 from mechdesign.solve._blocks.solution import BlockSolution, Iteration
-from mechdesign.solve._blocks.tuning import Schedule, Tuning
+from mechdesign.solve._blocks.tuning import Tuning
 from mechdesign.solve._blocks.working_set import BlockWorkingSet
 from mechdesign.solve._column_generation import Best, Restricted
 from mechdesign.solve._contract import Options, Status
@@ -26,8 +26,8 @@ from mechdesign.solve._contract import Options, Status
 BlockBest = Best[Floats, BlockMultipliers]
 BlockRestricted = Restricted[BlockWorkingSet, BlockSolution]
 
-# A point may cost less than the bound by this share of its cost, or of the largest one: rounding.
-_ROUNDING, _UNIT = 1e-6, 1e-9
+# Share of its cost by which rounding may put a point below the bound.
+_ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,7 +71,7 @@ class BlockMaster:
         self.program, self.options, self.gap, self.best, self.budget = program, options, gap, best, budget
         self.tuning, self.deadline = tuning, options.deadline
         self.began = self.deadline.seconds()
-        self.round = self.deadline.part(tuning.generation.master_time_share)
+        self.begin_round()
         self.history: list[Iteration] = []
         self.memory, self.blocks, self.proving = 0, 0, 0.0
         self.sparse = sparse_kernel(program, options.extra)
@@ -110,7 +110,7 @@ class BlockMaster:
         self,
         program: BlockProgram,
         working: BlockWorkingSet,
-        schedule: Iterable[tuple[float, float]] | Schedule,
+        schedule: Iterable[tuple[float, float]],
         *,
         coarse: bool = False,
         start: State | None = None,
@@ -193,7 +193,8 @@ class BlockMaster:
         whole = with_columns(self.program, working.columns)
         point = solution.x if complete else repaired(whole, solution.x)
         upper = objective(whole, point)
-        if upper < solution.lower - _ROUNDING * max(abs(upper), _UNIT * float(np.abs(whole.cost).max())):
+        unit = self.tuning.interior_point.cost_unit * largest_cost(whole)
+        if upper < solution.lower - _ROUNDING * max(abs(upper), unit):
             # After a stall a point may miss row sums so far that it is not feasible once they are met.
             point = repaired(whole, np.full(point.shape, 1 / len(working)))
             upper = objective(whole, point)

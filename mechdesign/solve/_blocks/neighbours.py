@@ -1,7 +1,7 @@
 """Groups of columns left out: by the column in use that would serve in their place, and with its estimates.
 
-Few estimates of a floor matter to a column: those that the adversary would make on seeing a similar column. A bound
-that some estimates prove holds, so that a column is priced with these first.
+Few estimates of a floor matter to a column: those that are best for similar columns. A bound that some estimates prove
+is valid, so that a column is priced with these first.
 """
 
 from __future__ import annotations

@@ -41,10 +41,9 @@ class BlockPricer:
         """Price all columns that are not in use, and offer the bound over all columns."""
         solution, columns, tuning = found.prices, found.working.columns, self.tuning.generation
         # After an early stop the tolerance follows the gap that was reached.
-        reached = (solution.upper - solution.lower) / max(abs(solution.upper), 1e-300)
         level = self.master.accuracy
         if found.status is not Status.OPTIMAL:
-            level = max(level, min(reached, 1.0))
+            level = max(level, min(solution.gap, 1.0))
         cost = abs(best.upper)
         # All rows together may gain this share of the cost.
         tolerance = tuning.pricing_gap_share * max(level, self.master.gap) * cost / self.program.rows

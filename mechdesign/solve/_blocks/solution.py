@@ -59,6 +59,11 @@ class BlockSolution:
     proving: float = 0.0
 
     @property
+    def gap(self) -> float:
+        """The relative gap, (upper − lower) / upper."""
+        return (self.upper - self.lower) / max(abs(self.upper), 1e-300)
+
+    @property
     def iterations(self) -> int:
         """Number of iterations."""
         return len(self.history)

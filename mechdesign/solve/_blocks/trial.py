@@ -13,7 +13,6 @@ from mechdesign.solve._block_angular import BlockProgram
 from mechdesign.solve._blocks.iterate import State
 from mechdesign.solve._blocks.master import BlockBest, BlockMaster, BlockRestricted
 from mechdesign.solve._blocks.pricing import ColumnPricing, Prices
-from mechdesign.solve._blocks.solution import BlockSolution
 from mechdesign.solve._blocks.working_set import BlockWorkingSet, cost_beyond
 from mechdesign.solve._contract import Status
 
@@ -97,13 +96,9 @@ def solve_with_trial(master: BlockMaster, working: BlockWorkingSet, candidates: 
         # The memory does not suffice for the columns added.
         return replace(trial, status=Status.STALLED, message=str(error))
     ended = found.status in (Status.TIME_LIMIT, Status.INTERRUPTED)
-    if ended and _gap(trial.prices) < _gap(found.prices):
+    if ended and trial.prices.gap < found.prices.gap:
         return replace(trial, status=found.status, message=found.message)
     return found
-
-
-def _gap(solution: BlockSolution) -> float:
-    return (solution.upper - solution.lower) / max(abs(solution.upper), 1e-300)
 
 
 def find_promising(

@@ -167,7 +167,7 @@ class PricingTuning:
         batch_bytes_sparse: The same of sparse blocks [bytes].
         max_iterations: Largest number of iterations of a pricing problem.
         min_step: Length below which both steps are no progress.
-        resolved_share: Share of an improving value to which its bracket is closed.
+        resolved_share: Width of the bracket of a negative reduced cost at which it is resolved, as a share of it.
         rounding: Share of the largest cost to which rounding lets a bracket close.
     """
 

@@ -118,7 +118,9 @@ def _round(
     """
     weight = 0.0
     while True:
-        channels = [_rounded(*each, weight) for each in zip(kinds, mixture.proposals, mixture.shares, strict=True)]
+        channels = [
+            _round_mixture(*each, weight) for each in zip(kinds, mixture.proposals, mixture.shares, strict=True)
+        ]
         short = 0.0
         for index, floor in enumerate(floors.values()):
             value = sum((_distortion(problem, floor, one.part, channels[one.kind]) for one in members), Fraction(0))
@@ -138,7 +140,7 @@ def _distortion(problem: Problem, floor: Floor, part: Part, numerators: Integers
     return distortion(numerators, EXPONENT, prior[part.secrets], floor.error[:, part.secrets])
 
 
-def _rounded(kind: Kind, proposals: Sequence[Proposal], shares: Floats, weight: float) -> Integers:
+def _round_mixture(kind: Kind, proposals: Sequence[Proposal], shares: Floats, weight: float) -> Integers:
     """Mix the proposals of a kind, and its constant channel with the given weight, and round the mixture."""
     bounds = kind.problem.pair_bounds.values()
     # Where nobody ever is, the master has no reason to choose.

@@ -170,7 +170,7 @@ class RayGeneration:
         return min(self.best.gap, 1.0)
 
     @property
-    def _mixed(self) -> _Mixed:
+    def _best_mixture(self) -> _Mixed:
         assert self.best.point is not None
         return self.best.point
 
@@ -213,7 +213,7 @@ class RayGeneration:
         """
         if not self.scene.errors:
             return np.zeros((0, self.form.groups))
-        columns = self.folding.mean(self._mixed.columns(self.scene.cost.shape[1]).T).T[self.folding.observables]
+        columns = self.folding.mean(self._best_mixture.columns(self.scene.cost.shape[1]).T).T[self.folding.observables]
         columns = columns[columns.max(axis=1) > _FAINT]
         scaled: Floats = columns / columns.max(axis=1, keepdims=True)
         return scaled
@@ -271,7 +271,7 @@ class RayGeneration:
 
     def candidate(self, status: Status, message: str) -> Candidate:
         """Return the best mixture as a channel, and the best proof."""
-        matrix = self._mixed.gathered(self.scene.cost, self.prior, _RARE * self.gap, self.folding)
+        matrix = self._best_mixture.gathered(self.scene.cost, self.prior, _RARE * self.gap, self.folding)
         sums = matrix.sum(axis=1)
         matrix /= sums[:, None]
         error = float(2 * np.abs(sums - 1).max() + _ROUNDING + 2 * self.folding.asymmetry)
@@ -282,7 +282,7 @@ class RayGeneration:
             solver_version=__version__,
             rows_policy="rays",
             program_rows=self.orbits + len(self.minima),
-            program_columns=len(self._mixed.owners),
+            program_columns=len(self._best_mixture.owners),
             rounds=self.count,
             symmetries=self.folding.order,
             iterations=self.iterations,

@@ -271,7 +271,7 @@ def ordered(
             protects what it tells apart; the ledger records that.
 
     Raises:
-        InputError: a count is not an integer from 0 to 2^61, there are no records, or θ or ε is out of range.
+        InputError: A count is not an integer from 0 to 2^61, the counts sum to 0, or θ or ε is out of range.
         BudgetExceededError: the ledger refuses.
         ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
 
