@@ -19,7 +19,7 @@ from matplotlib.textpath import text_to_path
 from mechdesign.base._arrays import Flags, Floats
 
 _RASTER_DPI = 150
-# From the middle of a digit's line to its base line, in sizes of the bundled font: half of its ascent less its descent.
+# Distance from the middle of a digit to its baseline, in sizes of the bundled font: half of (ascent − descent).
 _BASE_LINE = 0.26
 
 Formula = bool | Literal["TeX"]
@@ -106,7 +106,7 @@ class Numbers(Artist):
         self._places, self._strong, self._size = places, strong, size
 
     def draw(self, renderer: Any) -> None:
-        """Write all texts as one group of SVG: as many artists would take half of the time of a page."""
+        """Write all texts as one group of SVG. One artist for each text would take half of the drawing time."""
         writer = renderer.writer
         writer.start("g", id="numbers", style=f"font-size: {self._size:.7g}px; text-anchor: middle")
         places = self.get_transform().transform(self._places)

@@ -49,7 +49,7 @@ def pays(
 
     Args:
         missing: Number of missing columns.
-        lost: By how much they lower the bound.
+        lost: Amount by which they lower the bound.
         lower: The bound of the restricted problem.
         best: The bracket.
         gap: The relative gap asked for.

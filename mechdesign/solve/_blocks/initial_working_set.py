@@ -26,7 +26,7 @@ class Initial(NamedTuple):
 def initial_working_set(master: BlockMaster, *, always: bool) -> Initial | None:
     """Return the columns to begin with; None if all blocks at once are faster.
 
-    They are if the coarse problem keeps many columns, or needs few iterations, unless columns are to be generated
+    All at once are faster if the coarse problem keeps many columns, or needs few iterations, unless columns are to be generated
     `always` or the memory does not suffice for all blocks. For sparse blocks, and without floors, a coarse problem
     would save too little: all columns start, and those with little mass are merged as the gap falls.
 

@@ -265,7 +265,7 @@ class InteriorPoint:
             return Status.TIME_LIMIT, f"relative gap {relative:.1e} at the time limit"
         self.deadline.check()
         if not self.blocks.schur.size:
-            # Bᵀy alone told that the iteration may end here, but the repaired point is not close enough.
+            # The test on Bᵀy has let the iteration end here, but the gap of the repaired point is too large.
             self.blocks = self._factor(1.0, ends=False)
         return None
 
@@ -313,7 +313,7 @@ class InteriorPoint:
     def _factor(self, left: float, *, ends: bool = True) -> FactoredBlocks:
         """Factor the blocks in the precision that the share `left` of the gap requires; in double after a stall.
 
-        Where the iteration `ends`, blocks need no factors if Bᵀy alone tells.
+        If `ends`, and Bᵀy alone shows that the gap is closed, the blocks are not factored.
         """
         self.precise = min(self.precise, max(left * self.gap, self._stop))
         self.ratios.kernel.tune(self.precise)

@@ -47,7 +47,7 @@ class Layout:
         weights: w (n, n) of the central path, zero where no bound is required.
         free: (n, n), marks the pairs without a bound; None if there is none.
         cost: (B, n).
-        kept: (B,), the columns that are blocks.
+        kept: (B,), the columns kept as blocks.
         counts: (B,), how many columns each block stands for.
         errors: one (k_f, n) per floor.
         minima: (F,), the least values of the floors.

@@ -61,7 +61,7 @@ class BlockMaster:
         history: The iterations of all parts.
         memory: Largest memory estimate [bytes].
         blocks: Largest number of blocks of a round.
-        proving: Time for making multipliers sparse [s].
+        proving: Time spent on making the multipliers sparse [s].
         round: Deadline of the restricted problems of the round, fixed when the round begins.
     """
 
@@ -215,7 +215,7 @@ class BlockMaster:
         return late and max((line.lower for line in reached.history), default=-np.inf) <= self.best.lower
 
     def _note(self, history: tuple[Iteration, ...], memory: int) -> None:
-        """Append the lines of a part to the history of the whole, and keep the largest memory."""
+        """Append the iterations of one part to the history of all, and keep the larger memory estimate."""
         self.memory = max(self.memory, memory)
         first, ended = len(self.history), self.deadline.seconds() - self.began
         begun = ended - (history[-1].seconds if history else 0.0)

@@ -1,8 +1,8 @@
-"""Columns that are all but empty, merged into others while the iteration goes on.
+"""Nearly empty columns are merged into others while the iteration continues.
 
-Columns that an optimum does not use vanish along the path, and the more of them there are, the shorter its steps. Sums
-of columns meet every ratio bound that each of them meets, row sums stay as they are, and a sum keeps at least the sum
-of the parts w of a floor that its columns keep. So a column can be added to another, and the iteration goes on with one
+Columns that an optimum does not use vanish along the path, and the more of them there are, the shorter its steps. A sum
+of columns meets every ratio bound that they all meet, and row sums stay. Its part w of a floor is at least the sum of
+their parts. So a column can be added to another, and the iteration goes on with one
 block less.
 """
 
@@ -42,7 +42,7 @@ def merge(state: State, cost: Floats, threshold: float, movable: Flags | None = 
         movable: Which columns may go (B,); all of them without it.
 
     Returns:
-        The state of the blocks that stay, and which these are.
+        The state of the remaining blocks, and their indices.
     """
     blocks, n = state.points.shape[0], cost.shape[0]
     x = state.points[:, :n]

@@ -1,7 +1,7 @@
 """Groups of columns left out: by the column in use that would serve in their place, and with its estimates.
 
-Few estimates of a floor matter to a column: those that are best for similar columns. A bound that some estimates prove
-is valid, so that a column is priced with these first.
+Only a few estimates of a floor matter to a column: those that are best for similar columns. A bound that some
+estimates prove is valid, so that a column is priced with these first.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ def group_columns(
         x: Their values (n, used).
         others: The columns to group.
         size: Largest number of columns in a group.
-        slack: Share by which estimates that matter may be worse than the best one.
+        slack: Relative amount by which an estimate may be worse than the best one and still count.
         tuning: The constants.
     """
     if not program.floors:

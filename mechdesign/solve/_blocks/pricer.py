@@ -101,7 +101,7 @@ class BlockPricer:
         lost: float,
         estimates: tuple[Integers, ...],
     ) -> None:
-        """Offer the bound once the multipliers are corrected for the columns that have lowered it."""
+        """Correct the multipliers for the columns that have lowered the bound, and offer the new bound."""
         tuning, count = self.tuning.correction, missing.size
         accuracy = max(tuning.gap_share * self.master.gap, tuning.loss_share * lost / max(abs(best.upper), 1e-300))
         self.master.tell(f"correcting the bound for {count} missing column{'s' if count > 1 else ''}")

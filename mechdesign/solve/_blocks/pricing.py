@@ -157,7 +157,7 @@ class ColumnPricing:
                 )
         finally:
             workers.close()
-        # By column: threads answer in any order.
+        # Sorted by column, as threads finish in any order.
         return dict(sorted((column, one) for part in parts for column, one in part.items()))
 
     def _price_group(

@@ -35,7 +35,7 @@ class Priced:
     """What one column is worth.
 
     Attributes:
-        lower: A lower bound of its value. The multipliers prove it, or minus the tolerance where that is less.
+        lower: A lower bound on its value. The multipliers prove it, or minus the tolerance where that is less.
         upper: The reduced cost at a point. With all bounds and estimates a negative one improves the objective.
         sources: Rows s of the ratio multipliers that prove that.
         targets: Their rows t.
@@ -76,7 +76,7 @@ def price(
 
 
 class EachBlock:
-    """Passes over the ratio rows of the columns under way, a batch of the kernel at a time: a system for each column.
+    """Passes over the ratio rows of the active columns, one kernel batch at a time, with one system per column.
 
     Dense kernels take one column at a time, sparse ones batches.
     """
@@ -88,7 +88,7 @@ class EachBlock:
         self._batches = [slice(start, min(start + size, len(x))) for start in range(0, len(x), size)]
 
     def batches(self, chosen: Flags | None = None) -> list[slice]:
-        """Return the batches with columns under way, or with `chosen` ones among them."""
+        """Return the batches that contain active columns or, if `chosen` is given, active chosen ones."""
         going = self.under_way if chosen is None else self.under_way & chosen
         return [batch for batch in self._batches if going[batch].any()]
 
@@ -139,7 +139,7 @@ class EachBlock:
 
 
 class _Pricing:
-    """Columns under way, each for itself; they take their steps together, so that vector work is done once for all."""
+    """Active columns, each solved independently; they take steps together, so that they share vector operations."""
 
     def __init__(self, layout: Layout, kernel: Kernel, cost: Floats, weights: Floats, tolerance: float) -> None:
         n, blocks = layout.rows, layout.blocks

@@ -113,7 +113,7 @@ def floor_multipliers(program: BlockProgram) -> BlockMultipliers:
     if program.worst is not None or any(floor.rewards is not None for floor in program.floors):
         return found
     for index, floor in enumerate(program.floors):
-        # Where the adversary cannot err about a secret, its cost does not count.
+        # If the adversary cannot be wrong about a secret, its cost is not counted.
         inverse = np.divide(1.0, floor.error, out=np.full(floor.error.shape, np.inf), where=floor.error > 0)
         with np.errstate(invalid="ignore"):
             ratios = [np.nanmin(column * inverse, axis=1) for column in program.cost.T]

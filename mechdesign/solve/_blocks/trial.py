@@ -104,7 +104,7 @@ def solve_with_trial(master: BlockMaster, working: BlockWorkingSet, candidates: 
 def find_promising(
     master: BlockMaster, program: BlockProgram, state: State, working: BlockWorkingSet, most: float, among: Integers
 ) -> dict[int, tuple[Integers, ...]]:
-    """Return the columns left out that may cost at most this much beyond those in use, with estimates.
+    """Return the columns left out whose reduced cost may be at most `most`, with their estimates.
 
     Args:
         master: The master.

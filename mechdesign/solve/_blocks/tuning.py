@@ -28,7 +28,7 @@ class GenerationTuning:
         merge_care: Factor of the merging thresholds from one round to the next, which merges less.
         inactive_floor: Share of the gap below which the part of a floor in the bound does not count.
         max_column_share: If the working set holds more than this share of all columns, all at once are faster.
-        min_coarse_iterations: If the coarse problems take fewer iterations to the first gap, all at once are faster.
+        min_coarse_iterations: If the coarse problems reach the first gap in fewer, all columns at once are faster.
         min_total_iterations: The same for the whole last coarse problem.
         min_entries: Columns × rows² below which all blocks at once take a moment.
         min_rows_without_floors: Rows below which all blocks at once are faster where there are no floors.
@@ -61,7 +61,7 @@ class TrialTuning:
         min_rows: Rows from which a trial pays; with 576 it takes as long as it saves.
         max_gap_share: Largest gap asked for, as a share of the trial's last one.
         reduced_cost: Columns up to this cost beyond, at the prices of the coarse problem, are tried.
-        min_mass_share: Least share of the mass that these have to hold; otherwise all columns in use are tried.
+        min_mass_share: Smallest share of the mass that these must hold; otherwise all columns in use are tried.
         candidate_reduced_cost: Columns up to this cost beyond are priced after the trial.
         restart_reduced_cost: Columns up to this cost beyond, at the prices of the trial, are taken in.
         restart_time_factor: Time left, in trials, with which the program is solved with those as well.

@@ -71,7 +71,7 @@ class BlockWorkingSet:
         Args:
             program: A program with the chosen estimates alone, and any number n of rows.
             x: The values (n, B) of the columns.
-            factor: Factor of the slack that `tuning` allows.
+            factor: Factor by which the slack of `tuning` is multiplied.
         """
         close = close_estimates(program, x, factor * self.tuning.chosen_slack)
         near = close_estimates(program, x, self.tuning.active_slack)

@@ -1,7 +1,7 @@
 """Dantzig–Wolfe decomposition: parts that only distortion floors couple, each priced by a program of its own.
 
 The floors read Σ_k M_k d_ki >= D_i, with M_k the probability of part k and d_ki its distortion for floor i. Given a
-price t_i >= 0 for each floor, every part is a program of its own: least c_k − Σ_i t_i d_ki. A small master program
+price t_i >= 0 for each floor, each part is a separate program: minimise c_k − Σ_i t_i d_ki. A small master program
 mixes the channels that the parts have proposed so that the floors are met at the least cost; its multipliers are the
 next prices. Mixing adds up costs, and never loses distortion, as a minimum of sums is at least the sum of minima. Every
 round gives the lower bound Σ_i t_i D_i + Σ_k M_k min(c_k − Σ_i t_i d_ki). (Dantzig and Wolfe, Decomposition principle
