@@ -26,9 +26,9 @@ class Initial(NamedTuple):
 def initial_working_set(master: BlockMaster, *, always: bool) -> Initial | None:
     """Return the columns to begin with; None if all blocks at once are faster.
 
-    All at once are faster if the coarse problem keeps many columns, or needs few iterations, unless columns are to be generated
-    `always` or the memory does not suffice for all blocks. For sparse blocks, and without floors, a coarse problem
-    would save too little: all columns start, and those with little mass are merged as the gap falls.
+    All at once are faster if the coarse problem keeps many columns, or needs few iterations. That is not asked if
+    columns are to be generated `always`, or if the memory does not suffice for all blocks. For sparse blocks, and
+    without floors, a coarse problem would save too little: all columns start, and those with little mass are merged.
 
     Raises:
         SolverError: The memory does not suffice.
