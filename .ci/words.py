@@ -1,0 +1,306 @@
+#!/usr/bin/env python3
+"""Check the English of docstrings, comments, messages and theory pages: words, patterns, and the length of sentences.
+
+    python .ci/words.py [FILE OR FOLDER ...] [--names | --sample COUNT --seed SEED]
+
+Every finding is printed as `file:line: rule: sentence`, and any finding ends with status 1. A comment
+`# words: ok, because …` in the passage excuses it. `--names` checks the names of functions and classes of the package
+instead: no participles for functions, no two classes with one name. `--sample` prints sentences at random, stratified by
+folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ast
+import io
+import random
+import re
+import sys
+import tokenize
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+# Guides, README and the landing page have readers of another kind, and are checked by their own tests.
+CHECKED = ("mechdesign", "docs/theory", "docs/notes", "benchmarks")
+MAX_WORDS = 25
+# A string constant with fewer words is a name or a label.
+MIN_WORDS_OF_MESSAGE = 4
+
+RULES = {
+    "is no → is not a": r"(?<!\bthere )(?<!\bThere )\b(is|are|was|were) no\b(?! longer| more than| less than| fewer than)",
+    "so many → the number": r"\bso (many|few|often)\b",
+    "beside → next to, in addition to": r"\bbesides?\b",
+    "of which, of what → whose, or two sentences": r"\bof (which|what|whom)\b",
+    "whoever → anyone who": r"\b(whoever|whomever|whosesoever|nobody's)\b",
+    "what … → the noun": r"\bwhat\b(?![^.]*\?)",
+    "Where … (condition) → If …": r"^Where\b",
+    "tell whether → return whether": r"^Tells? whether\b",
+    "archaic → plain word": r"\b(likewise|thereof|thereby|therein|whereof|wherein|whence|hence|herein|lest|upon|errs?|"
+    r"as against|of its own|of their own|in the open|taken at|at once with|for all that|in their place|in its place)\b",
+    "as a part of → as a share of": r"\b(as a|this|that|by what) part of (?!the (file|bundle|page|program))",
+    "as many as there are → all": r"\bas (many|few|much) as (there|can|may)\b",
+}
+PATTERNS = {
+    rule: re.compile(pattern, 0 if pattern.startswith("^") else re.IGNORECASE) for rule, pattern in RULES.items()
+}
+EXCUSE = "words: ok, because"
+# Headings of Google's convention, and lines that hold a definition each.
+SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields|Examples?|Note|Warns|References?):$")
+ENTRY = re.compile(r"^\*{0,2}[A-Za-z_][\w.`*, ]*(?: \([^)]*\))?: (?=\S)")
+CODE = re.compile(r"``[^`]*``|`[^`]*`(?:_)?|\$[^$]*\$|https?://\S+")
+ABBREVIATION = re.compile(
+    r"\b(e\.g|i\.e|cf|eq|eqs|Eq|vs|etc|resp|Sect|sect|Fig|al|No|Alg|Thm|Th|Prop|Lemma|p|pp)\.(?=\s)"
+)
+
+
+@dataclass(frozen=True)
+class Sentence:
+    """One sentence with its place and kind: docstring, comment, message or theory."""
+
+    path: Path
+    line: int
+    kind: str
+    text: str
+
+
+def split(text: str) -> list[str]:
+    """Split a paragraph into sentences; code and formulas count as one word each."""
+    text = " ".join(text.split())
+    text = ABBREVIATION.sub(lambda found: found.group(1).replace(".", "․") + "․", text)
+    parts = re.split(r"(?<=[.!?])[\"')\]]?\s+(?=[\"'(\[]?[A-Z0-9`*$_λεπσμρΣ∞ΛΞθ{<])", text)
+    return [part.replace("․", ".") for part in parts if re.search(r"[A-Za-z]{2}", part)]
+
+
+def count_words(sentence: str) -> int:
+    """Count words: a piece of code, a formula or a number is one."""
+    return len(re.findall(r"\w+(?:[-'’.]\w+)*", CODE.sub(" X ", sentence)))
+
+
+def paragraphs(text: str) -> Iterator[tuple[int, str]]:
+    """Yield the paragraphs of a docstring with their first line, without examples and indented formulas."""
+    lines, start, in_example, in_section = text.expandtabs().splitlines(), 0, False, False
+    held: list[str] = []
+    indents = [len(line) - len(line.lstrip()) for line in lines[1:] if line.strip()]
+    base = min(indents, default=0)
+
+    def flush() -> Iterator[tuple[int, str]]:
+        if held:
+            yield start, " ".join(held)
+            held.clear()
+
+    for number, line in enumerate(lines):
+        stripped = line.strip()
+        indent = len(line) - len(line.lstrip()) - (base if number else len(line) - len(line.lstrip()))
+        if not stripped:
+            yield from flush()
+            in_example = False
+            continue
+        if stripped.startswith(">>>") or in_example:
+            yield from flush()
+            in_example = True
+            continue
+        if SECTION.match(stripped):
+            yield from flush()
+            in_section = True
+            continue
+        if indent == 0:
+            in_section = False
+        if indent >= 4 and not in_section and not held:
+            continue  # a formula or a command
+        entry = ENTRY.match(stripped) if in_section and indent == 4 else None
+        if entry:
+            yield from flush()
+            stripped = stripped[entry.end() :]
+        if re.match(r"^([-*|]|\d+\.) ", stripped):
+            yield from flush()
+            stripped = re.sub(r"^([-*|]|\d+\.) ", "", stripped)
+        if not held:
+            start = number
+        held.append(stripped)
+    yield from flush()
+
+
+def _text_of(node: ast.expr) -> str | None:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.JoinedStr):
+        return "".join(value.value if isinstance(value, ast.Constant) else "`X`" for value in node.values)
+    return None
+
+
+def python_sentences(path: Path) -> Iterator[Sentence]:
+    """Yield the sentences of a Python file: docstrings, comments, and strings of at least four words."""
+    source = path.read_text(encoding="utf-8")
+    lines, tree = source.splitlines(), ast.parse(source)
+    docstrings, inside = set(), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Module | ast.ClassDef | ast.FunctionDef | ast.AsyncFunctionDef):
+            bodies = node.body
+        else:
+            continue
+        for item in bodies:
+            if (
+                isinstance(item, ast.Expr)
+                and isinstance(item.value, ast.Constant)
+                and isinstance(item.value.value, str)
+            ):
+                docstrings.add(id(item.value))
+                for offset, text in paragraphs(item.value.value):
+                    for sentence in split(text):
+                        yield Sentence(path, item.lineno + offset, "docstring", sentence)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            inside.update(id(value) for value in node.values)
+    for node in ast.walk(tree):
+        if id(node) in docstrings or id(node) in inside or not isinstance(node, ast.Constant | ast.JoinedStr):
+            continue
+        text = _text_of(node)
+        # Code in strings, such as templates, styles and formats, has no sentences.
+        if text is None or count_words(text) < MIN_WORDS_OF_MESSAGE or re.search(r"[{}<>;]|\\|==|--\w|::", text):
+            continue
+        for paragraph in text.split("\n\n"):
+            for sentence in split(paragraph):
+                if count_words(sentence) >= MIN_WORDS_OF_MESSAGE:
+                    yield Sentence(path, node.lineno, "message", sentence)
+    held: list[str] = []
+    start, previous = 0, -2
+    for token in tokenize.generate_tokens(io.StringIO(source).readline):
+        if token.type != tokenize.COMMENT or re.match(r"#!|# (noqa|type:|fmt|pragma|ruff|mypy|words|%%)", token.string):
+            continue
+        own = lines[token.start[0] - 1].lstrip().startswith("#")
+        text = token.string.lstrip("#: ").split("  # noqa")[0]
+        if own and token.start[0] == previous + 1:
+            held.append(text)
+        else:
+            for sentence in split(" ".join(held)):
+                yield Sentence(path, start, "comment", sentence)
+            held, start = [text], token.start[0]
+        previous = token.start[0] if own else -2
+    for sentence in split(" ".join(held)):
+        yield Sentence(path, start, "comment", sentence)
+
+
+def page_sentences(path: Path) -> Iterator[Sentence]:
+    """Yield the sentences of a Markdown page, without code, formulas, tables and headings."""
+    held: list[str] = []
+    start, fence = 0, None
+    for number, line in enumerate([*path.read_text(encoding="utf-8").splitlines(), ""], 1):
+        stripped = line.strip()
+        mark = re.match(r"(`{3,}|:{3,}|\$\$)", stripped)
+        if fence is None and mark:
+            fence = None if stripped.count("$$") == 2 else mark.group(1)
+        elif fence is not None:
+            if stripped.startswith(fence) or stripped.endswith("$$"):
+                fence = None
+            continue
+        new_item = re.match(r"^([-*]|\d+\.) ", stripped)
+        if not stripped or mark or new_item or re.match(r"^(#|\||\(|:\w+:|<)", stripped):
+            for sentence in split(" ".join(held)):
+                yield Sentence(path, start, "theory", sentence)
+            held = []
+        if new_item:
+            held, start = [stripped[new_item.end() :]], number
+        elif stripped and not mark and not re.match(r"^(#|\||:\w+:|<)|^\(\S+\)=", stripped):
+            start = start if held else number
+            held.append(stripped)
+
+
+def sentences(paths: list[Path]) -> Iterator[Sentence]:
+    """Yield the sentences of files and folders."""
+    for path in paths:
+        for file in sorted(path.rglob("*")) if path.is_dir() else [path]:
+            if file.suffix in (".py", ".pyi"):
+                yield from python_sentences(file)
+            elif file.suffix == ".md":
+                yield from page_sentences(file)
+
+
+def faults(sentence: Sentence) -> Iterator[str]:
+    """Yield the rules that a sentence breaks."""
+    plain = CODE.sub("X", sentence.text)
+    yield from (rule for rule, pattern in PATTERNS.items() if pattern.search(plain))
+    if (words := count_words(sentence.text)) > MAX_WORDS:
+        yield f"{words} words → at most {MAX_WORDS}"
+
+
+NOT_PARTICIPLES = {"need", "speed", "seed", "feed", "embed", "exceed", "proceed"}
+IRREGULAR = {
+    "bought", "brought", "built", "chosen", "done", "drawn", "driven", "found", "given", "grown", "held", "hidden", "kept",
+    "known", "left", "lost", "made", "met", "said", "seen", "sent", "shown", "spent", "spoken", "stood", "taken", "told",
+    "thrown", "written",
+}  # fmt: skip
+
+
+def is_participle(name: str) -> bool:
+    """Return whether the first word of a function's name is a participle."""
+    word = name.strip("_").split("_")[0]
+    return word in IRREGULAR or (word.endswith("ed") and word not in NOT_PARTICIPLES)
+
+
+def check_names(package: Path) -> Iterator[str]:
+    """Yield the functions named by participles, but for properties, and the names that two classes share."""
+    classes: dict[str, list[str]] = {}
+    for path in sorted(package.rglob("*.py")):
+        place = path.relative_to(package.parent)
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.ClassDef):
+                classes.setdefault(node.name, []).append(f"{place}:{node.lineno}")
+            elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef) and is_participle(node.name):
+                if not any("property" in ast.unparse(decorator) for decorator in node.decorator_list):
+                    yield f"{place}:{node.lineno}: participle → verb: {node.name}"
+    for name, places in classes.items():
+        if len(places) > 1:
+            yield f"{', '.join(places)}: one name for several classes: {name}"
+
+
+def sample(paths: list[Path], count: int, seed: str) -> list[Sentence]:
+    """Return sentences at random, as many from each folder as it has a share of all sentences."""
+    groups: dict[Path, list[Sentence]] = {}
+    for sentence in sentences(paths):
+        parts = sentence.path.resolve().relative_to(ROOT).parts
+        groups.setdefault(Path(*parts[:2]), []).append(sentence)
+    total, draw = sum(map(len, groups.values())), random.Random(seed)
+    quotas = {group: count * len(found) / total for group, found in groups.items()}
+    counts = {group: int(quota) for group, quota in quotas.items()}
+    for group in sorted(quotas, key=lambda group: counts[group] - quotas[group])[: count - sum(counts.values())]:
+        counts[group] += 1
+    return [chosen for group in sorted(groups) for chosen in draw.sample(groups[group], counts[group])]
+
+
+def is_excused(sentence: Sentence) -> bool:
+    """Return whether a comment near the sentence excuses it."""
+    lines = sentence.path.read_text(encoding="utf-8").splitlines()
+    return any(EXCUSE in line for line in lines[max(sentence.line - 2, 0) : sentence.line + 3])
+
+
+def main() -> int:
+    """Print the findings, or a sample."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("paths", nargs="*", type=Path, default=[ROOT / name for name in CHECKED])
+    parser.add_argument("--names", action="store_true", help="check names of functions and classes")
+    parser.add_argument("--sample", type=int, metavar="COUNT", help="print so many sentences at random")
+    parser.add_argument("--seed", default="0")
+    arguments = parser.parse_args()
+    if arguments.sample:
+        for number, sentence in enumerate(sample(arguments.paths, arguments.sample, arguments.seed), 1):
+            place = sentence.path.resolve().relative_to(ROOT)
+            print(f"{number}. [{sentence.kind}, {place}:{sentence.line}] {sentence.text}")
+        return 0
+    if arguments.names:
+        findings = list(check_names(ROOT / "mechdesign"))
+    else:
+        findings = [
+            f"{sentence.path}:{sentence.line}: {fault}: {sentence.text}"
+            for sentence in sentences(arguments.paths)
+            for fault in faults(sentence)
+            if not is_excused(sentence)
+        ]
+    print("\n".join([*findings, f"{len(findings)} findings"]))
+    return int(bool(findings))
+
+
+if __name__ == "__main__":
+    sys.exit(main())
