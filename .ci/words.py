@@ -55,6 +55,7 @@ ITEM = re.compile(r"^([-*|]|\d+\.) ")
 PRAGMA = re.compile(r"#!|# (noqa|type:|fmt|pragma|ruff|mypy|words|%%)")
 CODE_IN_STRING = re.compile(r"[{}<>;]|\\|==|--\w|::")
 CODE = re.compile(r"``[^`]*``|`[^`]*`(?:_)?|\$[^$]*\$|https?://\S+")
+WORD = re.compile(r"(?:[^\W\d_]{2,}|[aAI])(?:[-'’/][^\W\d_]+)*")
 ABBREVIATION = re.compile(
     r"\b(e\.g|i\.e|cf|eq|eqs|Eq|vs|etc|resp|Sect|sect|Fig|al|No|Alg|Thm|Th|Prop|Lemma|p|pp)\.(?=\s)"
 )
@@ -79,8 +80,11 @@ def split(text: str) -> list[str]:
 
 
 def count_words(sentence: str) -> int:
-    """Count words: a piece of code, a formula or a number is one."""
-    return len(re.findall(r"\w+(?:[-'’.]\w+)*", CODE.sub(" X ", sentence)))
+    """Count words; a piece of code, and a run of formula tokens such as `x = f(y) + 1`, are one word each."""
+    tokens = [token.strip("(),.;:!?[]\"'*") for token in CODE.sub(" 1 ", sentence).split()]
+    are_words = [bool(WORD.fullmatch(token)) for token in tokens]
+    runs = sum(not word and before for word, before in zip(are_words, [True, *are_words[:-1]], strict=True))
+    return sum(are_words) + runs
 
 
 def paragraphs(text: str) -> Iterator[tuple[int, str]]:
