@@ -578,6 +578,25 @@ def test_a_folder_that_cannot_be_made(tmp_path: Path) -> None:
             write(folder, OLD)
 
 
+@pytest.mark.parametrize("existed", [False, True])
+@pytest.mark.parametrize("error", [KeyboardInterrupt, OSError(28, "No space left on device")])
+def test_a_new_folder_is_removed_after_an_error(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, existed: bool, error: BaseException
+) -> None:
+    folder = tmp_path / "new"
+    if existed:
+        folder.mkdir()
+
+    def fail(*_: object) -> None:
+        raise error
+
+    monkeypatch.setattr(os, "fsync", fail)
+    with pytest.raises((KeyboardInterrupt, ExportError)):
+        bundle.write(folder, {CERTIFICATE: b"{}"})
+    assert folder.exists() is existed
+    assert not existed or not list(folder.iterdir())
+
+
 def test_a_folder_in_the_way_of_a_file(tmp_path: Path) -> None:
     (tmp_path / DUAL).mkdir()
     with pytest.raises(ExportError):
