@@ -162,8 +162,8 @@ def test_it_is_one_short_file_of_plain_python(tmp_path: Path) -> None:
     missing = str(tmp_path / "missing")
     for arguments, code, said in (
         ([], 2, "usage: python second_verifier.py DIR"),
-        ([missing], 2, f"{missing} is no folder"),
-        ([str(tmp_path)], 2, f"{tmp_path} is no folder with a bundle"),
+        ([missing], 2, f"{missing} is not a folder"),
+        ([str(tmp_path)], 2, f"{tmp_path} is not a folder with a bundle"),
     ):
         done = subprocess.run([*command, *arguments], capture_output=True, text=True, encoding="utf-8", timeout=60)
         assert (done.returncode, done.stdout) == (code, "")
