@@ -19,9 +19,9 @@ from mechdesign.model._requirements._continuous import ContinuousPrivacy, Distan
 from mechdesign.synthesis._design import design
 
 # ε times the spacings that are tried: coarse enough to be quick, fine enough for the cost to follow a line.
-_TRIED = (1.0, 0.7)
+_TRIAL_STEPS = (1.0, 0.7)
 # Fewer anchors along a side say little, and more take long.
-_FEWEST, _MOST_TRIED = 4, 16
+_MIN_TRIAL_ANCHORS, _MAX_TRIAL_ANCHORS = 4, 16
 _TOLERANCE = 1e-3
 
 
@@ -100,7 +100,7 @@ def plan_anchors(
     allowed = as_integer(most, "most", 4)
     sides = as_number(width, "width"), as_number(height, "height")
     made: list[CoarseRun] = []
-    for columns, rows in _coarse(nearest(number), sides):
+    for columns, rows in _choose_coarse_grids(nearest(number), sides):
         anchors = Domain.anchors(columns, rows, *sides, unit=unit)
         # Said once.
         with silenced(SpacingWarning, *([OutsideWarning] if made else [])):
@@ -115,26 +115,31 @@ def plan_anchors(
     # No coarser than what was tried, where nothing is known, and no more anchors than allowed.
     step = min(step, coarse.step)
     reached = True
-    while _count(sides, step) > allowed:
+    while _count_anchors(sides, step) > allowed:
         step, reached = step * 1.02, False
-    columns, rows = _shape(sides, step)
+    columns, rows = _count_sides(sides, step)
     return AnchorPlan(
         Domain.anchors(columns, rows, *sides, unit=unit), limit + slope * step, limit, tuple(made), reached
     )
 
 
-def _coarse(epsilon: float, sides: tuple[float, float]) -> Iterator[tuple[int, int]]:
+def _choose_coarse_grids(epsilon: float, sides: tuple[float, float]) -> Iterator[tuple[int, int]]:
     """Yield two numbers of columns and rows, the second larger."""
-    for tried, fewest, most in zip(_TRIED, (_FEWEST, _FEWEST + 2), (_MOST_TRIED - 4, _MOST_TRIED), strict=True):
+    for tried, fewest, most in zip(
+        _TRIAL_STEPS,
+        (_MIN_TRIAL_ANCHORS, _MIN_TRIAL_ANCHORS + 2),
+        (_MAX_TRIAL_ANCHORS - 4, _MAX_TRIAL_ANCHORS),
+        strict=True,
+    ):
         along = min(max(math.ceil(max(sides) * epsilon / tried) + 1, fewest), most)
-        yield _shape(sides, max(sides) / (along - 1))
+        yield _count_sides(sides, max(sides) / (along - 1))
 
 
-def _shape(sides: tuple[float, float], step: float) -> tuple[int, int]:
+def _count_sides(sides: tuple[float, float], step: float) -> tuple[int, int]:
     columns, rows = (max(2, math.ceil(side / step - 1e-9) + 1) for side in sides)
     return columns, rows
 
 
-def _count(sides: tuple[float, float], step: float) -> int:
-    columns, rows = _shape(sides, step)
+def _count_anchors(sides: tuple[float, float], step: float) -> int:
+    columns, rows = _count_sides(sides, step)
     return columns * rows

@@ -20,16 +20,16 @@ from mechdesign.base._deadline import Deadline, OutOfTimeError
 from mechdesign.base._errors import InputError
 from mechdesign.solve import _registry as registry
 from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT, NormalForm, normalise
-from mechdesign.synthesis._pairs import bounded_pairs
-from mechdesign.synthesis._rounding import tight
+from mechdesign.synthesis._pairs import find_bounded_pairs
+from mechdesign.synthesis._rounding import has_tight_floor
 from mechdesign.synthesis._settings import Rows
 
 # What "auto" means, each with the features that the attempts below rely on (`mechdesign.solve._registry`).
-EXACT = "highs-simplex"
+SIMPLEX_SOLVER = "highs-simplex"
 """For small programs, and where one program is solved again and again: exact, with a warm start."""
-LARGE = "block"
+BLOCK_SOLVER = "block"
 """For all others: it takes the problem with all its pairs."""
-LAZY = "highs-ipx"
+LAZY_SOLVER = "highs-ipx"
 """For large programs of rows: its interior points violate few of the rows left out."""
 
 RAYS = "rays"
@@ -38,16 +38,16 @@ RAYS = "rays"
 # Up to this many rows the simplex method ends in an exact vertex in well under a second. It is as fast as the block
 # method up to 20 secrets and as many observables; at 25 it takes two to ten times as long, but is exact to the last
 # digits; at 30, beyond this limit, five to fifty times.
-SMALL = 12_000
+MAX_SIMPLEX_ROWS = 12_000
 
 
 # Pairs times observables up to which lazy rows take HiGHS seconds (about 100 secrets, 50 with floors), and minutes;
 # floors alone, with estimates for one end of the pairs, are as quick as bounds alone.
-_SECONDS = 1_100_000
-_FLOORS_COST = 9
-_MINUTES = 2_200_000
+_MAX_QUICK_LAZY_SIZE = 1_100_000
+_FLOOR_SIZE_FACTOR = 9
+_MAX_LAZY_SIZE = 2_200_000
 # Bounds with smaller exponents hardly let two rows differ, by less than solvers resolve: they are made equal.
-_ALIKE = 1e-6
+_MAX_MERGED_EXPONENT = 1e-6
 # The factor of the objective at which reduced costs that a solver takes for 0 are 0 for the certificate, too.
 _MAGNIFICATION = 1e6
 
@@ -97,17 +97,25 @@ def first_attempt(
     if rows == "rays":
         reason = f"{form.groups} secrets and {form.observables} observables, private by construction: rays"
         return Attempt(form, "rays", RAYS, reason, chosen=False, small=False)
-    size, counted = _least_size(form), "at least "
+    size, counted = _bound_rows_below(form), "at least "
     # The block method has rows of its own; to count those that no others imply takes time for many secrets.
-    if size <= SMALL or not _takes_blocks_if_large(form, solver, rows):
+    if size <= MAX_SIMPLEX_ROWS or not _would_take_blocks(form, solver, rows):
         with contextlib.suppress(OutOfTimeError):
-            size = int(bounded_pairs(form, "all" if rows == "all" else "reduced", deadline).sum()) * form.observables
+            size = (
+                int(find_bounded_pairs(form, "all" if rows == "all" else "reduced", deadline).sum()) * form.observables
+            )
             counted = ""
     floors = sum(floor.error.shape[0] * form.observables for floor in form.floors)
     chosen = solver == "auto" and rows == "auto"
     forbidden = bool(form.forbidden.any())
     if solver == "auto":
-        solver = EXACT if size + floors <= SMALL else LAZY if rows != "auto" or forbidden else LARGE
+        solver = (
+            SIMPLEX_SOLVER
+            if size + floors <= MAX_SIMPLEX_ROWS
+            else LAZY_SOLVER
+            if rows != "auto" or forbidden
+            else BLOCK_SOLVER
+        )
     if forbidden and takes_blocks(solver):
         raise InputError(
             "solver",
@@ -119,21 +127,21 @@ def first_attempt(
         taken: Rows = "all"
         size, counted = int(np.isfinite(form.exponents).sum()) * form.observables, ""
     else:
-        taken = rows if rows != "auto" else "reduced" if size <= SMALL else "lazy"
+        taken = rows if rows != "auto" else "reduced" if size <= MAX_SIMPLEX_ROWS else "lazy"
     shape = f"{form.groups} secrets and {form.observables} observables"
     reason = f"{counted}{size} privacy rows over {shape}: {taken} rows, {solver}"
-    return Attempt(form, taken, solver, reason, chosen, small=size + floors <= SMALL)
+    return Attempt(form, taken, solver, reason, chosen, small=size + floors <= MAX_SIMPLEX_ROWS)
 
 
-def _least_size(form: NormalForm) -> int:
+def _bound_rows_below(form: NormalForm) -> int:
     """Return a number of rows that no program has less of: nothing implies the bound on the nearest secret."""
     bounded = form.exponents <= LARGEST_ROW_EXPONENT
     return int(bounded.any(axis=1).sum()) * form.observables
 
 
-def _takes_blocks_if_large(form: NormalForm, solver: str, rows: Rows) -> bool:
+def _would_take_blocks(form: NormalForm, solver: str, rows: Rows) -> bool:
     if solver == "auto":
-        return rows == "auto" and not form.forbidden.any() and takes_blocks(LARGE)
+        return rows == "auto" and not form.forbidden.any() and takes_blocks(BLOCK_SOLVER)
     return takes_blocks(solver)
 
 
@@ -159,7 +167,7 @@ def later_attempts(first: Attempt, *, stalled: bool) -> Iterator[Attempt]:
         return
     forbidden = bool(form.forbidden.any())
     # Secrets with different permitted answers cannot be made alike.
-    near_alike = bool((form.exponents < _ALIKE).any()) and not forbidden
+    near_alike = bool((form.exponents < _MAX_MERGED_EXPONENT).any()) and not forbidden
     blocks = takes_blocks(first.solver)
     if registry.find(first.solver).exact and first.rows in ("all", "reduced") and not near_alike:
         yield replace(first, magnification=_MAGNIFICATION)
@@ -168,27 +176,27 @@ def later_attempts(first: Attempt, *, stalled: bool) -> Iterator[Attempt]:
         if first.chosen and everything.small:
             yield replace(everything, chosen=True, magnification=_MAGNIFICATION)
     alike = (first.chosen or blocks) and near_alike
-    merged = normalise(form.problem, _ALIKE) if alike else form
+    merged = normalise(form.problem, _MAX_MERGED_EXPONENT) if alike else form
     if alike:
-        yield _merge(first_attempt(merged, "auto" if first.chosen else first.solver))
+        yield _note_merging(first_attempt(merged, "auto" if first.chosen else first.solver))
     if not first.chosen:
         return
     if not forbidden and not blocks:
-        yield first_attempt(form, LARGE)
+        yield first_attempt(form, BLOCK_SOLVER)
         if alike:
-            yield _merge(first_attempt(merged, LARGE))
-    elif first.solver != LAZY if forbidden else _is_worth_a_lazy_attempt(form, stalled):
-        yield first_attempt(form, LAZY)
+            yield _note_merging(first_attempt(merged, BLOCK_SOLVER))
+    elif first.solver != LAZY_SOLVER if forbidden else _is_worth_a_lazy_attempt(form, stalled):
+        yield first_attempt(form, LAZY_SOLVER)
 
 
 def _is_worth_a_lazy_attempt(form: NormalForm, stalled: bool) -> bool:
     """Tell whether rows that are added one by one take seconds; or minutes, where blocks ended far from the optimum."""
     bounds = int(np.isfinite(form.exponents).sum())
     size = max(bounds, *(floor.error.size for floor in form.floors), 0) * form.observables
-    if size * (_FLOORS_COST if form.floors and bounds else 1) <= _SECONDS:
+    if size * (_FLOOR_SIZE_FACTOR if form.floors and bounds else 1) <= _MAX_QUICK_LAZY_SIZE:
         return True
-    return (stalled or tight(form)) and size <= _MINUTES
+    return (stalled or has_tight_floor(form)) and size <= _MAX_LAZY_SIZE
 
 
-def _merge(attempt: Attempt) -> Attempt:
-    return replace(attempt, reason=f"{attempt.reason}, secrets at exponents below {_ALIKE:g} made alike")
+def _note_merging(attempt: Attempt) -> Attempt:
+    return replace(attempt, reason=f"{attempt.reason}, secrets at exponents below {_MAX_MERGED_EXPONENT:g} made alike")

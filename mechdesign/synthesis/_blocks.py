@@ -17,13 +17,13 @@ from mechdesign.solve._blocks.solution import BlockSolution, combine
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import Attempt
-from mechdesign.synthesis._normal import VACUOUS, Candidate, FormMultipliers, NormalForm
-from mechdesign.synthesis._pairs import few_pairs
+from mechdesign.synthesis._normal import VACUOUS, ChannelCandidate, FormMultipliers, NormalForm
+from mechdesign.synthesis._pairs import find_few_pairs
 from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._settings import SolveSettings
 
 # Where ε·d is extreme, multipliers may be too large to be folded by symmetry: up to so many ratio rows we try without.
-_SMALL = 1_000_000
+_MAX_RETRY_ROWS = 1_000_000
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class BlockInverse:
     form: NormalForm
     pairs: int
 
-    def __call__(self, solution: BlockSolution) -> Candidate:
+    def __call__(self, solution: BlockSolution) -> ChannelCandidate:
         """Turn a solution into a candidate."""
         found, ratios = solution.multipliers, solution.multipliers.ratios
         multipliers = FormMultipliers(
@@ -55,7 +55,7 @@ class BlockInverse:
         )
         # Before the first iterate the solver has no channel of its own.
         begun = bool(solution.history) or solution.status is Status.OPTIMAL
-        return Candidate(solution.x if begun else None, multipliers, summary)
+        return ChannelCandidate(solution.x if begun else None, multipliers, summary)
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class BlockReduction:
         """
         problem = form.problem
         exponents = np.where(form.exponents <= VACUOUS, form.exponents, np.inf)
-        kept = None if form.floors else few_pairs(exponents, deadline)
+        kept = None if form.floors else find_few_pairs(exponents, deadline)
         if kept is not None:
             exponents = np.where(kept, exponents, np.inf)
         floors = tuple(FloorBlock(floor.minimum, floor.error) for floor in form.floors)
@@ -82,7 +82,9 @@ class BlockReduction:
         return program, BlockInverse(form, int(pairs))
 
 
-def solve_blocks(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> Candidate:
+def solve_blocks(
+    attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None
+) -> ChannelCandidate:
     """Solve a normal form by a solver of block programs, within the time limit.
 
     The gap that is asked for leaves half of the tolerance for rounding, at most 5e-6.
@@ -100,20 +102,20 @@ def solve_blocks(attempt: Attempt, settings: SolveSettings, deadline: Deadline, 
     program, inverse = BlockReduction().apply(form, deadline)
     options = settings.options_for_blocks(deadline)
     extra = dict(options.extra)
-    symmetry = asked_symmetry(form, program, extra.pop("symmetry", True))
+    symmetry = choose_symmetry(form, program, extra.pop("symmetry", True))
     options = replace(options, extra=extra)
     solve = solvers.block_back_end(attempt.solver)
     solution = solve(program, options, gap=options.relative_gap, symmetry=symmetry)
-    small = form.groups**2 * form.observables <= _SMALL
+    small = form.groups**2 * form.observables <= _MAX_RETRY_ROWS
     if solution.status is Status.STALLED and symmetry is not None and symmetry.order > 1 and small:
         plain = solve(program, options, gap=options.relative_gap)
         if plain.upper - plain.lower < solution.upper - solution.lower:
             symmetry = None
         solution = combine(solution, plain)
-    return inverse(solution).noted(solver=attempt.solver, symmetries=1 if symmetry is None else symmetry.order)
+    return inverse(solution).with_facts(solver=attempt.solver, symmetries=1 if symmetry is None else symmetry.order)
 
 
-def asked_symmetry(form: NormalForm, program: BlockProgram, asked: Any) -> Symmetry | None:
+def choose_symmetry(form: NormalForm, program: BlockProgram, asked: Any) -> Symmetry | None:
     """Return the symmetries to use: those found, none, or those given, checked."""
     if isinstance(asked, bool | np.bool_):
         return find_symmetry(program) if asked else None

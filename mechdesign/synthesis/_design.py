@@ -20,27 +20,27 @@ from mechdesign.synthesis._blocks import solve_blocks
 from mechdesign.synthesis._bundle import require_plain_names
 from mechdesign.synthesis._coupled.dantzig_wolfe import couple, decomposes
 from mechdesign.synthesis._isolation import Isolated, check_isolated, warn_revealed
-from mechdesign.synthesis._normal import Candidate, FormMultipliers, NormalForm, normalise
+from mechdesign.synthesis._normal import ChannelCandidate, FormMultipliers, NormalForm, normalise
 from mechdesign.synthesis._parts import Part, assemble, has_floors, split
 from mechdesign.synthesis._rays.generation import solve_rays
-from mechdesign.synthesis._recovery import recovered, usable
-from mechdesign.synthesis._result import Design, SolveSummary, certified, warn_if_stalled
+from mechdesign.synthesis._recovery import check_candidate, recover_design
+from mechdesign.synthesis._result import Design, SolveSummary, certify_design, warn_if_stalled
 from mechdesign.synthesis._rows import solve_rows
-from mechdesign.synthesis._settings import TOLERANCE, Rows, SolveSettings, renamed_progress
+from mechdesign.synthesis._settings import TOLERANCE, Rows, SolveSettings, resolve_progress
 from mechdesign.synthesis._sizes import check_size, size_of
-from mechdesign.synthesis._slater_point import interior
+from mechdesign.synthesis._slater_point import find_interior_channel
 
-_STOPPED = (Status.TIME_LIMIT, Status.INTERRUPTED)
+_STOPPED_STATUSES = (Status.TIME_LIMIT, Status.INTERRUPTED)
 _CLOSED_FORM = "closed form"
 # After Ctrl-C a part takes the first channel that its solver has.
-_HURRIED_S = 1e-3
+_TIME_AFTER_CTRL_C_S = 1e-3
 
-Strategy = Callable[[Attempt, SolveSettings, Deadline, object], Candidate]
+Strategy = Callable[[Attempt, SolveSettings, Deadline, object], ChannelCandidate]
 
 _STRATEGIES: dict[str, Strategy] = {"rows": solve_rows, "blocks": solve_blocks, RAYS: solve_rays}
 """How to solve a normal form: by rays, or by what the solver takes (`mechdesign.solve.Solver.takes`)."""
 
-_KEEPING = "certifying the best channel found so far"
+_KEEPING_MESSAGE = "certifying the best channel found so far"
 
 
 def design(
@@ -101,7 +101,7 @@ def design(
         TimeLimitError: Secrets are permitted different answers, and no channel was found within the time limit.
         SolverError: The solver fails, or returns numbers from which no channel can be made.
     """
-    progress = renamed_progress(progress, report)
+    progress = resolve_progress(progress, report)
     with own_arithmetic():
         settings = SolveSettings(solver, tolerance, time_limit, rows, threads, options or {}, progress)
         # No bundle could be made of them.
@@ -145,24 +145,24 @@ def _design_whole(problem: Problem, settings: SolveSettings, deadline: Deadline)
 
     Once a solver has begun, the first Ctrl-C only stops the solver: what it has found is certified.
     """
-    with deadline.keeping(_KEEPING, at_once=False):
+    with deadline.keeping(_KEEPING_MESSAGE, at_once=False):
         began = deadline.seconds()
         form = normalise(problem)
         first = first_attempt(form, settings.solver, settings.rows, deadline)
         deadline.tell(first.reason)
-        inside = interior(form, deadline) if form.forbidden.any() else None
+        inside = find_interior_channel(form, deadline) if form.forbidden.any() else None
         best: Design | None = None
         trouble = ""
         tried: tuple[str, ...] = ()
         try:
-            for attempt, answer in _answers(first, settings, deadline):
+            for attempt, answer in _run_attempts(first, settings, deadline):
                 tried = answer.summary.tried or ()
-                candidate, wrong = usable(answer, attempt.solver)
+                candidate, wrong = check_candidate(answer, attempt.solver)
                 if wrong:
                     trouble = trouble or wrong
                     continue
-                candidate = candidate.noted(seconds=round(deadline.seconds() - began, 3))
-                made = _certify(attempt.form, candidate, settings, deadline, inside, first=best is None)
+                candidate = candidate.with_facts(seconds=round(deadline.seconds() - began, 3))
+                made = _round_and_certify(attempt.form, candidate, settings, deadline, inside, first=best is None)
                 if best is None or made.certificate.relative_gap < best.certificate.relative_gap:
                     best = made
                 if deadline.acknowledge():
@@ -180,37 +180,39 @@ def _design_whole(problem: Problem, settings: SolveSettings, deadline: Deadline)
         return best if best.summary.tried == tried else best.noted(tried=tried)
 
 
-def _answers(first: Attempt, settings: SolveSettings, deadline: Deadline) -> Iterator[tuple[Attempt, Candidate]]:
+def _run_attempts(
+    first: Attempt, settings: SolveSettings, deadline: Deadline
+) -> Iterator[tuple[Attempt, ChannelCandidate]]:
     """Yield the attempts with their answers; the summary of an answer says what was tried so far, and why."""
     form = first.form
     bounded = bool(form.floors) or bool(np.isfinite(form.exponents).any())
     # The worst cost of merged secrets is not linear in their shared row: it takes a solver.
     if not bounded and (form.problem.objective == "expected" or not form.ties):
-        yield replace(first, solver=_CLOSED_FORM), _separate(form).noted(plan=first.reason)
+        yield replace(first, solver=_CLOSED_FORM), _answer_separately(form).with_facts(plan=first.reason)
         return
-    answer = _strategy(first)(first, settings, deadline, None)
+    answer = _find_strategy(first)(first, settings, deadline, None)
     start, stalled = answer.start, answer.status is Status.STALLED
     tried: tuple[str, ...] = (f"{first.name}: {answer.summary.message}",)
-    yield first, answer.noted(plan=answer.summary.plan or first.reason, tried=tried)
+    yield first, answer.with_facts(plan=answer.summary.plan or first.reason, tried=tried)
     for attempt in later_attempts(first, stalled=stalled):
-        if answer.status in _STOPPED or deadline.stop() is Stop.TIME:
+        if answer.status in _STOPPED_STATUSES or deadline.stop() is Stop.TIME:
             return
         deadline.tell(f"{tried[-1]}; {attempt.name} takes over")
         deadline.check()
         again = attempt.form is form and (attempt.solver, attempt.rows) == (first.solver, first.rows)
-        answer = _strategy(attempt)(attempt, settings, deadline, start if again else None)
+        answer = _find_strategy(attempt)(attempt, settings, deadline, start if again else None)
         reason = f"{attempt.reason}, after {'; '.join(tried)}"
         tried = (*tried, f"{attempt.name}: {answer.summary.message}")
-        yield attempt, answer.noted(plan=reason, tried=tried)
+        yield attempt, answer.with_facts(plan=reason, tried=tried)
 
 
-def _strategy(attempt: Attempt) -> Strategy:
+def _find_strategy(attempt: Attempt) -> Strategy:
     return _STRATEGIES[RAYS if attempt.rows == RAYS else registry.find(attempt.solver).takes]
 
 
-def _certify(
+def _round_and_certify(
     form: NormalForm,
-    candidate: Candidate,
+    candidate: ChannelCandidate,
     settings: SolveSettings,
     deadline: Deadline,
     interior: Floats | None,
@@ -221,18 +223,18 @@ def _certify(
     keep()
     try:
         deadline.tell("certifying")
-        return recovered(form, candidate, settings.tolerance, interior)
+        return recover_design(form, candidate, settings.tolerance, interior)
     except KeyboardInterrupt:
         if not first or candidate.status is Status.INTERRUPTED:
             raise
-        return recovered(form, candidate.noted(status=Status.INTERRUPTED), settings.tolerance, interior)
+        return recover_design(form, candidate.with_facts(status=Status.INTERRUPTED), settings.tolerance, interior)
 
 
 def _is_good_enough(made: Design, settings: SolveSettings) -> bool:
     return exact(made.certificate.relative_gap) <= exact(settings.tolerance)
 
 
-def _separate(form: NormalForm) -> Candidate:
+def _answer_separately(form: NormalForm) -> ChannelCandidate:
     """Give every group its cheapest answer, which is optimal where nothing ties groups together."""
     problem = form.problem
     worst = problem.objective == "worst"
@@ -243,7 +245,7 @@ def _separate(form: NormalForm) -> Candidate:
     weights = (np.arange(form.groups) == cost.min(axis=1).argmax()).astype(np.float64) if worst else None
     none = np.zeros(0, dtype=np.int64)
     summary = SolveSummary(Status.OPTIMAL, "no two secrets are tied together", solver=_CLOSED_FORM)
-    return Candidate(matrix, FormMultipliers(none, none, none, np.zeros(0), weights=weights), summary)
+    return ChannelCandidate(matrix, FormMultipliers(none, none, none, np.zeros(0), weights=weights), summary)
 
 
 def _design_parts(problem: Problem, parts: tuple[Part, ...], settings: SolveSettings, deadline: Deadline) -> Design:
@@ -261,24 +263,26 @@ def _design_parts(problem: Problem, parts: tuple[Part, ...], settings: SolveSett
         nonlocal stopped
         own = deadline.part(stage=name)
         try:
-            made = _design_whole(part, settings, own.part(seconds=_HURRIED_S) if stopped else own)
+            made = _design_whole(part, settings, own.part(seconds=_TIME_AFTER_CTRL_C_S) if stopped else own)
         except KeyboardInterrupt:
             if stopped:
                 raise
-            made = _design_whole(part, settings, own.part(seconds=_HURRIED_S)).noted(status=Status.INTERRUPTED)
+            made = _design_whole(part, settings, own.part(seconds=_TIME_AFTER_CTRL_C_S)).noted(
+                status=Status.INTERRUPTED
+            )
         # After Ctrl-C what is left gets whatever channel comes first; a second one ends it all.
         stopped = stopped or made.status is Status.INTERRUPTED
         return made
 
     # Without floors, every part has a channel that comes at once.
-    with deadline.keeping(_KEEPING, at_once=not has_floors(problem)):
+    with deadline.keeping(_KEEPING_MESSAGE, at_once=not has_floors(problem)):
         coupled = has_floors(problem)
         found = couple(problem, parts, settings, deadline) if coupled else assemble(problem, parts, solve)
         keep()
         seconds = deadline.seconds() - began
         deadline.tell("certifying")
         summary = replace(found.summary, seconds=round(seconds, 3))
-        made = certified(problem, found.numerators, found.multipliers, settings.tolerance, summary)
+        made = certify_design(problem, found.numerators, found.multipliers, settings.tolerance, summary)
         last = deadline.seconds() - began - seconds
         made = made.noted(certifying_seconds=round((summary.certifying_seconds or 0.0) + last, 3))
         return made.noted(status=Status.INTERRUPTED) if deadline.acknowledge() else made

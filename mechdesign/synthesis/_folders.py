@@ -49,7 +49,7 @@ ADD_UP = "both releases add up: whoever has seen the first learns from both, and
 """What a second release of the same data means, whether or not it replaces the files of the first."""
 
 # Files that belong together, by the file that tells of them; a report may be written again.
-_SETS = {
+_FILE_GROUPS = {
     CERTIFICATE: ("the design", {*SET_OF_DESIGN}),
     CHAIN_COUNTS: ("the chain", {"forward.csv", "backward.csv", "states.csv", CHAIN_COUNTS}),
     "release.json": ("the release", {"released.csv", "answers.csv", "release.json"}),
@@ -70,7 +70,7 @@ def check_target(
     folder = Path(directory)
     try:
         file = folder.exists() and not folder.is_dir()
-        foreign = folder.is_dir() and not force and not _is_ours(folder)
+        foreign = folder.is_dir() and not force and not _is_bundle(folder)
     except OSError as error:
         raise ExportError(f"{folder} cannot be read: {error.strerror or error}") from error
     if file:
@@ -80,7 +80,7 @@ def check_target(
             f"{folder} holds files that are not an export of mechdesign; choose another folder, or say --force to "
             "write beside them"
         )
-    if not overwrite and (title := _other_design(folder, origin)) is not None:
+    if not overwrite and (title := _find_other_design(folder, origin)) is not None:
         raise ExportError(
             f"{folder} holds the design of another specification ({title}); choose another folder, or say --overwrite "
             "(overwrite=True) to replace it"
@@ -92,7 +92,7 @@ def check_target(
 _DEVICE = re.compile(r"(con|prn|aux|nul|com\d|lpt\d)(\..*)?", re.IGNORECASE)
 
 
-def further_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Value], dict[str, bytes]]:
+def prepare_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Value], dict[str, bytes]]:
     """Return a function from a value to the files that go with it; files that are given as such are checked at once.
 
     Names are plain file names, and none is `taken` by a file or a folder of the value itself. Raises `InputError` for
@@ -100,12 +100,12 @@ def further_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Va
     """
     if callable(files):
         made = files
-        return lambda value: _checked(made(value), taken)
-    known = _checked(files, taken)
+        return lambda value: _check_files(made(value), taken)
+    known = _check_files(files, taken)
     return lambda value: known
 
 
-def _checked(files: Mapping[str, bytes], taken: Collection[str]) -> dict[str, bytes]:
+def _check_files(files: Mapping[str, bytes], taken: Collection[str]) -> dict[str, bytes]:
     if not isinstance(files, Mapping):
         raise InputError("files", "is no mapping", value=type(files).__name__, bound="contents by the name of a file")
     known: set[str] = set(taken)
@@ -171,7 +171,7 @@ def _is_same(one: Path, other: Path) -> bool:
         return False
 
 
-def refusal_of_second(folder: Path, what: str) -> ExportError:
+def make_second_release_error(folder: Path, what: str) -> ExportError:
     """Return the error for a folder that holds a release already, which `what` names."""
     return ExportError(
         f"{folder} holds {what}, and {ADD_UP}; choose another folder, or say --overwrite (overwrite=True) to replace it"
@@ -212,13 +212,13 @@ def _check_output(target: Path, overwrite: bool) -> None:
         return
     if not overwrite and file.exists():
         raise ExportError(f"{target} is there already: choose another name, or say --overwrite")
-    for mark, (what, names) in _SETS.items():
+    for mark, (what, names) in _FILE_GROUPS.items():
         if file.name in names and (file.parent / mark).exists():
             raise ExportError(f"{target} is a file of {what} in {file.parent}; choose another name")
     check_writable(file.parent)
 
 
-def check_room(folder: Path, size: int, files: Iterable[str] = ()) -> None:
+def check_space(folder: Path, size: int, files: Iterable[str] = ()) -> None:
     """Raise `ExportError` unless `size` bytes can be written into `folder`: it is made, the room taken, and all undone.
 
     For what must not fail once a budget is spent.
@@ -242,7 +242,7 @@ def check_room(folder: Path, size: int, files: Iterable[str] = ()) -> None:
             if (folder / name).is_dir():
                 raise ExportError(f"{folder / name} is a folder, where a file is to be written; choose another folder")
         with tempfile.TemporaryFile(dir=folder) as file:
-            _take_room(file.fileno(), folder, size)
+            _reserve_space(file.fileno(), folder, size)
     except (OSError, ValueError) as error:
         if isinstance(error, ExportError):
             raise
@@ -256,7 +256,7 @@ def check_room(folder: Path, size: int, files: Iterable[str] = ()) -> None:
                 each.rmdir()
 
 
-def _take_room(descriptor: int, folder: Path, size: int) -> None:
+def _reserve_space(descriptor: int, folder: Path, size: int) -> None:
     if (free := shutil.disk_usage(folder).free) < size:
         raise OSError(f"only {free:,} are free")
     if size and hasattr(os, "posix_fallocate"):
@@ -269,7 +269,7 @@ def _take_room(descriptor: int, folder: Path, size: int) -> None:
                 raise
 
 
-def _other_design(folder: Path, origin: Origin | None) -> str | None:
+def _find_other_design(folder: Path, origin: Origin | None) -> str | None:
     """Return the title of the finished set in `folder` unless it is of the same origin; None where there is none."""
     try:
         metadata = json.loads((folder / CERTIFICATE).read_bytes())["metadata"]
@@ -283,7 +283,7 @@ def _other_design(folder: Path, origin: Origin | None) -> str | None:
     return None if origin is not None and origin.same_design(found) else title
 
 
-def _is_ours(folder: Path) -> bool:
+def _is_bundle(folder: Path) -> bool:
     names = {entry.name for entry in folder.iterdir()}
     if not names:
         return True
@@ -377,7 +377,7 @@ def _write_schedule(directory: str | os.PathLike[str], schedule: Schedule) -> No
     write_file(Path(directory) / SCHEDULE, ["".join(f"{line}\n" for line in lines).encode()])
 
 
-def unused_folders(directory: str | os.PathLike[str], schedule: Schedule) -> list[str]:
+def find_unused_folders(directory: str | os.PathLike[str], schedule: Schedule) -> list[str]:
     """Return the names of folders for other ε, of an earlier schedule."""
     used = {folder_name(epsilon) for epsilon in schedule.distinct}
     names = (entry.name for entry in Path(directory).iterdir() if entry.is_dir())
@@ -411,7 +411,7 @@ def require_design(directory: Path) -> None:
     """
     bound = "a folder that `mechdesign design` wrote"
     if not directory.exists():
-        near = difflib.get_close_matches(directory.name, _designs(directory.parent), n=1)
+        near = difflib.get_close_matches(directory.name, _list_designs(directory.parent), n=1)
         remedy = f"did you mean {directory.parent / near[0]}?" if near else ""
         raise InputError(str(directory), "does not exist", bound=bound, remedy=remedy)
     if not directory.is_dir() or (directory / CERTIFICATE).exists() or (directory / CHANNEL).exists():
@@ -425,8 +425,8 @@ def require_design(directory: Path) -> None:
             remedy=f"name {directory / folder}, say, for ε = {float(epsilon):g} (release {steps[0]}); {SCHEDULE} "
             "says which release uses which",
         )
-    found = [directory / name for name in _designs(directory)]
-    found += [directory / "channels" / name for name in _designs(directory / "channels")]
+    found = [directory / name for name in _list_designs(directory)]
+    found += [directory / "channels" / name for name in _list_designs(directory / "channels")]
     if found:
         some = ", ".join(map(str, found[:_SOME])) + (", …" if len(found) > _SOME else "")
         raise InputError(str(directory), f"holds {len(found)} designs, not one", bound=f"one of {some}")
@@ -452,7 +452,7 @@ def read_scheduled(directory: Path) -> Scheduled:
     try:
         with path.open(encoding="utf-8", newline="") as lines:
             for place, row in enumerate(csv.DictReader(lines)):
-                _add(found, row, f"{path}, line {place + 2}", place)
+                _add_release(found, row, f"{path}, line {place + 2}", place)
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise InputError(str(path), f"cannot be read ({error})") from error
     if not found:
@@ -460,7 +460,7 @@ def read_scheduled(directory: Path) -> Scheduled:
     return found
 
 
-def _add(found: Scheduled, row: dict[str, str], line: str, place: int) -> None:
+def _add_release(found: Scheduled, row: dict[str, str], line: str, place: int) -> None:
     name, step, epsilon = row.get("folder"), row.get("step"), row.get("epsilon")
     if (name, step, epsilon) == ("", str(place), "0"):
         return
@@ -476,12 +476,12 @@ def _add(found: Scheduled, row: dict[str, str], line: str, place: int) -> None:
     steps.append(place)
 
 
-def _designs(directory: Path) -> list[str]:
+def _list_designs(directory: Path) -> list[str]:
     """Return the names of the folders in `directory` that hold a design."""
-    return sorted(_names(directory)) if directory.is_dir() else []
+    return sorted(_iterate_designs(directory)) if directory.is_dir() else []
 
 
-def _names(directory: Path) -> Iterator[str]:
+def _iterate_designs(directory: Path) -> Iterator[str]:
     try:
         for entry in directory.iterdir():
             if (entry / CERTIFICATE).is_file():

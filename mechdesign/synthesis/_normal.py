@@ -132,7 +132,7 @@ def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
     """
     n = problem.prior.size
     bounds = list(problem.pair_bounds.items())
-    group, ties = _tied(n, bounds, alike)
+    group, ties = _group_secrets(n, bounds, alike)
     groups = int(group.max()) + 1
     exponents = np.full((groups, groups), np.inf)
     owner, source, target = (np.full((groups, groups), -1) for _ in range(3))
@@ -158,7 +158,7 @@ def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
     return NormalForm(problem, group, exponents, owner, source, target, tuple(floors), ties)
 
 
-def _tied(
+def _group_secrets(
     n: int, bounds: list[tuple[int, PairBound]], alike: float
 ) -> tuple[Integers, tuple[tuple[int, int, int, bool], ...]]:
     """Return the group of each secret, and the ties that hold the groups together, as `NormalForm` has them."""
@@ -218,7 +218,7 @@ class FormMultipliers:
 
 
 @dataclass(frozen=True, eq=False)
-class Candidate:
+class ChannelCandidate:
     """What solving says about a normal form: nothing of it is believed before it is certified.
 
     Attributes:
@@ -242,6 +242,6 @@ class Candidate:
         """How the solve ended."""
         return self.summary.status
 
-    def noted(self, **changes: object) -> Candidate:
+    def with_facts(self, **changes: object) -> ChannelCandidate:
         """Return this answer with other facts in its summary."""
         return replace(self, summary=replace(self.summary, **changes))  # type: ignore[arg-type]

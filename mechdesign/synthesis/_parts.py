@@ -15,12 +15,12 @@ from mechdesign.model._components import sharing, tied
 from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._normal import VACUOUS
-from mechdesign.synthesis._recovery import nothing
+from mechdesign.synthesis._recovery import make_empty_multipliers
 from mechdesign.synthesis._result import Design, SolveSummary
 
 
 @dataclass(frozen=True, eq=False)
-class Assembled:
+class AssembledChannel:
     """An integer channel for the whole problem, the multipliers that prove its cost, and how both were found."""
 
     numerators: Integers
@@ -28,7 +28,7 @@ class Assembled:
     summary: SolveSummary
 
 
-class Gathered:
+class MultiplierCollector:
     """Sparse multipliers of a problem's requirements, collected part by part."""
 
     def __init__(self, problem: Problem) -> None:
@@ -45,17 +45,17 @@ class Gathered:
         for place, entries in enumerate(self._entries):
             columns = [np.concatenate(column) for column in zip(*entries, strict=True)]
             kind = FloorMultipliers if place in self._problem.floors else PairMultipliers
-            found.append(kind(*columns) if columns else nothing(self._problem, place))
+            found.append(kind(*columns) if columns else make_empty_multipliers(self._problem, place))
         return Multipliers(tuple(found), weights)
 
 
 T = TypeVar("T")
 
 # Parts of a map differ in the last digits of their coordinates, and so of their costs.
-_RESOLUTION = 1e-12
+_MATCHING_ACCURACY = 1e-12
 
 # Of a part that is less likely than this not even a relative gap of 1e-9 can tell how well it is served.
-_NEVER = 1e-200
+_MIN_PART_MASS = 1e-200
 
 
 @dataclass(frozen=True, eq=False)
@@ -92,11 +92,11 @@ def split(problem: Problem) -> tuple[Part, ...]:
         to_any = permitted[secrets].any(axis=0)
         alike = bool((permitted[secrets] == to_any).all())
         mass = float(problem.prior[secrets].sum())
-        parts.append(Part(secrets, np.flatnonzero(to_any), mass if mass > _NEVER else 0.0, alike))
+        parts.append(Part(secrets, np.flatnonzero(to_any), mass if mass > _MIN_PART_MASS else 0.0, alike))
     return tuple(parts)
 
 
-def restricted(problem: Problem, part: Part, observables: Integers) -> Problem:
+def restrict_problem(problem: Problem, part: Part, observables: Integers) -> Problem:
     """Return the problem of a part alone, with some of its observables and a prior that sums to 1.
 
     Secrets that never occur count as equally likely. Floors are left out: every floor becomes one of 0.
@@ -107,7 +107,7 @@ def restricted(problem: Problem, part: Part, observables: Integers) -> Problem:
     return Problem(prior, problem.cost[np.ix_(part.secrets, observables)], requirements, problem.objective)
 
 
-class Known(Generic[T]):
+class PartCache(Generic[T]):
     """Answers to parts, found again for parts that are equal: to the bit in bounds, to 12 digits in all else.
 
     The multipliers of one then prove the cost of the other to about as many digits; what is lost is shown by the
@@ -119,11 +119,11 @@ class Known(Generic[T]):
 
     def answer(self, problem: Problem, make: Callable[[], T]) -> T:
         """Return what `make` gave for an equal problem, or what it gives for this one."""
-        bounds, numbers = _fingerprint(problem)
+        bounds, numbers = _compute_fingerprint(problem)
         same = self._found.setdefault(bounds, [])
         if same:
             known = np.array([other for other, _ in same])
-            close = (np.abs(known - numbers) <= _RESOLUTION * numbers).all(axis=1)
+            close = (np.abs(known - numbers) <= _MATCHING_ACCURACY * numbers).all(axis=1)
             if close.any():
                 return same[int(close.argmax())][1]
         made = make()
@@ -131,7 +131,7 @@ class Known(Generic[T]):
         return made
 
 
-def _fingerprint(problem: Problem) -> tuple[tuple[object, ...], Floats]:
+def _compute_fingerprint(problem: Problem) -> tuple[tuple[object, ...], Floats]:
     """Return what must be equal to the bit, and what may differ in the last digits."""
     permitted = np.isfinite(problem.cost)
     bounds: list[object] = [problem.objective, problem.cost.shape, permitted.tobytes()]
@@ -147,7 +147,7 @@ def _fingerprint(problem: Problem) -> tuple[tuple[object, ...], Floats]:
     return tuple(bounds), np.concatenate(numbers)
 
 
-def undominated(cost: Floats) -> tuple[Integers, Integers]:
+def find_undominated(cost: Floats) -> tuple[Integers, Integers]:
     """Return the columns of `cost` (k, m) that are worth using, ascending, and for each column one that replaces it.
 
     Column j replaces column o where cost[:, j] <= cost[:, o]: whatever a channel answers by o it may answer by j, under
@@ -162,7 +162,7 @@ def undominated(cost: Floats) -> tuple[Integers, Integers]:
 
 
 @dataclass(frozen=True, eq=False)
-class Piece:
+class PartDesign:
     """The design of a part, in its place in the whole; `observables` are those that its program had."""
 
     part: Part
@@ -180,7 +180,7 @@ class Piece:
         if self.design.multipliers is None:
             return
         part = self.part
-        copies = _copies(self.design, self.cost, self.kept, self.replaced)
+        copies = _find_copies(self.design, self.cost, self.kept, self.replaced)
         for index, entry in enumerate(self.design.multipliers.requirements):
             if not isinstance(entry, PairMultipliers):
                 continue
@@ -207,9 +207,9 @@ class RestrictionInverse:
     kept: Integers
     replaced: Integers
 
-    def __call__(self, design: Design) -> Piece:
+    def __call__(self, design: Design) -> PartDesign:
         """Put the design of the part in its place."""
-        return Piece(self.part, self.part.observables[self.kept], design, self.cost, self.kept, self.replaced)
+        return PartDesign(self.part, self.part.observables[self.kept], design, self.cost, self.kept, self.replaced)
 
 
 @dataclass(frozen=True, eq=False)
@@ -222,12 +222,12 @@ class Restriction:
         """Return the problem of the part, with a prior that sums to 1, and its inverse."""
         cost = problem.cost[np.ix_(self.part.secrets, self.part.observables)]
         every = np.arange(self.part.observables.size)
-        kept, replaced = undominated(cost) if self.part.alike else (every, every)
-        alone = restricted(problem, self.part, self.part.observables[kept])
+        kept, replaced = find_undominated(cost) if self.part.alike else (every, every)
+        alone = restrict_problem(problem, self.part, self.part.observables[kept])
         return alone, RestrictionInverse(self.part, cost, kept, replaced)
 
 
-def _copies(design: Design, cost: Floats, kept: Integers, replaced: Integers) -> list[Integers]:
+def _find_copies(design: Design, cost: Floats, kept: Integers, replaced: Integers) -> list[Integers]:
     """Return, for each column that was solved for, the columns of the part that need its multipliers, itself first.
 
     Without multipliers a column o has the reduced costs w_s c(s, o), which may lie below the row's least one λ_s; with
@@ -237,14 +237,14 @@ def _copies(design: Design, cost: Floats, kept: Integers, replaced: Integers) ->
     copies = [np.array([column]) for column in kept.tolist()]
     dropped = np.flatnonzero(replaced != np.arange(replaced.size))
     if dropped.size:
-        weights, reduced = _reduced_costs(design)
+        weights, reduced = _compute_reduced_costs(design)
         low = (weights[:, None] * cost[:, dropped] < reduced.min(axis=1)[:, None]).any(axis=0)
         for column, position in zip(dropped[low], np.searchsorted(kept, replaced[dropped[low]]), strict=True):
             copies[position] = np.append(copies[position], column)
     return copies
 
 
-def _reduced_costs(design: Design) -> tuple[Floats, Floats]:
+def _compute_reduced_costs(design: Design) -> tuple[Floats, Floats]:
     """Return the weights w (k,) and w_s c(s,o) − Σ g y(r,s,o) + Σ y(s,t,o), shape (k, q), in floating point."""
     problem, multipliers = design.problem, design.multipliers
     assert multipliers is not None
@@ -261,7 +261,7 @@ def _reduced_costs(design: Design) -> tuple[Floats, Floats]:
     return weights, reduced
 
 
-def assemble(problem: Problem, parts: Sequence[Part], solve: Callable[[Problem, str], Design]) -> Assembled:
+def assemble(problem: Problem, parts: Sequence[Part], solve: Callable[[Problem, str], Design]) -> AssembledChannel:
     """Solve a problem without floors part by part, with `solve` given the problem and the name of a part.
 
     Rows of different parts have no requirement in common: for the expected cost the least costs add up, with the
@@ -269,10 +269,10 @@ def assemble(problem: Problem, parts: Sequence[Part], solve: Callable[[Problem, 
     and the part with the largest bound proves it for all. A secret alone gets its cheapest answer.
     """
     numerators = np.zeros(problem.cost.shape, dtype=np.int64)
-    gathered = Gathered(problem)
-    known: Known[Design] = Known()
+    gathered = MultiplierCollector(problem)
+    known: PartCache[Design] = PartCache()
     designs: dict[int, Design] = {}
-    worst: tuple[float, Part, Piece | None] | None = None
+    worst: tuple[float, Part, PartDesign | None] | None = None
     for number, part in enumerate(parts, start=1):
         if part.secrets.size == 1:
             (secret,) = part.secrets
@@ -286,7 +286,7 @@ def assemble(problem: Problem, parts: Sequence[Part], solve: Callable[[Problem, 
             numerators[np.ix_(part.secrets, piece.observables)] = piece.design.channel.numerators
             bound = piece.design.certificate.lower_bound
             if problem.objective == "expected" and part.mass:
-                _gather(gathered, piece, part.mass)
+                _collect(gathered, piece, part.mass)
         if worst is None or bound > worst[0]:
             worst = bound, part, piece
     assert worst is not None
@@ -297,17 +297,17 @@ def assemble(problem: Problem, parts: Sequence[Part], solve: Callable[[Problem, 
         proved = None if piece is None or piece.design.multipliers is None else piece.design.multipliers.weights
         weights[part.secrets] = 1 / part.secrets.size if proved is None else proved
         if piece is not None:
-            _gather(gathered, piece, 1.0)
-    summary = _summary(len(parts), [design.summary for design in designs.values()])
-    return Assembled(numerators, gathered.multipliers(weights), summary)
+            _collect(gathered, piece, 1.0)
+    summary = _summarise(len(parts), [design.summary for design in designs.values()])
+    return AssembledChannel(numerators, gathered.multipliers(weights), summary)
 
 
-def _gather(gathered: Gathered, piece: Piece, scale: float) -> None:
+def _collect(gathered: MultiplierCollector, piece: PartDesign, scale: float) -> None:
     for index, *ends, values in piece.multipliers():
         gathered.add(index, *ends, values * scale)
 
 
-def _summary(parts: int, found: Sequence[SolveSummary]) -> SolveSummary:
+def _summarise(parts: int, found: Sequence[SolveSummary]) -> SolveSummary:
     return SolveSummary(
         next((one.status for one in found if one.status is not Status.OPTIMAL), Status.OPTIMAL),
         plan=f"{parts} parts that nothing ties together, {len(found)} different ones solved",
@@ -318,12 +318,12 @@ def _summary(parts: int, found: Sequence[SolveSummary]) -> SolveSummary:
         iterations=sum(one.iterations or 0 for one in found),
         privacy_weight=max((one.privacy_weight or 0.0 for one in found), default=0.0),
         floor_weight=0.0,
-        rounding_seconds=_total(one.rounding_seconds for one in found),
-        proving_seconds=_total(one.proving_seconds for one in found),
-        certifying_seconds=_total(one.certifying_seconds for one in found),
+        rounding_seconds=_sum_seconds(one.rounding_seconds for one in found),
+        proving_seconds=_sum_seconds(one.proving_seconds for one in found),
+        certifying_seconds=_sum_seconds(one.certifying_seconds for one in found),
     )
 
 
-def _total(seconds: Iterable[float | None]) -> float | None:
+def _sum_seconds(seconds: Iterable[float | None]) -> float | None:
     known = [each for each in seconds if each is not None]
     return round(sum(known), 3) if known else None

@@ -29,16 +29,14 @@ from mechdesign.certify._privacy import check
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import GROSS, Status
-from mechdesign.synthesis._normal import Candidate, FormMultipliers, NormalForm
-from mechdesign.synthesis._result import Design, certified
-from mechdesign.synthesis._rounding import Rounded, channel_cost, cheapest_constant, round_channel
+from mechdesign.synthesis._normal import ChannelCandidate, FormMultipliers, NormalForm
+from mechdesign.synthesis._result import Design, certify_design
+from mechdesign.synthesis._rounding import Rounded, compute_cost, find_cheapest_constant, round_channel
 
 _Columns = tuple[Integers, Integers, Integers, Floats]
 
 
-def problem_multipliers(
-    form: NormalForm, privacy: _Columns, floors: Sequence[Floats], weights: Floats | None
-) -> Multipliers:
+def lift_columns(form: NormalForm, privacy: _Columns, floors: Sequence[Floats], weights: Floats | None) -> Multipliers:
     """Carry multipliers >= 0 of a normal form over to its problem, without loss.
 
     `privacy` holds the multipliers of the rows exp(exponents[s, t]) p(o|t) − p(o|s) >= 0 in sparse form: source groups,
@@ -64,15 +62,17 @@ def problem_multipliers(
             reduced = reduced - prior[:, None] * (floor.claim.error.T @ grid)
         np.add.at(reduced, (first, o), values)
         np.add.at(reduced, (second, o), -values * np.exp(form.exponents[s, t]))
-        moved = _move(reduced, form.ties)
+        moved = _move_to_roots(reduced, form.ties)
     for i in {*np.unique(owner).tolist(), *moved}:
         mine = np.flatnonzero((owner == i) & (values > 0))
         columns = [(first[mine], second[mine], o[mine], values[mine]), *moved.get(i, [])]
         parts[i] = PairMultipliers(*(np.concatenate(column) for column in zip(*columns, strict=True)))
-    return Multipliers(tuple(parts.get(i, nothing(problem, i)) for i in range(len(problem.claims))), weights)
+    return Multipliers(
+        tuple(parts.get(i, make_empty_multipliers(problem, i)) for i in range(len(problem.claims))), weights
+    )
 
 
-def nothing(problem: Problem, place: int) -> PairMultipliers | FloorMultipliers:
+def make_empty_multipliers(problem: Problem, place: int) -> PairMultipliers | FloorMultipliers:
     """Return the multipliers of a claim that proves nothing: none."""
     none, values = np.zeros(0, dtype=np.int64), np.zeros(0)
     if place in problem.floors:
@@ -80,7 +80,7 @@ def nothing(problem: Problem, place: int) -> PairMultipliers | FloorMultipliers:
     return PairMultipliers(none, none, none, values)
 
 
-def _move(reduced: Floats, ties: tuple[tuple[int, int, int, bool], ...]) -> dict[int, list[_Columns]]:
+def _move_to_roots(reduced: Floats, ties: tuple[tuple[int, int, int, bool], ...]) -> dict[int, list[_Columns]]:
     """Flatten the reduced cost of every tied secret, leaf by leaf, by multipliers on its tie; change `reduced`."""
     moved: dict[int, list[_Columns]] = {}
     observables = np.arange(reduced.shape[1])
@@ -98,18 +98,18 @@ def _move(reduced: Floats, ties: tuple[tuple[int, int, int, bool], ...]) -> dict
     return moved
 
 
-def carried(form: NormalForm, given: FormMultipliers) -> Multipliers:
-    """Carry multipliers of a normal form over to its problem; see `problem_multipliers`."""
+def lift_multipliers(form: NormalForm, given: FormMultipliers) -> Multipliers:
+    """Carry multipliers of a normal form over to its problem; see `lift_columns`."""
     columns = (given.sources, given.targets, given.observables, given.values)
-    return problem_multipliers(form, columns, given.floors, given.weights)
+    return lift_columns(form, columns, given.floors, given.weights)
 
 
-_STEPS = 200
+_MAX_STEPS = 200
 # A little more than is lacking is taken away, so that rounding leaves nothing lacking.
-_MORE = 1 + 1e-9
+_MENDING_MARGIN = 1 + 1e-9
 
 
-def polished(form: NormalForm, given: FormMultipliers) -> FormMultipliers:
+def polish_multipliers(form: NormalForm, given: FormMultipliers) -> FormMultipliers:
     """Return multipliers that as a rule prove a better bound than those given, where these fall short of the value.
 
     Multipliers of a floor are scaled to the same sum for every observable, of which only the least counts; then those
@@ -131,22 +131,22 @@ def polished(form: NormalForm, given: FormMultipliers) -> FormMultipliers:
         targets=given.targets[order],
         observables=given.observables[order],
         values=given.values[order] / total,
-        floors=tuple(_levelled(grid) / total for grid in given.floors),
+        floors=tuple(_level(grid) / total for grid in given.floors),
         weights=None if given.weights is None else given.weights / total,
         potentials=given.potentials / total,
     )
-    return _mended(form, best, given.potentials / total)
+    return _mend(form, best, given.potentials / total)
 
 
-def _mended(form: NormalForm, best: FormMultipliers, potentials: Floats) -> FormMultipliers:
+def _mend(form: NormalForm, best: FormMultipliers, potentials: Floats) -> FormMultipliers:
     shape = form.groups, form.observables
     at_source = best.sources * form.observables + best.observables
     at_target = best.targets * form.observables + best.observables
     growth = np.exp(form.exponents[best.sources, best.targets])
     first = np.searchsorted(at_target, at_target)
-    fixed = _fixed(form, best)
+    fixed = _compute_fixed_costs(form, best)
     values, bound = best.values, -np.inf
-    for _ in range(_STEPS):
+    for _ in range(_MAX_STEPS):
         pulls = growth * values
         reduced = fixed + np.bincount(at_source, values, fixed.size).reshape(shape)
         reduced -= np.bincount(at_target, pulls, fixed.size).reshape(shape)
@@ -155,14 +155,14 @@ def _mended(form: NormalForm, best: FormMultipliers, potentials: Floats) -> Form
             bound, best = proved, replace(best, values=values)
         lacking = np.maximum(potentials[:, None] - reduced, 0.0).ravel()
         before = np.concatenate([[0.0], np.cumsum(pulls)])[:-1]
-        taken = np.clip(lacking[at_target] * _MORE - (before - before[first]), 0.0, pulls)
+        taken = np.clip(lacking[at_target] * _MENDING_MARGIN - (before - before[first]), 0.0, pulls)
         if not taken.any():
             break
         values = np.maximum(values - taken / growth, 0.0)
     return best
 
 
-def _fixed(form: NormalForm, multipliers: FormMultipliers) -> Floats:
+def _compute_fixed_costs(form: NormalForm, multipliers: FormMultipliers) -> Floats:
     """Return the part of the reduced costs (k, m) that multipliers of pairs have no share in."""
     problem = form.problem
     weights = problem.prior if multipliers.weights is None else multipliers.weights
@@ -172,7 +172,7 @@ def _fixed(form: NormalForm, multipliers: FormMultipliers) -> Floats:
     return fixed
 
 
-def _levelled(grid: Floats) -> Floats:
+def _level(grid: Floats) -> Floats:
     """Scale the multipliers of a floor (estimates, observables) to one sum for all observables that have any."""
     sums = grid.sum(axis=0)
     if not (sums > 0).all():
@@ -187,7 +187,7 @@ _UNSOLVABLE = {
 }
 
 
-def usable(candidate: Candidate, solver: str) -> tuple[Candidate, str]:
+def check_candidate(candidate: ChannelCandidate, solver: str) -> tuple[ChannelCandidate, str]:
     """Return a candidate that can be certified, or what is wrong with it in words; the words are empty where it can.
 
     Where a solver's point keeps all rows, and only its multipliers are poor, the point is used: its certificate has the
@@ -202,17 +202,19 @@ def usable(candidate: Candidate, solver: str) -> tuple[Candidate, str]:
     if candidate.matrix is None or residual is None or residual > GROSS:
         return candidate, f"{solver} is not to be trusted here: {summary.message}"
     message = f"multipliers that prove little beside a channel that keeps all bounds: {summary.message}"
-    return candidate.noted(status=Status.STALLED, message=message), ""
+    return candidate.with_facts(status=Status.STALLED, message=message), ""
 
 
-def recovered(form: NormalForm, candidate: Candidate, tolerance: float, interior: Floats | None = None) -> Design:
+def recover_design(
+    form: NormalForm, candidate: ChannelCandidate, tolerance: float, interior: Floats | None = None
+) -> Design:
     """Round a candidate to integers and certify what comes out; `interior` as `round_channel` has it.
 
-    Multipliers are used as the solver gave them, and where that leaves a larger gap than `tolerance`, as `polished`
+    Multipliers are used as the solver gave them, and where that leaves a larger gap than `tolerance`, as `polish_multipliers`
     mends them, if these prove more.
     """
     clock = time.perf_counter()
-    rounded = _rounded(form, candidate, interior)
+    rounded = _round(form, candidate, interior)
     ended = time.perf_counter()
     summary = replace(
         candidate.summary,
@@ -221,20 +223,20 @@ def recovered(form: NormalForm, candidate: Candidate, tolerance: float, interior
         rounding_seconds=round(ended - clock, 3),
     )
 
-    def made(multipliers: FormMultipliers | None) -> Design:
-        proof = None if multipliers is None else carried(form, multipliers)
-        return certified(form.problem, rounded.numerators, proof, tolerance, summary)
+    def certify_with(multipliers: FormMultipliers | None) -> Design:
+        proof = None if multipliers is None else lift_multipliers(form, multipliers)
+        return certify_design(form.problem, rounded.numerators, proof, tolerance, summary)
 
     given = candidate.multipliers
-    first = made(given)
+    first = certify_with(given)
     missed = exact(first.certificate.relative_gap) > exact(tolerance)
     if missed and given is not None and given.potentials is not None:
-        second = made(polished(form, given))
+        second = certify_with(polish_multipliers(form, given))
         first = min(first, second, key=lambda design: design.certificate.relative_gap)
     return first.noted(certifying_seconds=round(time.perf_counter() - ended, 3))
 
 
-def _rounded(form: NormalForm, candidate: Candidate, interior: Floats | None) -> Rounded:
+def _round(form: NormalForm, candidate: ChannelCandidate, interior: Floats | None) -> Rounded:
     """Round what the solver found, or release a constant, or the interior channel, where that is cheaper."""
     problem = form.problem
     bounds = problem.pair_bounds.values()
@@ -251,11 +253,11 @@ def _rounded(form: NormalForm, candidate: Candidate, interior: Floats | None) ->
         made = round_channel(form, candidate.matrix, holds, distortions, relative_error=candidate.relative_error)
         if made is not None:
             return made
-    matrices = [np.tile(cheapest_constant(form), (form.groups, 1)) if interior is None else interior]
+    matrices = [np.tile(find_cheapest_constant(form), (form.groups, 1)) if interior is None else interior]
     if candidate.matrix is not None:
         matrices.insert(0, candidate.matrix)
     found = [round_channel(form, matrix, holds, distortions, interior) for matrix in matrices]
     channels = [rounded for rounded in found if rounded is not None]
     if not channels:
         raise SolverError(f"the numbers of {candidate.summary.solver or 'the solver'} cannot be rounded to a channel")
-    return min(channels, key=lambda rounded: channel_cost(form, rounded.numerators / 2.0**EXPONENT))
+    return min(channels, key=lambda rounded: compute_cost(form, rounded.numerators / 2.0**EXPONENT))

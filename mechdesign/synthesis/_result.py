@@ -29,15 +29,19 @@ from mechdesign.model._origin import Origin
 from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis import _bundle as sets
-from mechdesign.synthesis._folders import NO_FILES, SET_OF_DESIGN, Files, check_target, further_files
+from mechdesign.synthesis._folders import NO_FILES, SET_OF_DESIGN, Files, check_target, prepare_files
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._without_prior import check_public_target, without_prior
+from mechdesign.synthesis._without_prior import check_public_target, withhold_prior
 
 # What provenance calls by another name: bundles have had these keys from the first version on.
-_KEYS = {"dilation": "stretch", "seconds": "solve_seconds"}
-_UNWRITTEN = ("message", "status")
+_PROVENANCE_KEYS = {"dilation": "stretch", "seconds": "solve_seconds"}
+_FIELDS_LEFT_OUT = ("message", "status")
 # What a fact may be, by the annotation of its field.
-_FORMS: Mapping[Any, tuple[type, ...]] = {"str | None": (str,), "int | None": (int,), "float | None": (float, int)}
+_TYPES_BY_ANNOTATION: Mapping[Any, tuple[type, ...]] = {
+    "str | None": (str,),
+    "int | None": (int,),
+    "float | None": (float, int),
+}
 
 
 @dataclass(frozen=True, repr=False)
@@ -126,8 +130,8 @@ class SolveSummary:
             if name == "tried":
                 # What was tried once is said by the plan.
                 value = "; ".join(self.tried) if len(self.tried) > 1 else None
-            if value is not None and name not in _UNWRITTEN:
-                found[_KEYS.get(name, name)] = value
+            if value is not None and name not in _FIELDS_LEFT_OUT:
+                found[_PROVENANCE_KEYS.get(name, name)] = value
         return {**found, "status": self.status.value}
 
     @classmethod
@@ -141,8 +145,8 @@ class SolveSummary:
         """
         found: dict[str, Any] = {}
         for each in fields(cls):
-            value = provenance.get(_KEYS.get(each.name, each.name))
-            if each.name not in (*_UNWRITTEN, "tried") and isinstance(value, _FORMS[each.type]):
+            value = provenance.get(_PROVENANCE_KEYS.get(each.name, each.name))
+            if each.name not in (*_FIELDS_LEFT_OUT, "tried") and isinstance(value, _TYPES_BY_ANNOTATION[each.type]):
                 found[each.name] = value
         status, tried = provenance.get("status"), provenance.get("tried")
         return cls(
@@ -188,11 +192,13 @@ class Design:
     def noted(self, **changes: object) -> Design:
         """Return this design with other facts in its summary, and in the provenance of its certificate."""
         summary = replace(self.summary, **changes)  # type: ignore[arg-type]
-        return replace(self, summary=summary, certificate=replace(self.certificate, provenance=_provenance(summary)))
+        return replace(
+            self, summary=summary, certificate=replace(self.certificate, provenance=_make_provenance(summary))
+        )
 
     def evidence(self) -> Evidence:
         """Return what the certificate was computed from."""
-        return _evidence(self.problem, self.channel.numerators, self.multipliers)
+        return _make_evidence(self.problem, self.channel.numerators, self.multipliers)
 
     def sample_at(
         self,
@@ -252,10 +258,10 @@ class Design:
                 remedy="a design with its page is written by md.report.save(design, folder)",
             )
         target, made = as_path(folder, "folder"), self
-        further = further_files(files, SET_OF_DESIGN)
+        further = prepare_files(files, SET_OF_DESIGN)
         if not as_truth(prior, "prior"):
             check_public_target(target)
-            public = without_prior(self.problem, self.channel)
+            public = withhold_prior(self.problem, self.channel)
             summary = SolveSummary(Status.STATED)
             made = Design(public.problem, self.channel, public.certificate, None, summary, public.origin)
         if not overwrite:
@@ -283,13 +289,13 @@ class Design:
             CertificateError: The set is incomplete, malformed or describes no problem.
         """
         found = bundle.read(as_path(folder, "folder"), allowed_gib())
-        problem, origin = sets.stated_of(found)
+        problem, origin = sets.restore_problem(found)
         channel = Channel.from_arrays(found.evidence.numerators, found.evidence.exponent, found.arrays)
         summary = SolveSummary.from_provenance(found.certificate.provenance)
         return cls(problem, channel, found.certificate, found.evidence.multipliers, summary, origin)
 
 
-def certified(
+def certify_design(
     problem: Problem, numerators: Integers, multipliers: Multipliers | None, tolerance: float, summary: SolveSummary
 ) -> Design:
     """Certify a channel, numerators (n, m) over 2^62, in exact arithmetic.
@@ -297,7 +303,7 @@ def certified(
     What is called optimal is what the certificate proves to `tolerance`, whatever a solver thinks of its own numbers.
     Raises CertificateError should the channel not keep a requirement.
     """
-    certificate = certify(_evidence(problem, numerators, multipliers))
+    certificate = certify(_make_evidence(problem, numerators, multipliers))
     certificate.require()
     if summary.status in (Status.OPTIMAL, Status.STALLED):
         close = exact(certificate.relative_gap) <= exact(tolerance)
@@ -307,30 +313,30 @@ def certified(
         summary = replace(summary, status=Status.OPTIMAL)
     labels = [domain.labels if domain is not None else () for domain in (problem.secrets, problem.observables)]
     channel = Channel(numerators, *labels)
-    return Design(problem, channel, replace(certificate, provenance=_provenance(summary)), multipliers, summary)
+    return Design(problem, channel, replace(certificate, provenance=_make_provenance(summary)), multipliers, summary)
 
 
-def _provenance(summary: SolveSummary) -> dict[str, str | int | float]:
+def _make_provenance(summary: SolveSummary) -> dict[str, str | int | float]:
     return {"mechdesign": __version__, "numpy": np.__version__, **summary.provenance()}
 
 
-def _evidence(problem: Problem, numerators: Integers, multipliers: Multipliers | None) -> Evidence:
+def _make_evidence(problem: Problem, numerators: Integers, multipliers: Multipliers | None) -> Evidence:
     return Evidence(numerators, EXPONENT, problem.prior, problem.cost, problem.objective, problem.stated, multipliers)
 
 
 # A relative gap that rays are known to reach on what they are made for.
-_USUAL = 0.02
+_USUAL_RAY_GAP = 0.02
 
 
-def stalled(made: Design, settings: SolveSettings) -> bool:
+def has_stalled(made: Design, settings: SolveSettings) -> bool:
     """Tell whether rays ended by themselves, with a bracket above the tolerance and above 2 %."""
-    wide = made.certificate.relative_gap > max(settings.tolerance, _USUAL)
+    wide = made.certificate.relative_gap > max(settings.tolerance, _USUAL_RAY_GAP)
     return settings.rows == "rays" and made.status is Status.STALLED and wide
 
 
 def warn_if_stalled(made: Design, settings: SolveSettings) -> Design:
     """Return a design; raise a `BracketWarning` first where it has stalled, with its bracket."""
-    if stalled(made, settings):
+    if has_stalled(made, settings):
         certificate = made.certificate
         worst = certificate.objective == "worst"
         cost = certificate.worst_cost if worst else certificate.expected_cost

@@ -15,19 +15,19 @@ from mechdesign.synthesis._normal import VACUOUS, NormalForm
 
 _UNIT = 2.0**-EXPONENT
 # Eight roundings to nearest: what mixing and normalising in double precision can add to an entry, with room.
-_NOISE = 8 * 2.0**-53
+_MIXING_ERROR = 8 * 2.0**-53
 # Columns whose largest entry is below a threshold are emptied; each threshold is tried and the cheapest kept.
-_NEGLIGIBLE = (0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
-_GOOD_ENOUGH = 1e-12
+_COLUMN_THRESHOLDS = (0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
+_SMALL_PRIVACY_WEIGHT = 1e-12
 # Floors met by less than this cost nothing worth a second try; that one starts with the least weight.
-_CHEAP = 1e-9
-_LEAST = 2.0**-50
-_ROOM = 1e-5
+_SMALL_FLOOR_WEIGHT = 1e-9
+_MIN_FLOOR_WEIGHT = 2.0**-50
+_TIGHT_FLOOR_SLACK = 1e-5
 # Entries that are Python integers at a time: they take a hundred bytes each.
-_CHUNK = 2**18
+_ENTRIES_PER_BATCH = 2**18
 # Below this a factor is 1.
-_TINY = 1e-100
-_MORE_PASSES = 16
+_MIN_FACTOR_EXCESS = 1e-100
+_EXTRA_PASSES = 16
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,40 +68,40 @@ def round_channel(
     if not np.isfinite(matrix).all():
         return None
     if relative_error is not None:
-        chosen = _nearly_private(form, matrix, relative_error)
-        return _met(form, chosen, cheapest_constant(form), holds, distortions)
+        chosen = _mix_nearly_private(form, matrix, relative_error)
+        return _meet_floors(form, chosen, find_cheapest_constant(form), holds, distortions)
     labels = form.components
     best: tuple[float, Floats, Floats, Floats] | None = None
-    for threshold in _NEGLIGIBLE:
+    for threshold in _COLUMN_THRESHOLDS:
         if interior is None:
-            rows = _raised(form, _clean(matrix, threshold, labels))
-            common = _common(rows, labels)
+            rows = _raise_entries(form, _clean(matrix, threshold, labels))
+            common = _compute_common(rows, labels)
         else:
-            rows = _raised(form, _permitted(matrix, threshold, form.forbidden, interior))
+            rows = _raise_entries(form, _clean_permitted(matrix, threshold, form.forbidden, interior))
             common = interior
-        weights = _least_weights(form.exponents, rows, common, labels)
+        weights = _compute_weights(form.exponents, rows, common, labels)
         mixed = _mix(rows, common, weights)
-        cost = channel_cost(form, mixed[form.group])
+        cost = compute_cost(form, mixed[form.group])
         if best is None or cost < best[0]:
             best = (cost, rows, common, weights)
-        if weights.max() <= _GOOD_ENOUGH:
+        if weights.max() <= _SMALL_PRIVACY_WEIGHT:
             break
     assert best is not None
     _, rows, common, weights = best
-    chosen = _Chosen(rows, common, weights)
+    chosen = _Mixing(rows, common, weights)
     if interior is not None:
-        return _met(form, chosen, interior, holds, distortions)
-    found = _met(form, chosen, cheapest_constant(form), holds, distortions)
-    if found is not None and (found.floor_weight <= _CHEAP or not tight(form)):
+        return _meet_floors(form, chosen, interior, holds, distortions)
+    found = _meet_floors(form, chosen, find_cheapest_constant(form), holds, distortions)
+    if found is not None and (found.floor_weight <= _SMALL_FLOOR_WEIGHT or not has_tight_floor(form)):
         return found
     largest = rows.max(axis=0)
-    other = _met(form, chosen, largest / largest.sum(), holds, distortions)
+    other = _meet_floors(form, chosen, largest / largest.sum(), holds, distortions)
     both = [rounded for rounded in (found, other) if rounded is not None]
-    return min(both, key=lambda rounded: channel_cost(form, rounded.numerators / 2.0**EXPONENT), default=None)
+    return min(both, key=lambda rounded: compute_cost(form, rounded.numerators / 2.0**EXPONENT), default=None)
 
 
 @dataclass(frozen=True, eq=False)
-class _Chosen:
+class _Mixing:
     """What is rounded: rows (k, m), what each is mixed with, and the weights (k,) that the bounds need."""
 
     rows: Floats
@@ -109,25 +109,29 @@ class _Chosen:
     weights: Floats
 
 
-def _nearly_private(form: NormalForm, matrix: Floats, error: float) -> _Chosen:
+def _mix_nearly_private(form: NormalForm, matrix: Floats, error: float) -> _Mixing:
     """Return what to mix a matrix with that violates no bound by more than a relative error.
 
     With M_o the largest entry of column o and u_o = M_o / Σ M, the violation is at most error · M_o and the slack at
     least λ u_o (g − 1) with g the least factor; each of the two entries is rounded by up to a unit.
     """
-    rows = _normalised(np.clip(matrix, 0.0, 1.0))
+    rows = _normalise_rows(np.clip(matrix, 0.0, 1.0))
     largest = rows.max(axis=0)
     # Exponents may be so small that hardly any factor pays for them.
-    least = max(float(np.expm1(min(float(form.exponents.min()), VACUOUS))), _TINY) if form.groups > 1 else np.inf
+    least = (
+        max(float(np.expm1(min(float(form.exponents.min()), VACUOUS))), _MIN_FACTOR_EXCESS)
+        if form.groups > 1
+        else np.inf
+    )
     units = _UNIT * (1 + 2 / least) / float(largest[largest > 0].min())
-    weight = min(1.0, float(largest.sum()) * ((error + _NOISE) / least + units))
+    weight = min(1.0, float(largest.sum()) * ((error + _MIXING_ERROR) / least + units))
     common = np.broadcast_to(largest / largest.sum(), rows.shape)
-    return _Chosen(rows, common, np.full(form.groups, weight))
+    return _Mixing(rows, common, np.full(form.groups, weight))
 
 
-def _met(
+def _meet_floors(
     form: NormalForm,
-    given: _Chosen,
+    given: _Mixing,
     constant: Floats,
     holds: Callable[[Integers], bool],
     distortions: Callable[[Integers], tuple[Fraction, ...]],
@@ -145,19 +149,21 @@ def _met(
                 return None
             weights = np.minimum(1.0, np.maximum(weights, _UNIT) * 2)
             continue
-        short = _shortage(form, distortions(numerators), floor_weight, reached)
+        short = _compute_shortage(form, distortions(numerators), floor_weight, reached)
         if short <= 0:
             return Rounded(numerators, float(weights.max()), floor_weight)
         if floor_weight >= 1.0:
             return None
         # A distribution that strengthens the best estimate may need far less.
-        needed = short * (1 + 1e-9) + 2.0**-50 if known else min(short, _LEAST)
+        needed = short * (1 + 1e-9) + 2.0**-50 if known else min(short, _MIN_FLOOR_WEIGHT)
         floor_weight = min(1.0, max((2 if known else 8) * floor_weight, needed))
 
 
-def tight(form: NormalForm) -> bool:
+def has_tight_floor(form: NormalForm) -> bool:
     """Tell whether a floor is close to the largest possible, where a constant output hardly helps."""
-    return any(floor.minimum >= (1 - _ROOM) * float(floor.error.sum(axis=1).min()) for floor in form.floors)
+    return any(
+        floor.minimum >= (1 - _TIGHT_FLOOR_SLACK) * float(floor.error.sum(axis=1).min()) for floor in form.floors
+    )
 
 
 def _clean(matrix: Floats, threshold: float, labels: Integers) -> Floats:
@@ -168,31 +174,31 @@ def _clean(matrix: Floats, threshold: float, labels: Integers) -> Floats:
         kept = rows[members].max(axis=0) > threshold
         rows[members] *= kept
         rows[members & (rows.sum(axis=1) <= 0)] = kept if kept.any() else 1.0
-    return _normalised(rows)
+    return _normalise_rows(rows)
 
 
-def _permitted(matrix: Floats, threshold: float, forbidden: Flags, interior: Floats) -> Floats:
+def _clean_permitted(matrix: Floats, threshold: float, forbidden: Flags, interior: Floats) -> Floats:
     """Clip, empty what is forbidden or negligible, normalise; rows of which nothing is left are those of `interior`."""
     rows = np.where(forbidden | (matrix <= threshold), 0.0, np.minimum(matrix, 1.0))
     lost = rows.sum(axis=1) <= 0
     rows[lost] = interior[lost]
-    return _normalised(rows)
+    return _normalise_rows(rows)
 
 
-def _normalised(rows: Floats) -> Floats:
+def _normalise_rows(rows: Floats) -> Floats:
     normalised: Floats = rows / rows.sum(axis=1, keepdims=True)
     return normalised
 
 
-def _raised(form: NormalForm, rows: Floats) -> Floats:
+def _raise_entries(form: NormalForm, rows: Floats) -> Floats:
     """Raise every entry to what the others require of it, along the bounds where they are few, else along all paths."""
     if is_sparse(form.groups, int(np.isfinite(form.exponents).sum()), 0):
-        return _raise_step_by_step(rows, form.exponents)
-    return _raise(rows, form.implied)
+        return _raise_along_bounds(rows, form.exponents)
+    return _raise_along_paths(rows, form.implied)
 
 
-def _raise_step_by_step(rows: Floats, exponents: Floats) -> Floats:
-    """Do what `_raise` does, bound by bound, until nothing rises any more."""
+def _raise_along_bounds(rows: Floats, exponents: Floats) -> Floats:
+    """Do what `_raise_along_paths` does, bound by bound, until nothing rises any more."""
     raised = rows.copy()
     sources, targets = np.nonzero(np.isfinite(exponents))
     factors = np.exp(-exponents[sources, targets])[:, None]
@@ -201,7 +207,7 @@ def _raise_step_by_step(rows: Floats, exponents: Floats) -> Floats:
     beyond = np.split(targets, np.searchsorted(sources, np.arange(1, len(rows))))
     waiting = np.arange(len(rows))
     # What rises is passed on over paths, each with fewer bounds than there are rows; rounding may add a few.
-    for _ in range(len(rows) + _MORE_PASSES):
+    for _ in range(len(rows) + _EXTRA_PASSES):
         if not waiting.size:
             break
         risen = np.zeros(len(rows), dtype=np.bool_)
@@ -214,10 +220,10 @@ def _raise_step_by_step(rows: Floats, exponents: Floats) -> Floats:
                     risen[beyond[target]] = True
         # Back and forth, so that what has risen is passed on in either direction.
         waiting = np.flatnonzero(risen)[:: -1 if waiting[0] <= waiting[-1] else 1]
-    return _normalised(raised)
+    return _normalise_rows(raised)
 
 
-def _raise(rows: Floats, paths: Floats) -> Floats:
+def _raise_along_paths(rows: Floats, paths: Floats) -> Floats:
     """Raise every entry to what the others require of it, p(o|t) >= p(o|s) exp(-path(s, t)), and normalise again.
 
     Before the last step every bound holds up to relative rounding, so that what is left to pay for is tiny even
@@ -227,10 +233,10 @@ def _raise(rows: Floats, paths: Floats) -> Floats:
     for source in range(rows.shape[0]):
         joined = np.flatnonzero(np.isfinite(paths[source]))
         raised[joined] = np.maximum(raised[joined], np.exp(-paths[source, joined])[:, None] * rows[source])
-    return _normalised(raised)
+    return _normalise_rows(raised)
 
 
-def _common(rows: Floats, labels: Integers) -> Floats:
+def _compute_common(rows: Floats, labels: Integers) -> Floats:
     """Return for each group the distribution that its connected set is mixed with: the columns' largest entries."""
     common = np.empty_like(rows)
     for label in np.unique(labels):
@@ -240,7 +246,7 @@ def _common(rows: Floats, labels: Integers) -> Floats:
     return common
 
 
-def _least_weights(exponents: Floats, rows: Floats, common: Floats, labels: Integers) -> Floats:
+def _compute_weights(exponents: Floats, rows: Floats, common: Floats, labels: Integers) -> Floats:
     """Return for each group the λ that pays for violations, and for all but a part λ of the rounding, in its set."""
     needed = np.zeros(rows.shape[0])
     for source in range(rows.shape[0]):
@@ -252,8 +258,8 @@ def _least_weights(exponents: Floats, rows: Floats, common: Floats, labels: Inte
         # Rows that are equal stay equal, however tight the bound.
         others = rows[targets]
         differ = (rows[source] != others).any(axis=1)
-        others *= ratio * -(1 - _NOISE)
-        others += rows[source] * (1 + _NOISE)
+        others *= ratio * -(1 - _MIXING_ERROR)
+        others += rows[source] * (1 + _MIXING_ERROR)
         others += (1 + ratio) * _UNIT
         used = others > 0
         used &= differ[:, None]
@@ -272,26 +278,26 @@ def _mix(rows: Floats, common: Floats, weights: Floats) -> Floats:
     return (1 - weights[:, None]) * rows + weights[:, None] * common
 
 
-def channel_cost(form: NormalForm, rows: Floats) -> float:
+def compute_cost(form: NormalForm, rows: Floats) -> float:
     """Return the objective of p(o|s) (n, m), in floating point."""
     per_secret = (rows * form.finite_cost).sum(axis=1)
     return float(per_secret.max() if form.problem.objective == "worst" else form.problem.prior @ per_secret)
 
 
-def repaired_cost(form: NormalForm, matrix: Floats) -> float:
+def compute_repaired_cost(form: NormalForm, matrix: Floats) -> float:
     """Return the cost of a matrix p(o|group) (k, m) mixed so that all bounds hold; infinite where it misses a floor.
 
     In floating point, and for forms without forbidden answers: it tells whether rounding the matrix is worth its time.
     """
-    rows = _raised(form, _clean(matrix, _NEGLIGIBLE[0], form.components))
-    common = _common(rows, form.components)
-    mixed = _mix(rows, common, _least_weights(form.exponents, rows, common, form.components))
+    rows = _raise_entries(form, _clean(matrix, _COLUMN_THRESHOLDS[0], form.components))
+    common = _compute_common(rows, form.components)
+    mixed = _mix(rows, common, _compute_weights(form.exponents, rows, common, form.components))
     if any(float((floor.error @ mixed).min(axis=0).sum()) < floor.minimum for floor in form.floors):
         return np.inf
-    return channel_cost(form, mixed[form.group])
+    return compute_cost(form, mixed[form.group])
 
 
-def cheapest_constant(form: NormalForm) -> Floats:
+def find_cheapest_constant(form: NormalForm) -> Floats:
     """Return the distribution (m,) of the cheapest constant output: one observable, whatever the secret."""
     cost = form.problem.cost
     per_observable = cost.max(axis=0) if form.problem.objective == "worst" else form.problem.prior @ cost
@@ -300,7 +306,7 @@ def cheapest_constant(form: NormalForm) -> Floats:
     return constant
 
 
-def _shortage(
+def _compute_shortage(
     form: NormalForm, values: tuple[Fraction, ...], weight: float, reached: tuple[Fraction, ...] | None = None
 ) -> float:
     """Return the weight that closes the largest gap below a floor, at most 1.
@@ -323,14 +329,14 @@ def _apportion(rows: Floats) -> Integers:
     Every entry is within one unit of its exact share; entries that are 0 stay 0.
     """
     result = np.empty(rows.shape, dtype=np.int64)
-    size = max(1, _CHUNK // rows.shape[1])
+    size = max(1, _ENTRIES_PER_BATCH // rows.shape[1])
     for start in range(0, len(rows), size):
         part = slice(start, start + size)
-        result[part] = _apportioned(rows[part])
+        result[part] = _apportion_batch(rows[part])
     return result
 
 
-def _apportioned(rows: Floats) -> Integers:
+def _apportion_batch(rows: Floats) -> Integers:
     shares = np.floor(rows / rows.max(axis=1, keepdims=True) * 2.0**EXPONENT).astype(np.int64).astype(object)
     totals = shares.sum(axis=1, keepdims=True)
     scaled = shares << EXPONENT

@@ -26,13 +26,13 @@ TOLERANCE = 1e-6
 # The solver's share of the gap asked for; the rest is for what its rows are violated by, and for rounding.
 _SOLVER_SHARE = 0.1
 # Solvers of rows take no smaller one seriously, and with a larger one their answers are refused as gross.
-_LEAST_GAP, _LARGEST_GAP = 1e-10, 1e-3
+_MIN_SOLVER_GAP, _MAX_SOLVER_GAP = 1e-10, 1e-3
 # What rows may be violated by, absolute or as a part of the gap asked for; with less a first-order method never ends.
-_VIOLATION, _VIOLATION_SHARE = 1e-7, 1e-3
+_MIN_VIOLATION, _MIN_VIOLATION_SHARE = 1e-7, 1e-3
 # The block method proves its gap by its own numbers: half is left for rounding, but no more than rounding can take.
-_BLOCK_SHARE, _ROUNDING = 0.5, 5e-6
+_BLOCK_SHARE, _MAX_ROUNDING_GAP = 0.5, 5e-6
 # Below this relative gap rounding wins.
-_LEAST_BLOCK_GAP = 1e-9
+_MIN_BLOCK_GAP = 1e-9
 
 
 @dataclass(frozen=True)
@@ -83,15 +83,15 @@ class SolveSettings:
             raise InputError("options", "must be a mapping of names to values", value=options, bound=bound)
         if self.progress is not None and not callable(self.progress):
             raise InputError("progress", "cannot be called", value=self.progress, bound="a function of a Progress")
-        if self.progress is not None and not _takes_one(self.progress):
+        if self.progress is not None and not _accepts_one_argument(self.progress):
             raise InputError("progress", "takes other arguments", value=self.progress, bound="a function of a Progress")
         object.__setattr__(self, "options", ReadOnlyMapping(options))
-        tolerance = _positive("tolerance", self.tolerance)
+        tolerance = _check_positive("tolerance", self.tolerance)
         if not tolerance < 1:
             raise InputError("tolerance", "must be below 1", value=self.tolerance, bound="between 0 and 1")
         object.__setattr__(self, "tolerance", tolerance)
         if self.time_limit is not None:
-            object.__setattr__(self, "time_limit", _positive("time_limit", self.time_limit))
+            object.__setattr__(self, "time_limit", _check_positive("time_limit", self.time_limit))
 
     def deadline(self) -> Deadline:
         """Return the deadline of a computation that begins now."""
@@ -99,20 +99,20 @@ class SolveSettings:
 
     def options_for_rows(self, deadline: Deadline) -> Options:
         """Return what a solver of rows is asked for."""
-        gap = min(_LARGEST_GAP, max(_LEAST_GAP, self.tolerance * _SOLVER_SHARE))
-        feasibility = min(gap, max(_VIOLATION, self.tolerance * _VIOLATION_SHARE))
+        gap = min(_MAX_SOLVER_GAP, max(_MIN_SOLVER_GAP, self.tolerance * _SOLVER_SHARE))
+        feasibility = min(gap, max(_MIN_VIOLATION, self.tolerance * _MIN_VIOLATION_SHARE))
         return self._options(feasibility, gap, deadline)
 
     def options_for_blocks(self, deadline: Deadline) -> Options:
         """Return what a solver of block programs is asked for."""
-        gap = max(self.tolerance * _BLOCK_SHARE, self.tolerance - _ROUNDING)
-        return self._options(_VIOLATION, max(_LEAST_BLOCK_GAP, gap), deadline)
+        gap = max(self.tolerance * _BLOCK_SHARE, self.tolerance - _MAX_ROUNDING_GAP)
+        return self._options(_MIN_VIOLATION, max(_MIN_BLOCK_GAP, gap), deadline)
 
     def _options(self, feasibility: float, gap: float, deadline: Deadline) -> Options:
         return Options(feasibility, gap, threads=self.threads, extra=self.options, deadline=deadline)
 
 
-def _takes_one(function: Callable[..., object]) -> bool:
+def _accepts_one_argument(function: Callable[..., object]) -> bool:
     """Tell whether a function can be called with one argument, as far as is known."""
     try:
         inspect.signature(function).bind(None)
@@ -124,7 +124,7 @@ def _takes_one(function: Callable[..., object]) -> bool:
     return True
 
 
-def renamed_progress(
+def resolve_progress(
     progress: ProgressCallback | None, report: ProgressCallback | None, stacklevel: int = 3
 ) -> ProgressCallback | None:
     """Return `progress`, or `report`, the name that it had before, with a DeprecationWarning."""
@@ -134,7 +134,7 @@ def renamed_progress(
     return report if progress is None else progress
 
 
-def _positive(path: str, value: float) -> float:
+def _check_positive(path: str, value: float) -> float:
     """Return a number above 0 as a float, at most the largest; raise InputError, with its path, for anything else."""
     number = exact(value, path)
     if not number > 0:

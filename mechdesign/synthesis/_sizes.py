@@ -34,8 +34,15 @@ from mechdesign.solve._blocks.memory import (
 )
 from mechdesign.solve._blocks.parallel import single_threaded
 from mechdesign.solve._blocks.tuning import TUNING
-from mechdesign.synthesis._attempts import EXACT, LARGE, LAZY, RAYS, SMALL, takes_blocks
-from mechdesign.synthesis._pairs import few_pairs
+from mechdesign.synthesis._attempts import (
+    BLOCK_SOLVER,
+    LAZY_SOLVER,
+    MAX_SIMPLEX_ROWS,
+    RAYS,
+    SIMPLEX_SOLVER,
+    takes_blocks,
+)
+from mechdesign.synthesis._pairs import find_few_pairs
 from mechdesign.synthesis._parts import Part
 from mechdesign.synthesis._settings import SolveSettings
 
@@ -43,22 +50,22 @@ from mechdesign.synthesis._settings import SolveSettings
 # takes some 90 of them at 300 secrets, floors twice as much, and the worst cost three times.
 _BLOCK_SECONDS, _FLOOR_SECONDS, _WORST_SECONDS = 2.2e-6, 3.5e-6, 7e-6
 # Priors with symmetries are smooth, and take half as many iterations.
-_SYMMETRIC = 0.5
+_SYMMETRIC_TIME_SHARE = 0.5
 # Seconds for each of the numbers of the factors, times the secrets, of a sparse block.
-_SPARSE_SECONDS = 2.8e-9
+_SPARSE_ENTRY_SECONDS = 2.8e-9
 # Seconds before and after the solver: of every design, and for each privacy row, of rounding and certifying.
 _START_SECONDS, _CERTIFY_SECONDS = 2.0, 1.3e-7
 # Bytes, and seconds of the first round, of interior points on a program of rows; the time grows like rows**1.9.
 _ROW_BYTES, _ROW_SECONDS, _ROWS, _ROW_POWER = 1000, 28.0, 68_000, 1.9
 # Pairs of a spanner for each secret, and the part of all pairs that no others imply, on grids.
-_NEAR_PAIRS, _IRREDUCIBLE = 7, 0.65
+_NEAR_PAIRS_PER_SECRET, _IRREDUCIBLE_SHARE = 7, 0.65
 # Rays: bytes of a pair of secrets (its bound, and what certifying takes), of an entry of a ray and of the channel, rays
 # for each secret; and seconds of rounds and certificates for each row of n²·m.
-_PAIR_BYTES, _RAY_BYTES, _ENTRY_BYTES, _RAYS = 900, 16, 150, 3
+_PAIR_BYTES, _RAY_BYTES, _ENTRY_BYTES, _RAYS_PER_SECRET = 900, 16, 150, 3
 _RAY_SECONDS = 2.5e-7
 # From here on a warning says how long it may take.
-_LONG = 3600.0
-_MOST_SYMMETRIES = 64
+_LONG_TIME_S = 3600.0
+_MAX_SYMMETRIES = 64
 
 
 @dataclass(frozen=True)
@@ -111,8 +118,8 @@ class Estimate:
         return self.allowed is None or self.memory <= self.allowed
 
     def __str__(self) -> str:
-        said = f"{self.solver}: {counted(self.rows)} privacy rows, about {gigabytes(self.memory)}"
-        return f"{said} and {duration(self.seconds)}" if self.fits else f"{said} of memory"
+        said = f"{self.solver}: {format_count(self.rows)} privacy rows, about {format_bytes(self.memory)}"
+        return f"{said} and {format_duration(self.seconds)}" if self.fits else f"{said} of memory"
 
 
 def size_of(problem: Problem, part: Part) -> Size:
@@ -121,7 +128,7 @@ def size_of(problem: Problem, part: Part) -> Size:
     # Secrets that are images of each other occur equally often.
     alike = int(np.unique(prior, return_counts=True)[1].max())
     cells = problem.secrets is not None and problem.secrets.cells is not None
-    most = min(alike, most_symmetries(problem.secrets))
+    most = min(alike, count_symmetries(problem.secrets))
     return Size(
         len(part.secrets),
         len(part.observables),
@@ -130,11 +137,11 @@ def size_of(problem: Problem, part: Part) -> Size:
         cells,
         part.alike,
         problem.objective == "worst",
-        _sparsity(problem, part),
+        _measure_sparsity(problem, part),
     )
 
 
-def _sparsity(problem: Problem, part: Part) -> Sparsity | None:
+def _measure_sparsity(problem: Problem, part: Part) -> Sparsity | None:
     """Return the sparsity of a part's blocks where there are few bounds on pairs of its secrets, and no floors."""
     n = len(part.secrets)
     if problem.floors or not is_sparse(n, 0, 0):
@@ -146,29 +153,29 @@ def _sparsity(problem: Problem, part: Part) -> Sparsity | None:
         sources, targets = place[bound.sources], place[bound.targets]
         inside = (sources >= 0) & (targets >= 0) & (sources != targets)
         np.minimum.at(exponents, (sources[inside], targets[inside]), bound.exponents[inside])
-    kept = few_pairs(exponents)
+    kept = find_few_pairs(exponents)
     return None if kept is None else measure(n, *np.nonzero(kept))
 
 
-def most_symmetries(domain: Domain | None) -> int:
+def count_symmetries(domain: Domain | None) -> int:
     """Return how many symmetries a problem on a domain may have, as far as is known without looking for them."""
     cells = None if domain is None else domain.cells
     if cells is None:
-        return _MOST_SYMMETRIES
+        return _MAX_SYMMETRIES
     return 8 if cells.columns == cells.rows and cells.width == cells.height else 4
 
 
 def estimate(size: Size, settings: SolveSettings, slowness: float = 1.0) -> Estimate:
     """Estimate what a program of this size takes, solved as the settings say; nothing is built for it.
 
-    `slowness` says how many times as long work takes as on one core of the reference machine.
+    `compute_slowness` says how many times as long work takes as on one core of the reference machine.
     """
-    found = _work(size, settings)
+    found = _estimate_solver(size, settings)
     around = _START_SECONDS + _CERTIFY_SECONDS * found.rows
     return replace(found, seconds=slowness * (found.seconds + around))
 
 
-def _work(size: Size, settings: SolveSettings) -> Estimate:
+def _estimate_solver(size: Size, settings: SolveSettings) -> Estimate:
     """Estimate memory, and what the solver alone takes on one core of the reference machine."""
     n, m = size.secrets, size.observables
     try:
@@ -178,11 +185,17 @@ def _work(size: Size, settings: SolveSettings) -> Estimate:
         allowed = MemoryBudget.of().allowed
     every = n * (n - 1) * m
     if settings.rows == RAYS:
-        memory = _PAIR_BYTES * n * n + _RAY_BYTES * _RAYS * n * n + _ENTRY_BYTES * n * m
+        memory = _PAIR_BYTES * n * n + _RAY_BYTES * _RAYS_PER_SECRET * n * n + _ENTRY_BYTES * n * m
         return Estimate(RAYS, every, memory, _RAY_SECONDS * n * n * m, allowed)
     solver = settings.solver
     if solver == "auto":
-        solver = EXACT if every <= SMALL else LAZY if settings.rows != "auto" or not size.alike else LARGE
+        solver = (
+            SIMPLEX_SOLVER
+            if every <= MAX_SIMPLEX_ROWS
+            else LAZY_SOLVER
+            if settings.rows != "auto" or not size.alike
+            else BLOCK_SOLVER
+        )
     if takes_blocks(solver):
         blocks = every_block = math.ceil(m / size.symmetries)
         options = settings.options
@@ -196,11 +209,11 @@ def _work(size: Size, settings: SolveSettings) -> Estimate:
             sparsity = size.sparsity.scaled(n)
             memory = sparse_memory(n, m, blocks, sparsity)
             # Iterations, and n numbers times the width of a level for each number of the inverse.
-            seconds = _SPARSE_SECONDS * every_block * n * sparsity.factors
+            seconds = _SPARSE_ENTRY_SECONDS * every_block * n * sparsity.factors
             return Estimate(solver, sparsity.pairs * m, memory, seconds, allowed)
         each = _WORST_SECONDS if size.worst else _FLOOR_SECONDS if size.floors else _BLOCK_SECONDS
         if size.symmetries > 1 and not size.worst:
-            each *= _SYMMETRIC
+            each *= _SYMMETRIC_TIME_SHARE
         seconds = each * every_block * n**2
         if settings.options.get("device") not in (None, "cpu"):
             # The large arrays are not in the memory of this machine: the kernel looks at its own.
@@ -209,9 +222,11 @@ def _work(size: Size, settings: SolveSettings) -> Estimate:
         if merges and few_may_do(n, m, 0, worst=size.worst, sparse=False, merges=True):
             return Estimate(solver, every, merging_memory(n, m, settings.tolerance), seconds, allowed)
         return Estimate(solver, every, block_memory(n, m, blocks, size.floors, settings.tolerance), seconds, allowed)
-    reduced = math.ceil(_IRREDUCIBLE * every)
-    near = min(reduced, _NEAR_PAIRS * n * m)
-    rows = {"all": every, "reduced": reduced, "auto": reduced if every <= SMALL else near}.get(settings.rows, near)
+    reduced = math.ceil(_IRREDUCIBLE_SHARE * every)
+    near = min(reduced, _NEAR_PAIRS_PER_SECRET * n * m)
+    rows = {"all": every, "reduced": reduced, "auto": reduced if every <= MAX_SIMPLEX_ROWS else near}.get(
+        settings.rows, near
+    )
     rows += size.floors * n * m
     # Lazy rows come with a table of which are there.
     memory = _ROW_BYTES * rows + every
@@ -224,39 +239,39 @@ def check_size(size: Size, settings: SolveSettings, path: str = "problem", *, wa
     The error says what would fit. `path` names what is too large.
     """
     found = estimate(size, settings)
-    if found.fits and found.seconds <= _LONG:
+    if found.fits and found.seconds <= _LONG_TIME_S:
         return
     shape = f"{path}: {size.secrets} secrets and {size.observables} observables"
-    instead = "; ".join(remedies(size, settings))
+    instead = "; ".join(list_remedies(size, settings))
     instead = f"{instead[:1].upper()}{instead[1:]}"
     if not found.fits:
-        allowed = gigabytes(found.allowed or 0)
+        allowed = format_bytes(found.allowed or 0)
         raise TooLargeError(f"{shape} do not fit into memory ({found}; {allowed} may be used). {instead}")
     if warn:
-        message = f"{shape} may take {duration(found.seconds)} ({found}). {instead}"
+        message = f"{shape} may take {format_duration(found.seconds)} ({found}). {instead}"
         warned.warn(message, SizeWarning, stacklevel=3)
 
 
-def largest(size: Size, settings: SolveSettings, most: int = 10_000, slowness: float = 1.0) -> int:
+def find_largest(size: Size, settings: SolveSettings, most: int = 10_000, slowness: float = 1.0) -> int:
     """Return the most secrets, each an answer too, that fit into memory and take no more than an hour; 0 for none."""
-    return _largest(lambda n: _fits(replace(size, secrets=n, observables=n), settings, slowness), most)
+    return _search_largest(lambda n: _fits(replace(size, secrets=n, observables=n), settings, slowness), most)
 
 
-def remedies(size: Size, settings: SolveSettings, slowness: float = 1.0) -> Iterator[str]:
+def list_remedies(size: Size, settings: SolveSettings, slowness: float = 1.0) -> Iterator[str]:
     """Yield what else could be done: fewer secrets, fewer observables, a policy, symmetry, another solver."""
 
     def fits(**changed: Any) -> bool:
         return _fits(replace(size, **changed), settings, slowness)
 
     least = min(size.secrets, size.observables)
-    if fewer := _largest(lambda n: fits(secrets=n, observables=min(n, size.observables)), size.secrets - 1):
+    if fewer := _search_largest(lambda n: fits(secrets=n, observables=min(n, size.observables)), size.secrets - 1):
         side = math.isqrt(fewer)
         yield f"up to {fewer} secrets would do" + (f", such as {side} × {side} cells" if size.cells else "")
         yield (
             f'or a policy graph (kind = "graph") whose connected components have up to {fewer} secrets, with answers '
             "within the component"
         )
-    if coarser := _largest(lambda m: fits(observables=m), least - 1):
+    if coarser := _search_largest(lambda m: fits(observables=m), least - 1):
         yield f"or the same secrets with up to {coarser} answers ([observables], a coarser grid)"
     if settings.rows == RAYS:
         return
@@ -269,12 +284,12 @@ def remedies(size: Size, settings: SolveSettings, slowness: float = 1.0) -> Iter
                 'or rows = "rays" for metric privacy between all pairs, with a bracket of a few per cent for smooth '
                 f"priors on grids, and wider ones elsewhere: {rays}"
             )
-        yield f"other solvers take more: {estimate(size, _with(settings, LAZY), slowness)}"
-    elif size.alike and (other := estimate(size, _with(settings, LARGE), slowness)).fits:
+        yield f"other solvers take more: {estimate(size, _replace_solver(settings, LAZY_SOLVER), slowness)}"
+    elif size.alike and (other := estimate(size, _replace_solver(settings, BLOCK_SOLVER), slowness)).fits:
         yield f"or leave out solver and rows: {other}"
 
 
-def gigabytes(count: float) -> str:
+def format_bytes(count: float) -> str:
     """Write a number of bytes as people do.
 
     >>> gigabytes(2.14e9), gigabytes(3.3e7)
@@ -282,10 +297,10 @@ def gigabytes(count: float) -> str:
     """
     if count < 1e8:
         return f"{max(1, round(count / 1e6))} MB"
-    return f"{count / 1e9:.1f} GB" if count < 1e10 else f"{counted(round(count / 1e9))} GB"
+    return f"{count / 1e9:.1f} GB" if count < 1e10 else f"{format_count(round(count / 1e9))} GB"
 
 
-def duration(seconds: float) -> str:
+def format_duration(seconds: float) -> str:
     """Write a rough time as people do.
 
     >>> duration(3), duration(200), duration(40_000), duration(1e9)
@@ -302,7 +317,7 @@ def duration(seconds: float) -> str:
     return "years"
 
 
-def counted(number: int) -> str:
+def format_count(number: int) -> str:
     """Write a count with the thousands apart, large ones as millions.
 
     >>> counted(12000), counted(46_656_000_000)
@@ -311,7 +326,7 @@ def counted(number: int) -> str:
     return f"{number:,}" if number < 10_000_000 else f"{round(number / 1e6):,} million"
 
 
-def _largest(good: Callable[[int], bool], most: int) -> int:
+def _search_largest(good: Callable[[int], bool], most: int) -> int:
     """Return the largest number from 1 to `most` that is good, 0 if there is none; below a good one all are."""
     low, high = 0, most
     while low < high:
@@ -322,17 +337,17 @@ def _largest(good: Callable[[int], bool], most: int) -> int:
 
 def _fits(size: Size, settings: SolveSettings, slowness: float) -> bool:
     found = estimate(size, settings, slowness)
-    return found.fits and found.seconds <= _LONG
+    return found.fits and found.seconds <= _LONG_TIME_S
 
 
-def _with(settings: SolveSettings, solver: str) -> SolveSettings:
+def _replace_solver(settings: SolveSettings, solver: str) -> SolveSettings:
     limit = settings.options.get("memory")
     return SolveSettings(solver, settings.tolerance, options={} if limit is None else {"memory": limit})
 
 
 # Seconds that each of the three measurements takes, and what is measured, about as large as blocks of the solver are.
-_SECONDS = 0.25
-_TRIAL_ROWS, _SIDE = 256, 40
+_MEASUREMENT_S = 0.25
+_TRIAL_ROWS, _TRIAL_SIDE = 256, 40
 
 
 @dataclass(frozen=True)
@@ -355,7 +370,7 @@ class Speed:
 _REFERENCE = Speed(factor=3.0e-3, sweep=1.3e-4, sparse=3.2e-3)
 
 
-def slowness(speed: Speed) -> float:
+def compute_slowness(speed: Speed) -> float:
     """Return how many times as long solvers take as on the reference machine: the geometric mean of what is measured.
 
     >>> slowness(Speed(6.0e-3, 2.6e-4, 6.4e-3))
@@ -371,7 +386,7 @@ def measure_speed(threads: int = 1) -> Speed:
     matrix = random.random((_TRIAL_ROWS, _TRIAL_ROWS)) + _TRIAL_ROWS * np.eye(_TRIAL_ROWS)
     ratios = 1 + random.random((_TRIAL_ROWS, _TRIAL_ROWS))
     values, weights = random.random(_TRIAL_ROWS) + 1, random.random((_TRIAL_ROWS, _TRIAL_ROWS))
-    line = scipy.sparse.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(_SIDE, _SIDE))
+    line = scipy.sparse.diags_array([-1.0, 4.0, -1.0], offsets=[-1, 0, 1], shape=(_TRIAL_SIDE, _TRIAL_SIDE))
     grid = scipy.sparse.kronsum(line, line, format="csc")
 
     def sweep() -> None:
@@ -388,7 +403,7 @@ def _time(work: Callable[[], object], threads: int) -> float:
     """Return the seconds that a piece of work takes where `threads` do it at once, divided by their number."""
     work()
     started = time.perf_counter()
-    until = started + _SECONDS
+    until = started + _MEASUREMENT_S
 
     def repeat(_: int) -> int:
         count = 0

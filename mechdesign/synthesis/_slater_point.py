@@ -17,19 +17,19 @@ from mechdesign.base._errors import InfeasibleError, SolverError, TimeLimitError
 from mechdesign.solve import _solve as solvers
 from mechdesign.solve._contract import Options, Status
 from mechdesign.solve._linear import LinearProgram
-from mechdesign.synthesis._attempts import EXACT, LAZY, SMALL
+from mechdesign.synthesis._attempts import LAZY_SOLVER, MAX_SIMPLEX_ROWS, SIMPLEX_SOLVER
 from mechdesign.synthesis._normal import NormalForm
-from mechdesign.synthesis._pairs import bounded_pairs
-from mechdesign.synthesis._rows import RowInverse, RowReduction, permitted_triples
+from mechdesign.synthesis._pairs import find_bounded_pairs
+from mechdesign.synthesis._rows import RowInverse, RowReduction, list_permitted_rows
 
-_FLOOR_SHARE = 1 / 64
+_UNIT_FLOOR_SHARE = 1 / 64
 # Solvers meet rows up to about this much: less room than its negative is no room.
-_RESOLUTION = 1e-8
+_FEASIBILITY_TOLERANCE = 1e-8
 # The time that it has where there is less.
-_LEAST_SECONDS = 1.0
+_MIN_TIME_LIMIT_S = 1.0
 
 
-def interior(form: NormalForm, deadline: Deadline | None = None) -> Floats:
+def find_interior_channel(form: NormalForm, deadline: Deadline | None = None) -> Floats:
     """Return p(o|group) (k, m), 0 where forbidden, whose least room in any bound or floor is largest.
 
     Raises:
@@ -37,19 +37,19 @@ def interior(form: NormalForm, deadline: Deadline | None = None) -> Floats:
         TimeLimitError: There is none within the time left, or within a second where that is longer.
         SolverError: The solver fails.
     """
-    triples = permitted_triples(bounded_pairs(form, "reduced"), form)
+    triples = list_permitted_rows(find_bounded_pairs(form, "reduced"), form)
     program, inverse = RowReduction(triples).apply(form)
-    solver = EXACT if program.rows <= SMALL else LAZY
+    solver = SIMPLEX_SOLVER if program.rows <= MAX_SIMPLEX_ROWS else LAZY_SOLVER
     # Without this channel there is nothing to certify.
     left = None if deadline is None else deadline.left()
-    limit = None if left is None else max(left, _LEAST_SECONDS)
-    solution = solvers.solve(_roomy(program, inverse), solver, Options(deadline=Deadline(limit)))
-    if solution.status is Status.TIME_LIMIT and not solution.residuals.primal <= _RESOLUTION:
+    limit = None if left is None else max(left, _MIN_TIME_LIMIT_S)
+    solution = solvers.solve(_maximise_slack(program, inverse), solver, Options(deadline=Deadline(limit)))
+    if solution.status is Status.TIME_LIMIT and not solution.residuals.primal <= _FEASIBILITY_TOLERANCE:
         raise TimeLimitError(f"{solver} found no channel that gives only permitted answers within {limit:.3g} s")
     if not np.isfinite(solution.x).all():
         raise SolverError(f"{solver} found no channel with room in all bounds: {solution.message}")
     room = float(solution.x[-1])
-    if room < -_RESOLUTION:
+    if room < -_FEASIBILITY_TOLERANCE:
         what = "bounds and floors" if form.floors else "bounds"
         raise InfeasibleError(
             f"no channel that gives only permitted answers meets all {what}; by a linear program the best one "
@@ -61,7 +61,7 @@ def interior(form: NormalForm, deadline: Deadline | None = None) -> Floats:
     return found
 
 
-def _roomy(program: LinearProgram, inverse: RowInverse) -> LinearProgram:
+def _maximise_slack(program: LinearProgram, inverse: RowInverse) -> LinearProgram:
     """Replace the objective by the room of all rows that are bounds or floors, a last column, to be maximised."""
     form = inverse.form
     widths = np.zeros(program.rows)
@@ -69,7 +69,7 @@ def _roomy(program: LinearProgram, inverse: RowInverse) -> LinearProgram:
     widths[program.row_blocks["privacy"]] = np.minimum(inverse.roots - 1 / inverse.roots, 1.0) / form.observables
     for i in range(len(form.floors)):
         last = program.row_blocks[f"floor{i}"].stop - 1
-        widths[last] = program.row_lower[last] * _FLOOR_SHARE
+        widths[last] = program.row_lower[last] * _UNIT_FLOOR_SHARE
     cost = np.zeros(program.columns + 1)
     cost[-1] = -1.0
     return replace(

@@ -19,14 +19,14 @@ from mechdesign.model._channel import EXPONENT, Channel
 from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._prior import Prior
 from mechdesign.model._problem import Problem
-from mechdesign.synthesis._bundle import stands_in
+from mechdesign.synthesis._bundle import has_substitute_prior
 from mechdesign.synthesis._folders import check_folder, check_writable
 
 _REMEDY = "hand on the folder with its prior, or design again without it"
 
 
 @dataclass(frozen=True, eq=False)
-class Public:
+class PublicDesign:
     """What is written in place of a design, beside its channel: a problem with a uniform prior, and what is proved."""
 
     problem: Problem
@@ -39,13 +39,13 @@ def check_public_target(folder: Path) -> None:
 
     Files of a design with its prior that were changed since would stay there, and tell of it.
     """
-    if folder.exists() and stands_in(folder):
+    if folder.exists() and has_substitute_prior(folder):
         check_writable(folder)
     else:
         check_folder(folder, lambda entry: False, "a design without its prior")
 
 
-def without_prior(problem: Problem, channel: Channel) -> Public:
+def withhold_prior(problem: Problem, channel: Channel) -> PublicDesign:
     """Return what may be handed on of a design: two priors that led to the same channel give the same.
 
     Raises:
@@ -70,4 +70,4 @@ def without_prior(problem: Problem, channel: Channel) -> Public:
     evidence = Evidence(channel.numerators, EXPONENT, public.prior, public.cost, public.objective, public.stated)
     certificate = certify(evidence, {"mechdesign": __version__})
     certificate.require()
-    return Public(public, certificate, Origin(prior=STANDS_IN))
+    return PublicDesign(public, certificate, Origin(prior=STANDS_IN))

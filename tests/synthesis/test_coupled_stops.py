@@ -64,7 +64,7 @@ def test_a_part_that_costs_nothing_shares_a_floor() -> None:
 
 def test_equal_proposals_count_once() -> None:
     problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", np.array([[0.0, 1], [1, 0]]))])
-    kind = pricing.Kind(problem, (), "all", mass=1.0)
+    kind = pricing.PartClass(problem, (), "all", mass=1.0)
     asked = column_generation.PartPricer([kind], np.zeros(0), "highs-simplex", Options())
     found = Restricted(column_generation.PartColumns(((kind.constant,),)), np.zeros(0))
     ((number, proposal),) = asked.price(found, Best()).improving

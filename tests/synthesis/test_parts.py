@@ -19,7 +19,7 @@ from mechdesign.report import _saving as saving
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis import _design as road
 from mechdesign.synthesis import _parts as restriction
-from mechdesign.synthesis._parts import split, undominated
+from mechdesign.synthesis._parts import find_undominated, split
 from mechdesign.synthesis.formats._plain import mps
 
 INF = math.inf
@@ -156,7 +156,9 @@ def test_answers_that_others_replace_are_left_out_with_a_proof(epsilon, monkeypa
     # The nearest column of the next block, and none of the far end.
     assert 3 in proved.observables[mine] % 12
     assert 11 not in proved.observables[mine] % 12
-    monkeypatch.setattr(restriction, "_copies", lambda *found: [np.array([column]) for column in found[2].tolist()])
+    monkeypatch.setattr(
+        restriction, "_find_copies", lambda *found: [np.array([column]) for column in found[2].tolist()]
+    )
     assert md.design(problem).certificate.relative_gap > 0.05
 
 
@@ -165,7 +167,7 @@ def test_answers_that_others_replace_are_left_out_with_a_proof(epsilon, monkeypa
 def test_undominated_columns_against_all_pairs(seed):
     random = np.random.default_rng(seed)
     cost = random.integers(0, 4, (random.integers(1, 4), random.integers(1, 9))).astype(float)
-    kept, replaced = undominated(cost)
+    kept, replaced = find_undominated(cost)
     assert (cost[:, replaced] <= cost).all()
     assert np.array_equal(np.unique(replaced), kept)
     assert np.array_equal(replaced[kept], kept)

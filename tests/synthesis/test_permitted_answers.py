@@ -23,7 +23,7 @@ from mechdesign.solve._contract import Answer, Options, Solution, Status, measur
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._parts import has_floors, split
-from mechdesign.synthesis._slater_point import interior
+from mechdesign.synthesis._slater_point import find_interior_channel
 
 INF = math.inf
 PAIRS = np.repeat([0, 1], 2)
@@ -195,7 +195,7 @@ def test_what_is_designed_is_verified_by_both_verifiers(tmp_path: Path) -> None:
 def test_the_interior_gives_no_forbidden_answer_and_has_room() -> None:
     problem = md.Problem([0.5, 0.5], [[INF, 0, 1], [0, 1, 2]], [one_way(Fraction(2), [[0, 1]], 2)])
     form = normalise(problem)
-    found = interior(form)
+    found = find_interior_channel(form)
     assert found[0, 0] == 0
     assert found.sum(axis=1) == pytest.approx(1)
     assert (2 * found[1, 1:] - found[0, 1:] > 0.1).all()

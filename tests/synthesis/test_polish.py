@@ -14,9 +14,9 @@ from mechdesign.solve import _solve as solvers
 from mechdesign.solve._contract import Answer, Options, Status
 from mechdesign.solve._registry import Solver
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._pairs import bounded_pairs
-from mechdesign.synthesis._recovery import carried, polished
-from mechdesign.synthesis._rows import RowReduction, all_triples
+from mechdesign.synthesis._pairs import find_bounded_pairs
+from mechdesign.synthesis._recovery import lift_multipliers, polish_multipliers
+from mechdesign.synthesis._rows import RowReduction, list_all_rows
 
 
 def problem(epsilon, objective="expected", floor=None):
@@ -31,7 +31,7 @@ def problem(epsilon, objective="expected", floor=None):
 def solved(asked):
     """Return the form, HiGHS' multipliers of it, and the value."""
     form = normalise(asked)
-    program, inverse = RowReduction(all_triples(bounded_pairs(form, "all"), form.observables)).apply(form)
+    program, inverse = RowReduction(list_all_rows(find_bounded_pairs(form, "all"), form.observables)).apply(form)
     solution = solvers.solve(program, "highs-simplex", Options(1e-10))
     return form, inverse.multipliers(solution.row_dual), inverse.bound(solution)
 
@@ -42,7 +42,7 @@ def proved(form, multipliers):
     constant = np.zeros(asked.cost.shape, dtype=np.int64)
     constant[:, 0] = 1 << EXPONENT
     stated = tuple(each for requirement in asked.requirements for each in requirement.stated())
-    proof = carried(form, multipliers)
+    proof = lift_multipliers(form, multipliers)
     return lower_bound(Evidence(constant, EXPONENT, asked.prior, asked.cost, asked.objective, stated, proof))
 
 
@@ -53,7 +53,7 @@ def test_multipliers_that_are_too_large_are_mended(objective, floor, share):
     form, good, value = solved(problem(3, objective, floor))
     noise = 1 + share * np.random.default_rng(0).random(good.values.size)
     poor = dataclasses.replace(good, values=good.values * noise)
-    mended = polished(form, poor)
+    mended = polish_multipliers(form, poor)
     assert proved(form, mended) <= value * (1 + 1e-9)
     lost, left = value - proved(form, poor), value - proved(form, mended)
     assert lost > 0.1 * share * value
@@ -62,13 +62,13 @@ def test_multipliers_that_are_too_large_are_mended(objective, floor, share):
 
 def test_good_ones_stay_good():
     form, good, value = solved(problem(1))
-    assert proved(form, polished(form, good)) >= value * (1 - 1e-9)
+    assert proved(form, polish_multipliers(form, good)) >= value * (1 - 1e-9)
 
 
 def test_without_potentials_nothing_is_done():
     form, good, _ = solved(problem(1))
     blind = dataclasses.replace(good, potentials=None)
-    assert polished(form, blind) is blind
+    assert polish_multipliers(form, blind) is blind
 
 
 def test_any_numbers_at_all_prove_a_bound_that_holds():
@@ -81,7 +81,7 @@ def test_any_numbers_at_all_prove_a_bound_that_holds():
             floors=tuple(rng.random(grid.shape) for grid in good.floors),
             potentials=rng.standard_normal(form.groups),
         )
-        assert proved(form, polished(form, wild)) <= value * (1 + 1e-9)
+        assert proved(form, polish_multipliers(form, wild)) <= value * (1 + 1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [10, 20])

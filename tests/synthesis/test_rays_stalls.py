@@ -16,10 +16,10 @@ from mechdesign.errors import BracketWarning, SolverError
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._rays import generation, transport
-from mechdesign.synthesis._rays.generators import falling
-from mechdesign.synthesis._rays.master import least_mixture
-from mechdesign.synthesis._rays.metric import laid_out
-from mechdesign.synthesis._result import stalled
+from mechdesign.synthesis._rays.generators import make_first_rays
+from mechdesign.synthesis._rays.master import solve_master
+from mechdesign.synthesis._rays.metric import lay_out
+from mechdesign.synthesis._result import has_stalled
 from mechdesign.synthesis._settings import SolveSettings
 
 
@@ -66,12 +66,12 @@ def test_exponents_at_both_ends(epsilon: str, count: int) -> None:
 @pytest.mark.parametrize("scale", [1e-90, 1e90])
 def test_distances_at_both_ends_are_laid_out_alike(scale: float) -> None:
     distance = scattered(3, 9)[0]
-    layout, scaled = laid_out(distance), laid_out(scale * distance)
+    layout, scaled = lay_out(distance), lay_out(scale * distance)
     assert layout.euclidean
     assert scaled.euclidean
     np.testing.assert_allclose(np.abs(scaled.points / scale), np.abs(layout.points), rtol=1e-6, atol=1e-9)
     # Places that are very far apart have no lattice between them.
-    assert len(falling(scale * distance, scaled)) <= 400 * 9
+    assert len(make_first_rays(scale * distance, scaled)) <= 400 * 9
 
 
 def skewed(seed: int, share: float) -> md.Problem:
@@ -97,7 +97,7 @@ def test_a_singular_matrix_ends_a_transport_problem_with_what_is_true(monkeypatc
     random = np.random.default_rng(0)
     lack, spare = random.uniform(1, 2, 4), random.uniform(0.1, 1, 6)
     arrives = np.exp(-random.uniform(0, 2, (4, 6)))
-    whole = transport.transport(lack, spare, arrives, 1e-6)
+    whole = transport.solve_transport(lack, spare, arrives, 1e-6)
     inverse, calls = np.linalg.inv, []
 
     def singular(matrix: np.ndarray) -> np.ndarray:
@@ -107,7 +107,7 @@ def test_a_singular_matrix_ends_a_transport_problem_with_what_is_true(monkeypatc
         return inverse(matrix)
 
     monkeypatch.setattr(np.linalg, "inv", singular)
-    found = transport.transport(lack, spare, arrives, 1e-6)
+    found = transport.solve_transport(lack, spare, arrives, 1e-6)
     assert len(calls) == 5
     assert (found.flows.sum(axis=0) <= spare * (1 + 1e-12)).all()
     assert ((arrives * found.flows).sum(axis=1) + found.lacking >= lack * (1 - 1e-12)).all()
@@ -120,9 +120,9 @@ def test_a_master_program_whose_optimum_has_few_columns(seed: int) -> None:
     form = normalise(threshold(seed, 20))
     exponents = form.exponents.copy()
     np.fill_diagonal(exponents, 0.0)
-    rays = falling(exponents, laid_out(exponents))
+    rays = make_first_rays(exponents, lay_out(exponents))
     cost = (rays @ form.gather(form.problem.prior[:, None] * form.problem.cost)).min(axis=1)
-    found = least_mixture(rays, cost, np.ones(20), 1e-3)
+    found = solve_master(rays, cost, np.ones(20), 1e-3)
     oracle = linprog(cost, A_eq=rays.T, b_eq=np.ones(20)).fun
     assert np.abs(rays.T @ found.weights - 1).max() <= 1e-9
     assert found.weights.min() >= 0
@@ -134,18 +134,18 @@ def test_a_master_program_stops_when_it_is_late() -> None:
     columns, cost = random.uniform(0, 1, (60, 12)), random.uniform(0.1, 1, 60)
     columns[0] = 1.0
     seconds = itertools.count()
-    hurried = least_mixture(columns, cost, np.ones(12), 1e-12, Deadline(8.0, clock=lambda: float(next(seconds))))
+    hurried = solve_master(columns, cost, np.ones(12), 1e-12, Deadline(8.0, clock=lambda: float(next(seconds))))
     assert next(seconds) == 9
-    assert hurried.cost >= least_mixture(columns, cost, np.ones(12), 1e-8).cost * (1 - 1e-8)
+    assert hurried.cost >= solve_master(columns, cost, np.ones(12), 1e-8).cost * (1 - 1e-8)
     with pytest.raises(SolverError):
-        least_mixture(columns, cost, np.ones(12), 1e-12, Deadline(0.0))
+        solve_master(columns, cost, np.ones(12), 1e-12, Deadline(0.0))
 
 
 def test_without_any_mixture_the_constant_is_the_answer(monkeypatch: pytest.MonkeyPatch) -> None:
     def never(*_: object) -> None:
         raise SolverError("rays: the master program is out of order")
 
-    monkeypatch.setattr(generation, "least_mixture", never)
+    monkeypatch.setattr(generation, "solve_master", never)
     with pytest.warns(BracketWarning, match="nothing bounds"):
         made = md.design(threshold(0, 8), rows="rays", tolerance=0.05)
     assert made.certificate.holds
@@ -155,7 +155,7 @@ def test_without_any_mixture_the_constant_is_the_answer(monkeypatch: pytest.Monk
 
 
 def impatient(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(generation, "_ROUNDS", 1)
+    monkeypatch.setattr(generation, "_MAX_ROUNDS", 1)
 
 
 def test_a_wide_bracket_is_warned_of_and_returned(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -176,7 +176,7 @@ def test_which_brackets_are_warned_of() -> None:
 
     def wide(gap: float, tolerance: float = 1e-3, rows: str = "rays", status: Status = Status.STALLED) -> bool:
         other = replace(made.noted(status=status), certificate=replace(made.certificate, relative_gap=gap))
-        return stalled(other, SolveSettings(tolerance=tolerance, rows=rows))  # type: ignore[arg-type]
+        return has_stalled(other, SolveSettings(tolerance=tolerance, rows=rows))  # type: ignore[arg-type]
 
     assert not wide(0.02)
     assert wide(np.nextafter(0.02, 1))

@@ -31,7 +31,7 @@ def coarse(monkeypatch):
         found = solve(attempt, dataclasses.replace(settings, tolerance=6e-7), deadline)
         blurred = 0.999 * found.matrix + 0.001 / found.matrix.shape[1]
         blurred = dataclasses.replace(found, matrix=blurred)
-        return blurred.noted(status=Status.STALLED, message="stalled on purpose")
+        return blurred.with_facts(status=Status.STALLED, message="stalled on purpose")
 
     monkeypatch.setitem(search._STRATEGIES, "blocks", stopped)
 
@@ -62,8 +62,8 @@ def test_where_we_chose_it_another_solver_takes_over_and_says_so():
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 @pytest.mark.parametrize("digits", [6, 12])
 def test_near_the_largest_floor_another_solver_takes_over(digits, monkeypatch):
-    monkeypatch.setattr(attempts, "SMALL", 100)
-    monkeypatch.setattr(attempts, "_SECONDS", 0)
+    monkeypatch.setattr(attempts, "MAX_SIMPLEX_ROWS", 100)
+    monkeypatch.setattr(attempts, "_MAX_QUICK_LAZY_SIZE", 0)
     prior, distance = problem(5).prior, problem(5).cost
     floor = largest_distortion(prior, distance) * (1 - Fraction(1, 10**digits))
     asked = md.Problem(prior, 1 - np.eye(25), [md.DistortionPrivacy(floor, distance)])
@@ -84,8 +84,8 @@ def test_where_the_caller_chose_it_what_it_found_stands_with_its_own_gap():
 
 @pytest.mark.usefixtures("coarse")
 def test_where_another_solver_would_take_hours_what_was_found_stands(monkeypatch):
-    monkeypatch.setattr(attempts, "_SECONDS", 100)
-    monkeypatch.setattr(attempts, "_MINUTES", 100)
+    monkeypatch.setattr(attempts, "_MAX_QUICK_LAZY_SIZE", 100)
+    monkeypatch.setattr(attempts, "_MAX_LAZY_SIZE", 100)
     certificate = md.design(problem(6)).certificate
     assert certificate.provenance["solver"] == "block"
     assert certificate.holds
@@ -97,7 +97,7 @@ def test_when_the_other_solver_fails_what_was_found_stands(monkeypatch):
     monkeypatch.setitem(
         search._STRATEGIES,
         "rows",
-        lambda *given: dataclasses.replace(solve(*given), matrix=None).noted(status=Status.FAILED),
+        lambda *given: dataclasses.replace(solve(*given), matrix=None).with_facts(status=Status.FAILED),
     )
     design = md.design(problem(6))
     assert design.certificate.provenance["solver"] == "block"

@@ -19,7 +19,15 @@ from mechdesign.synthesis._blocks import solve_blocks
 from mechdesign.synthesis._normal import normalise
 from mechdesign.synthesis._parts import split
 from mechdesign.synthesis._settings import SolveSettings
-from mechdesign.synthesis._sizes import Size, check_size, estimate, largest, most_symmetries, remedies, size_of
+from mechdesign.synthesis._sizes import (
+    Size,
+    check_size,
+    count_symmetries,
+    estimate,
+    find_largest,
+    list_remedies,
+    size_of,
+)
 
 SPECIFICATION = """
 domain.grid = {{ columns = {side}, rows = {side}, width = 10, height = 10 }}
@@ -74,12 +82,12 @@ def test_the_limit_is_the_same_for_problems() -> None:
 def test_what_is_said_to_fit_fits(solver: str) -> None:
     settings = SolveSettings(solver, options={"memory": 2e9})
     size = Size(2000, 2000, cells=True)
-    most = largest(size, settings)
+    most = find_largest(size, settings)
     assert 50 < most < 2000
     for count, fits in ((most, True), (most + 1, False)):
         found = estimate(Size(count, count), settings)
         assert (found.fits and found.seconds <= 3600) is fits
-    said = list(remedies(size, settings))
+    said = list(list_remedies(size, settings))
     assert said[0].startswith(f"up to {most} secrets would do")
     with pytest.raises(TooLargeError):
         check_size(size, settings)
@@ -87,7 +95,7 @@ def test_what_is_said_to_fit_fits(solver: str) -> None:
 
 def test_what_takes_long_is_said() -> None:
     settings = SolveSettings(rows="lazy", options={"memory": 3e10})
-    assert any("leave out solver and rows" in said for said in remedies(Size(900, 900, cells=True), settings))
+    assert any("leave out solver and rows" in said for said in list_remedies(Size(900, 900, cells=True), settings))
     with pytest.warns(SizeWarning, match=r"900 secrets and 900 observables may take \d+ hours "):
         check_size(Size(900, 900, symmetries=4, cells=True), settings)
     check_size(Size(900, 900, cells=True), settings, warn=False)
@@ -137,5 +145,5 @@ def test_sizes_of_specifications() -> None:
     assert specification(20, 1e9, prior=PEOPLE).size == Size(400, 400, 0, 1, True)
     # Thresholds and graphs may leave sets of secrets that nothing ties together.
     assert specification(20, 1e9, kind="graph", key="neighbours = 4").size is None
-    assert most_symmetries(None) == 64
-    assert most_symmetries(md.Domain.grid(4, 3, 4, 3)) == 4
+    assert count_symmetries(None) == 64
+    assert count_symmetries(md.Domain.grid(4, 3, 4, 3)) == 4

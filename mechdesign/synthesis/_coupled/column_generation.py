@@ -24,8 +24,8 @@ from mechdesign.solve import _solve as solvers
 from mechdesign.solve._column_generation import Best, Outcome, Pricing, Restricted, generate_columns
 from mechdesign.solve._contract import Options, Status
 from mechdesign.solve._linear import LinearProgram
-from mechdesign.synthesis._attempts import EXACT
-from mechdesign.synthesis._coupled.pricing import Answer, Kind, Proposal
+from mechdesign.synthesis._attempts import SIMPLEX_SOLVER
+from mechdesign.synthesis._coupled.pricing import PartAnswer, PartClass, PartProposal
 from mechdesign.synthesis._settings import SolveSettings
 
 # Relative gaps are relative to the cost, or to this share of the largest one.
@@ -51,23 +51,23 @@ class PartsTuning:
 class PartColumns:
     """The working set: the channels that each kind of part has proposed, its constant channel first."""
 
-    proposals: tuple[tuple[Proposal, ...], ...]
+    proposals: tuple[tuple[PartProposal, ...], ...]
 
     def __len__(self) -> int:
         """Return the number of proposals."""
         return sum(map(len, self.proposals))
 
-    def add(self, columns: Sequence[tuple[int, Proposal]]) -> Self:
+    def add(self, columns: Sequence[tuple[int, PartProposal]]) -> Self:
         """Return the working set with more proposals, each with the number of its kind."""
         more = [tuple(one for kind, one in columns if kind == number) for number in range(len(self.proposals))]
         return type(self)(tuple(old + new for old, new in zip(self.proposals, more, strict=True)))
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class PartMixture:
     """Proposals and their shares (one array for each kind), which meet the floors."""
 
-    proposals: tuple[tuple[Proposal, ...], ...]
+    proposals: tuple[tuple[PartProposal, ...], ...]
     shares: Sequence[Floats]
 
 
@@ -76,16 +76,16 @@ class PricedParts:
     """Prices of the floors, and the answers of all kinds, which prove a bound."""
 
     prices: Floats
-    answers: Sequence[Answer]
+    answers: Sequence[PartAnswer]
 
 
-PartsBest = Best[Mixture, PricedParts]
+PartsBest = Best[PartMixture, PricedParts]
 
 
 class PartMixtureMaster:
     """Solver of the mixtures of the parts' proposals."""
 
-    def __init__(self, kinds: Sequence[Kind], minima: Floats, tolerance: float, deadline: Deadline) -> None:
+    def __init__(self, kinds: Sequence[PartClass], minima: Floats, tolerance: float, deadline: Deadline) -> None:
         self.kinds, self.minima, self.deadline = kinds, minima, deadline
         self.options = Options(tolerance, deadline=deadline.quiet())
 
@@ -93,11 +93,11 @@ class PartMixtureMaster:
         """Mix the proposals so that the floors are met at the least cost; the first prices are 0."""
         cost = sum(kind.mass * kind.constant.cost for kind in self.kinds)
         if not number:
-            best.offer_point(cost, Mixture(working.proposals, [np.ones(1) for _ in self.kinds]))
+            best.offer_point(cost, PartMixture(working.proposals, [np.ones(1) for _ in self.kinds]))
             return Restricted(working, np.zeros(self.minima.size))
         # Costs are divided by those of the constants, floors by their minima, so that all numbers are of order 1.
         scale = cost or 1.0
-        found = solvers.solve(self._program(working, scale), EXACT, self.options)
+        found = solvers.solve(self._program(working, scale), SIMPLEX_SOLVER, self.options)
         if found.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
             return Restricted(working, np.zeros(self.minima.size), found.status, found.message, -np.inf)
         if found.status is not Status.OPTIMAL:
@@ -105,7 +105,7 @@ class PartMixtureMaster:
         counts = [len(each) for each in working.proposals]
         shares = [np.clip(part, 0.0, None) for part in np.split(found.x, np.cumsum(counts)[:-1])]
         value = found.residuals.objective * scale
-        best.offer_point(value, Mixture(working.proposals, [part / part.sum() for part in shares]))
+        best.offer_point(value, PartMixture(working.proposals, [part / part.sum() for part in shares]))
         self.deadline.tell(f"round {number}", number, best.lower, value)
         prices = np.maximum(found.row_dual[: self.minima.size], 0.0) * scale / self.minima
         return Restricted(working, prices)
@@ -131,7 +131,7 @@ class PartMixtureMaster:
 class PartPricer:
     """Solver of the parts' own programs at given prices; `rounds` counts how often all of them were solved."""
 
-    def __init__(self, kinds: Sequence[Kind], minima: Floats, solver: str, options: Options) -> None:
+    def __init__(self, kinds: Sequence[PartClass], minima: Floats, solver: str, options: Options) -> None:
         self.kinds, self.minima, self.solver, self.options = kinds, minima, solver, options
         self.rounds = 0
 
@@ -158,7 +158,7 @@ class PartPricer:
 
 
 def decompose(
-    kinds: Sequence[Kind],
+    kinds: Sequence[PartClass],
     minima: Floats,
     solver: str,
     settings: SolveSettings,

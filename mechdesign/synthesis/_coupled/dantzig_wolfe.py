@@ -21,10 +21,10 @@ from mechdesign.certify._evidence import FloorMultipliers, Multipliers, PairMult
 from mechdesign.certify._privacy import check
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._problem import Problem
-from mechdesign.synthesis._attempts import EXACT, takes_blocks
-from mechdesign.synthesis._coupled.column_generation import Mixture, PricedParts, decompose
-from mechdesign.synthesis._coupled.pricing import Answer, Kind, Proposal, priced_problem
-from mechdesign.synthesis._parts import Assembled, Gathered, Known, Part
+from mechdesign.synthesis._attempts import SIMPLEX_SOLVER, takes_blocks
+from mechdesign.synthesis._coupled.column_generation import PartMixture, PricedParts, decompose
+from mechdesign.synthesis._coupled.pricing import PartAnswer, PartClass, PartProposal, make_pricing_problem
+from mechdesign.synthesis._parts import AssembledChannel, MultiplierCollector, Part, PartCache
 from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._rounding import round_channel
 from mechdesign.synthesis._settings import SolveSettings
@@ -41,7 +41,7 @@ class _Member:
     estimates: Mapping[int, Integers]
 
 
-def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, deadline: Deadline) -> Assembled:
+def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, deadline: Deadline) -> AssembledChannel:
     """Design a channel for parts that share floors.
 
     The solver is "auto" (the simplex method, which goes on from the round before) or any that takes programs of rows,
@@ -53,17 +53,17 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, dea
     """
     _check_choices(settings)
     floors = {i: floor for i, floor in problem.floors.items() if floor.minimum > 0}
-    known: Known[int] = Known()
-    kinds: list[Kind] = []
+    known: PartCache[int] = PartCache()
+    kinds: list[PartClass] = []
     members: list[_Member] = []
     for part in parts:
-        alone, estimates = priced_problem(problem, part, tuple(floors))
+        alone, estimates = make_pricing_problem(problem, part, tuple(floors))
         number = known.answer(alone, lambda: len(kinds))
         if number == len(kinds):
-            kinds.append(Kind(alone, tuple(floors), settings.rows))
+            kinds.append(PartClass(alone, tuple(floors), settings.rows))
         kinds[number].mass += part.mass
         members.append(_Member(part, number, estimates))
-    name = EXACT if settings.solver == "auto" else settings.solver
+    name = SIMPLEX_SOLVER if settings.solver == "auto" else settings.solver
     minima = np.array([float(floor.minimum) for floor in floors.values()])
     outcome, best, rounds = decompose(kinds, minima, name, settings, deadline)
     assert best.point is not None
@@ -81,7 +81,7 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, dea
         proposals=len(outcome.working),
         floor_weight=float(weight),
     )
-    return Assembled(numerators, _multipliers(problem, members, best.proof, floors), summary)
+    return AssembledChannel(numerators, _multipliers(problem, members, best.proof, floors), summary)
 
 
 def decomposes(problem: Problem, parts: Sequence[Part]) -> bool:
@@ -107,9 +107,9 @@ def _check_choices(settings: SolveSettings) -> None:
 
 def _round(
     problem: Problem,
-    kinds: Sequence[Kind],
+    kinds: Sequence[PartClass],
     members: Sequence[_Member],
-    mixture: Mixture,
+    mixture: PartMixture,
     floors: Mapping[int, Floor],
 ) -> tuple[list[Integers], float]:
     """Return an integer channel for each kind, and the weight of the constant channels mixed in to meet the floors.
@@ -140,7 +140,7 @@ def _distortion(problem: Problem, floor: Floor, part: Part, numerators: Integers
     return distortion(numerators, EXPONENT, prior[part.secrets], floor.error[:, part.secrets])
 
 
-def _round_mixture(kind: Kind, proposals: Sequence[Proposal], shares: Floats, weight: float) -> Integers:
+def _round_mixture(kind: PartClass, proposals: Sequence[PartProposal], shares: Floats, weight: float) -> Integers:
     """Mix the proposals of a kind, and its constant channel with the given weight, and round the mixture."""
     bounds = kind.problem.pair_bounds.values()
     # Where nobody ever is, the master has no reason to choose.
@@ -167,7 +167,7 @@ def _multipliers(
 
     Those of a floor must sum to its price on every observable, also on those that are permitted to nobody.
     """
-    gathered = Gathered(problem)
+    gathered = MultiplierCollector(problem)
     if found is None:
         return gathered.multipliers()
     unused = np.ones(problem.cost.shape[1], dtype=np.bool_)
@@ -189,7 +189,7 @@ def _multipliers(
 
 
 def _attacks(
-    problem: Problem, member: _Member, answer: Answer, index: int, floor: Floor, price: float
+    problem: Problem, member: _Member, answer: PartAnswer, index: int, floor: Floor, price: float
 ) -> Iterator[_Columns]:
     """Yield estimates, observables of the part and values of a floor's multipliers, which sum to the price on each.
 

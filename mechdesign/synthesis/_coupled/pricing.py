@@ -16,16 +16,16 @@ from mechdesign.model._requirements._claimed import ClaimedPrivacy
 from mechdesign.solve import _solve as solvers
 from mechdesign.solve._contract import Options, Status
 from mechdesign.synthesis._normal import normalise
-from mechdesign.synthesis._pairs import bounded_pairs
-from mechdesign.synthesis._parts import Part, restricted, undominated
-from mechdesign.synthesis._recovery import carried
-from mechdesign.synthesis._rounding import channel_cost, cheapest_constant
-from mechdesign.synthesis._rows import RowReduction, all_triples
+from mechdesign.synthesis._pairs import find_bounded_pairs
+from mechdesign.synthesis._parts import Part, find_undominated, restrict_problem
+from mechdesign.synthesis._recovery import lift_multipliers
+from mechdesign.synthesis._rounding import compute_cost, find_cheapest_constant
+from mechdesign.synthesis._rows import RowReduction, list_all_rows
 from mechdesign.synthesis._settings import Rows
 
 
 @dataclass(frozen=True, eq=False)
-class Proposal:
+class PartProposal:
     """A channel of a part, p(o|group), with its cost and its distortion for each floor, for a prior that sums to 1."""
 
     matrix: Floats
@@ -34,28 +34,28 @@ class Proposal:
 
 
 @dataclass(frozen=True, eq=False)
-class Answer:
+class PartAnswer:
     """What a part says to prices: a proposal, a lower bound of cost minus prices times distortions, and its proof."""
 
-    proposal: Proposal
+    proposal: PartProposal
     bound: float
     multipliers: Multipliers
 
 
-def priced_problem(problem: Problem, part: Part, floors: Sequence[int]) -> tuple[Problem, dict[int, Integers]]:
+def make_pricing_problem(problem: Problem, part: Part, floors: Sequence[int]) -> tuple[Problem, dict[int, Integers]]:
     """Return the problem of a part alone, and which of the adversary's estimates its floors keep.
 
     `floors` are indices among the claims. An estimate that is never better than another one about these secrets is left
     out. The floors of the part are the largest possible, which only serves as a scale; one about which the adversary
     cannot err at all is left out. Errors under a prior of a floor's own count as much as the part does there.
     """
-    alone = restricted(problem, part, part.observables)
+    alone = restrict_problem(problem, part, part.observables)
     statements = list(alone.stated)
     estimates: dict[int, Integers] = {}
     for index in floors:
         floor = problem.floors[index]
         errors = floor.error[:, part.secrets]
-        kept, _ = undominated(errors.T)
+        kept, _ = find_undominated(errors.T)
         if floor.prior is None:
             prior, errors = alone.prior, errors[kept]
         elif (total := floor.prior[part.secrets].sum()) > 0:
@@ -72,7 +72,7 @@ def priced_problem(problem: Problem, part: Part, floors: Sequence[int]) -> tuple
 
 
 @dataclass(eq=False)
-class Kind:
+class PartClass:
     """Parts that are equal but for their places: one program for all.
 
     `floors` are the indices, among the requirements, of all floors with a price, and `mass` is the probability of all
@@ -87,19 +87,19 @@ class Kind:
 
     def __post_init__(self) -> None:
         self.form = normalise(self.problem)
-        pairs = bounded_pairs(self.form, "all" if self.rows == "all" else "reduced")
-        self._program, self._inverse = RowReduction(all_triples(pairs, self.form.observables)).apply(self.form)
-        self.constant = self.proposal(np.tile(cheapest_constant(self.form), (self.form.groups, 1)))
+        pairs = find_bounded_pairs(self.form, "all" if self.rows == "all" else "reduced")
+        self._program, self._inverse = RowReduction(list_all_rows(pairs, self.form.observables)).apply(self.form)
+        self.constant = self.proposal(np.tile(find_cheapest_constant(self.form), (self.form.groups, 1)))
 
-    def proposal(self, matrix: Floats) -> Proposal:
+    def proposal(self, matrix: Floats) -> PartProposal:
         """Return what a channel p(o|group) costs, and how much the adversary errs about it."""
         rows = np.clip(matrix, 0.0, 1.0)
         rows /= rows.sum(axis=1, keepdims=True)
         known = {floor.requirement: float((floor.error @ rows).min(axis=0).sum()) for floor in self.form.floors}
         distortions = np.array([known.get(index, 0.0) for index in self.floors])
-        return Proposal(rows, channel_cost(self.form, rows[self.form.group]), distortions)
+        return PartProposal(rows, compute_cost(self.form, rows[self.form.group]), distortions)
 
-    def ask(self, prices: Floats, solver: str, options: Options) -> tuple[Status, Answer | None]:
+    def ask(self, prices: Floats, solver: str, options: Options) -> tuple[Status, PartAnswer | None]:
         """Minimise Σ π p c − Σ_i price_i · distortion_i; None when the solver was stopped before it had the least.
 
         Raises SolverError when it fails.
@@ -118,5 +118,5 @@ class Kind:
             raise SolverError(f"{solver} is not to be trusted here: {found.message}")
         self._start = found.start
         proposal = self.proposal(inverse.channel(found.x))
-        multipliers = carried(self.form, inverse.multipliers(found.row_dual))
-        return found.status, Answer(proposal, inverse.bound(found), multipliers)
+        multipliers = lift_multipliers(self.form, inverse.multipliers(found.row_dual))
+        return found.status, PartAnswer(proposal, inverse.bound(found), multipliers)

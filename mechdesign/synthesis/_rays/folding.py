@@ -8,9 +8,9 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.solve._blocks.symmetry import Symmetry
-from mechdesign.synthesis._rays.pricing import Attack, Proof
+from mechdesign.synthesis._rays.pricing import FloorAttack, RayProof
 
-_DIGITS = 9
+_IMAGE_DIGITS = 9
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,7 +36,7 @@ class Folding:
         """The number of symmetries."""
         return 1 if self.symmetry is None else self.symmetry.order
 
-    def folded(self, rays: Floats) -> Floats:
+    def fold(self, rays: Floats) -> Floats:
         """Return the means of rays (number, k) over every orbit, which are those of the mean of all images of a ray."""
         if self.symmetry is None:
             return rays
@@ -49,7 +49,7 @@ class Folding:
         """Return rays (number, k) without those that are images of others."""
         if self.symmetry is None:
             return rays
-        first = np.unique(np.round(self.folded(rays), _DIGITS), axis=0, return_index=True)[1]
+        first = np.unique(np.round(self.fold(rays), _IMAGE_DIGITS), axis=0, return_index=True)[1]
         return rays[np.sort(first)]
 
     def spread(self, multipliers: Floats) -> Floats:
@@ -75,7 +75,7 @@ class Folding:
         total /= self.symmetry.order
         return total
 
-    def heaped(self, shares: Floats) -> Floats:
+    def sum_over_orbits(self, shares: Floats) -> Floats:
         """Return for every observable (m,) the sum of its orbit's shares."""
         if self.symmetry is None:
             return shares
@@ -83,7 +83,7 @@ class Folding:
         found: Floats = np.bincount(least, shares, shares.size)[least]
         return found
 
-    def unfolded(self, proofs: list[Proof]) -> list[Proof]:
+    def unfold(self, proofs: list[RayProof]) -> list[RayProof]:
         """Return the proofs of all observables, in their order, given those of `observables` in any order."""
         by = {proof.observable: proof for proof in proofs}
         symmetry = self.symmetry
@@ -95,14 +95,14 @@ class Folding:
             proof = by[int(self.observables[orbit])]
             rows = symmetry.rows[mover]
             attacks = tuple(
-                Attack(images[mover][attack.estimates], attack.weights)
+                FloorAttack(images[mover][attack.estimates], attack.weights)
                 for images, attack in zip(symmetry.estimates, proof.attacks, strict=True)
             )
-            found.append(Proof(observable, rows[proof.sources], rows[proof.targets], proof.values, attacks))
+            found.append(RayProof(observable, rows[proof.sources], rows[proof.targets], proof.values, attacks))
         return found
 
 
-def folding(metric: Floats, observables: int, symmetry: Symmetry | None) -> Folding:
+def find_orbits(metric: Floats, observables: int, symmetry: Symmetry | None) -> Folding:
     """Return the orbits under a group, for a metric (k, k) and a number of observables."""
     secrets = len(metric)
     if symmetry is None or symmetry.order == 1:

@@ -24,44 +24,44 @@ from mechdesign.solve._blocks.parallel import Workers, single_threaded
 from mechdesign.solve._column_generation import Best
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import Attempt
-from mechdesign.synthesis._blocks import BlockReduction, asked_symmetry
-from mechdesign.synthesis._normal import Candidate, FormMultipliers, NormalForm
-from mechdesign.synthesis._rays.folding import Folding, folding
-from mechdesign.synthesis._rays.generators import falling
-from mechdesign.synthesis._rays.master import Mixture, least_mixture
-from mechdesign.synthesis._rays.metric import check_rays, laid_out, metric_of
-from mechdesign.synthesis._rays.pricing import Prices, Proof, Scene, price
+from mechdesign.synthesis._blocks import BlockReduction, choose_symmetry
+from mechdesign.synthesis._normal import ChannelCandidate, FormMultipliers, NormalForm
+from mechdesign.synthesis._rays.folding import Folding, find_orbits
+from mechdesign.synthesis._rays.generators import make_first_rays
+from mechdesign.synthesis._rays.master import RayMixture, solve_master
+from mechdesign.synthesis._rays.metric import check_rays, lay_out, read_metric
+from mechdesign.synthesis._rays.pricing import PricingData, RayPrices, RayProof, price_observable
 from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._settings import SolveSettings
 
-_ROUNDS = 200
+_MAX_ROUNDS = 200
 # Rounds without a bracket that is narrower by a tenth, after which it ends: costs fall meanwhile, and bounds follow.
-_PATIENCE, _PROGRESS = 25, 0.9
+_PATIENCE, _PROGRESS_FACTOR = 25, 0.9
 # For more secrets than this, where a round takes seconds, a part of that.
-_MANY, _LESS_PATIENCE = 500, 10
+_MANY_SECRETS, _PATIENCE_FOR_MANY = 500, 10
 # The gap of the master program, and that of the transport problems, as parts of the bracket so far.
 _MASTER_SHARE, _PROOF_SHARE = 0.02, 0.002
 # Transport problems that are solved more closely take little longer, and have a third fewer flows to write down.
-_LOOSEST, _LOOSEST_PROOF, _TIGHTEST = 1e-3, 1e-5, 1e-9
+_MAX_MASTER_GAP, _MAX_PROOF_GAP, _MIN_GAP = 1e-3, 1e-5, 1e-9
 # Share of the time left that the master program may use; the rest is for a pass over the observables, which proves
 # nothing where it is cut.
 _MASTER_TIME_SHARE = 0.6
 # Observables that are priced at the same multipliers: few, since each lowers them for the next.
-_BATCH = 8
+_OBSERVABLES_PER_BATCH = 8
 # Of the observables, those of which all together are less likely than this are reported as others.
-_RARE = 0.02
+_RARE_SHARE = 0.02
 # What is tried for them, as multiples of that; and the relative rounding error of sums of positive numbers.
-_PARTS = 10.0 ** -np.arange(-1, 8)
-_ROUNDING = 1e-13
+_RARE_MULTIPLES = 10.0 ** -np.arange(-1, 8)
+_ROUNDING_ERROR = 1e-13
 # Columns without an entry above this are left alone.
-_FAINT = 1e-3
+_MIN_COLUMN_ENTRY = 1e-3
 # A prior below this is 0.
-_NEVER = 1e-200
+_MIN_PRIOR = 1e-200
 # Rays of which no mixture near the best makes use: their reduced costs are above this part of their costs.
-_DEAR = 0.2
+_MAX_REDUCED_COST_SHARE = 0.2
 
 
-def solve_rays(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> Candidate:
+def solve_rays(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> ChannelCandidate:
     """Solve a normal form whose bounds are a metric over all pairs, within the time limit.
 
     The channel of the candidate keeps all bounds up to the rounding of floats, and its multipliers prove the bracket.
@@ -85,11 +85,11 @@ def solve_rays(attempt: Attempt, settings: SolveSettings, deadline: Deadline, st
 
 
 @dataclass(frozen=True, eq=False)
-class _Priced:
+class _PricedRays:
     """Prices, and the proofs of all observables at these: a bound."""
 
-    prices: Prices
-    proofs: list[Proof]
+    prices: RayPrices
+    proofs: list[RayProof]
 
 
 @dataclass(eq=False)
@@ -99,7 +99,7 @@ class RayGeneration:
     form: NormalForm
     settings: SolveSettings
     deadline: Deadline
-    mixture: Mixture | None = None
+    mixture: RayMixture | None = None
     serious: bool = False
     halfway: bool = False
     count: int = 0
@@ -107,62 +107,62 @@ class RayGeneration:
 
     def __post_init__(self) -> None:
         form, self.share = self.form, self.deadline
-        metric = metric_of(form)
+        metric = read_metric(form)
         self.prior = form.gather(form.problem.prior)
         cost = form.gather(form.problem.prior[:, None] * form.problem.cost)
-        homes = (cost / np.maximum(self.prior, _NEVER)[:, None]).argmin(axis=0)
-        self.scene = Scene(metric, cost, tuple(floor.error for floor in form.floors), homes)
+        homes = (cost / np.maximum(self.prior, _MIN_PRIOR)[:, None]).argmin(axis=0)
+        self.scene = PricingData(metric, cost, tuple(floor.error for floor in form.floors), homes)
         self.minima = np.array([floor.minimum for floor in form.floors])
         program = BlockReduction().apply(form)[0]
-        symmetry = asked_symmetry(form, program, self.settings.options.get("symmetry", True))
-        self.folding = folding(metric, cost.shape[1], symmetry)
+        symmetry = choose_symmetry(form, program, self.settings.options.get("symmetry", True))
+        self.folding = find_orbits(metric, cost.shape[1], symmetry)
         self.orbits = len(self.folding.sizes)
         self.rays, self.folded = np.zeros((0, form.groups)), np.zeros((0, self.orbits))
         self.costs, self.owners = np.zeros(0), np.zeros(0, dtype=np.int64)
         self.losses = np.zeros((0, len(self.minima)))
-        self._add(self.folding.different(falling(metric, laid_out(metric))))
+        self._add(self.folding.different(make_first_rays(metric, lay_out(metric))))
         # The constant is the first answer.
         constant = int((self.rays == 1).all(axis=1).argmax())
         weights = (np.arange(len(self.owners)) == constant).astype(np.float64)
-        self.best: Best[_Mixed, _Priced] = Best(_NEVER)
-        self.best.offer_point(float(self.costs[constant]), _Mixed(self.rays, self.owners, weights))
-        self.workers = Workers(self.settings.threads or count_processors(), _BATCH, 1)
+        self.best: Best[_PooledRays, _PricedRays] = Best(_MIN_PRIOR)
+        self.best.offer_point(float(self.costs[constant]), _PooledRays(self.rays, self.owners, weights))
+        self.workers = Workers(self.settings.threads or count_processors(), _OBSERVABLES_PER_BATCH, 1)
 
     def rounds(self) -> tuple[Status, str]:
         """Mix and price until the bracket is as narrow as asked, or time is over."""
         # The gap when there was progress last, and for how many rounds there has been none.
         marked, since, least = np.inf, 0, np.inf
         try:
-            for self.count in range(1, _ROUNDS + 1):
-                gap = min(max(min(least, 1.0) * _MASTER_SHARE, _TIGHTEST), _LOOSEST)
+            for self.count in range(1, _MAX_ROUNDS + 1):
+                gap = min(max(min(least, 1.0) * _MASTER_SHARE, _MIN_GAP), _MAX_MASTER_GAP)
                 self.share = self.deadline.part(_MASTER_TIME_SHARE)
                 try:
                     self._mix(gap)
                 except SolverError as error:
                     if self.share.stop() is not None:
-                        return self._stopped()
+                        return self._describe_stop()
                     return Status.STALLED, f"{error}; relative gap {self.gap:.1e}"
                 keep()
                 fresh = self._prove()
                 if fresh is None:
-                    return self._stopped()
+                    return self._describe_stop()
                 self._tell("rays")
                 if self.gap <= self.settings.tolerance:
                     return Status.OPTIMAL, f"relative gap {self.gap:.1e}"
-                marked, since = (self.gap, 0) if self.gap < _PROGRESS * marked else (marked, since + 1)
+                marked, since = (self.gap, 0) if self.gap < _PROGRESS_FACTOR * marked else (marked, since + 1)
                 least = min(least, self.gap)
-                patience = _PATIENCE if self.form.groups <= _MANY else _LESS_PATIENCE
+                patience = _PATIENCE if self.form.groups <= _MANY_SECRETS else _PATIENCE_FOR_MANY
                 if since >= patience or (not len(fresh) and not self.halfway):
                     return Status.STALLED, f"no new rays narrow the bracket; relative gap {self.gap:.1e}"
                 if self._over():
-                    return self._stopped()
+                    return self._describe_stop()
                 self._drop()
-                self._add(np.concatenate([fresh, self._pooled()]))
+                self._add(np.concatenate([fresh, self._pool()]))
         except KeyboardInterrupt:
             if self.mixture is None:
                 raise
             return Status.INTERRUPTED, f"relative gap {self.gap:.1e} when stopped"
-        return Status.STALLED, f"relative gap {self.gap:.1e} after {_ROUNDS} rounds"
+        return Status.STALLED, f"relative gap {self.gap:.1e} after {_MAX_ROUNDS} rounds"
 
     @property
     def gap(self) -> float:
@@ -170,7 +170,7 @@ class RayGeneration:
         return min(self.best.gap, 1.0)
 
     @property
-    def _best_mixture(self) -> _Mixed:
+    def _best_mixture(self) -> _PooledRays:
         assert self.best.point is not None
         return self.best.point
 
@@ -180,7 +180,7 @@ class RayGeneration:
     def _tell(self, stage: str) -> None:
         self.deadline.tell(stage, self.count, max(self.best.lower, 0.0), self.best.upper)
 
-    def _stopped(self) -> tuple[Status, str]:
+    def _describe_stop(self) -> tuple[Status, str]:
         if self.deadline.stop() in (Stop.USER, Stop.USER_AGAIN):
             return Status.INTERRUPTED, f"relative gap {self.gap:.1e} when stopped"
         return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
@@ -191,7 +191,7 @@ class RayGeneration:
         owners = table.argmin(axis=1)
         losses = [(rays @ error.T).min(axis=1) for error in self.scene.errors]
         self.rays = np.concatenate([self.rays, rays])
-        self.folded = np.concatenate([self.folded, self.folding.folded(rays)])
+        self.folded = np.concatenate([self.folded, self.folding.fold(rays)])
         self.costs = np.concatenate([self.costs, table[np.arange(len(rays)), owners]])
         self.owners = np.concatenate([self.owners, owners])
         added = np.array(losses).T if losses else np.zeros((len(rays), 0))
@@ -201,12 +201,12 @@ class RayGeneration:
         """Forget rays that are far too dear, unless there are few."""
         if len(self.costs) <= 3 * self.orbits or self.mixture is None:
             return
-        kept = self.mixture.reduced[: len(self.costs)] <= _DEAR * self.costs
+        kept = self.mixture.reduced[: len(self.costs)] <= _MAX_REDUCED_COST_SHARE * self.costs
         kept[0] = True
         self.rays, self.costs, self.owners = self.rays[kept], self.costs[kept], self.owners[kept]
         self.folded, self.losses = self.folded[kept], self.losses[kept]
 
-    def _pooled(self) -> Floats:
+    def _pool(self) -> Floats:
         """Return the columns of the best mixture, as an adversary errs at least as much as about each ray alone.
 
         Without floors that gains nothing, and there are none.
@@ -214,7 +214,7 @@ class RayGeneration:
         if not self.scene.errors:
             return np.zeros((0, self.form.groups))
         columns = self.folding.mean(self._best_mixture.columns(self.scene.cost.shape[1]).T).T[self.folding.observables]
-        columns = columns[columns.max(axis=1) > _FAINT]
+        columns = columns[columns.max(axis=1) > _MIN_COLUMN_ENTRY]
         scaled: Floats = columns / columns.max(axis=1, keepdims=True)
         return scaled
 
@@ -226,29 +226,29 @@ class RayGeneration:
             surplus = np.hstack([np.zeros((count, self.orbits)), -np.eye(count)])
             columns = np.vstack([np.hstack([columns, self.losses / self.minima]), surplus])
             costs = np.concatenate([costs, np.zeros(count)])
-        self.mixture = mixture = least_mixture(columns, costs, np.ones(columns.shape[1]), gap, self.share)
+        self.mixture = mixture = solve_master(columns, costs, np.ones(columns.shape[1]), gap, self.share)
         self.iterations += mixture.iterations
-        self.best.offer_point(mixture.cost, _Mixed(self.rays, self.owners, mixture.weights[: len(self.owners)]))
+        self.best.offer_point(mixture.cost, _PooledRays(self.rays, self.owners, mixture.weights[: len(self.owners)]))
 
     def _prove(self) -> Floats | None:
         """Lower the multipliers to what is proved; return new rays, or None where time is over before the end."""
         assert self.mixture is not None
         floors = np.maximum(self.mixture.prices[self.orbits :], 0.0) / self.minima
-        given = Prices(self.folding.spread(self.mixture.prices[: self.orbits]), floors)
+        given = RayPrices(self.folding.spread(self.mixture.prices[: self.orbits]), floors)
         priced = self.best.proof
         self.halfway = priced is not None and self.serious
         if priced is not None and self.halfway:
             before = priced.prices
-            given = Prices((given.sums + before.sums) / 2, (given.floors + before.floors) / 2)
-        tolerance = min(max(self.gap * _PROOF_SHARE, _TIGHTEST), _LOOSEST_PROOF)
-        proofs: list[Proof] = []
+            given = RayPrices((given.sums + before.sums) / 2, (given.floors + before.floors) / 2)
+        tolerance = min(max(self.gap * _PROOF_SHARE, _MIN_GAP), _MAX_PROOF_GAP)
+        proofs: list[RayProof] = []
         fresh = [np.zeros((0, self.form.groups))]
         sums = given.sums
         with single_threaded():
-            for batch in _batches(len(self.folding.observables)):
+            for batch in _order_in_batches(len(self.folding.observables)):
                 if self._over():
                     return None
-                found = self._priced(Prices(sums, given.floors), self.folding.observables[batch], tolerance)
+                found = self._price_batch(RayPrices(sums, given.floors), self.folding.observables[batch], tolerance)
                 lacking = [proof.lacking for proof in found if proof.lacking is not None]
                 rays = [proof.ray for proof in found if proof.lacking is not None and proof.ray is not None]
                 fresh += [ray[None] / ray.max() for ray in rays]
@@ -256,25 +256,25 @@ class RayGeneration:
                 proofs += [replace(proof, lacking=None, ray=None) for proof in found]
         lower = float(sums.sum() + given.floors @ self.minima)
         # Where nothing was lacking, the master's own multipliers tell what is.
-        better = self.best.offer_bound(lower, _Priced(Prices(sums, given.floors), proofs))
+        better = self.best.offer_bound(lower, _PricedRays(RayPrices(sums, given.floors), proofs))
         self.serious = better and len(fresh) > 1
         return np.concatenate(fresh)
 
-    def _priced(self, prices: Prices, batch: Integers, tolerance: float) -> list[Proof]:
+    def _price_batch(self, prices: RayPrices, batch: Integers, tolerance: float) -> list[RayProof]:
         """Price some observables at the same multipliers, with all threads; the answers come in their order."""
 
-        def one(worker: int, part: slice) -> tuple[int, list[Proof]]:
-            return part.start, [price(self.scene, prices, o, tolerance) for o in batch[part].tolist()]
+        def one(worker: int, part: slice) -> tuple[int, list[RayProof]]:
+            return part.start, [price_observable(self.scene, prices, o, tolerance) for o in batch[part].tolist()]
 
         self.deadline.check()
         return [proof for _, some in sorted(self.workers.run(one), key=lambda pair: pair[0]) for proof in some]
 
-    def candidate(self, status: Status, message: str) -> Candidate:
+    def candidate(self, status: Status, message: str) -> ChannelCandidate:
         """Return the best mixture as a channel, and the best proof."""
-        matrix = self._best_mixture.gathered(self.scene.cost, self.prior, _RARE * self.gap, self.folding)
+        matrix = self._best_mixture.to_channel(self.scene.cost, self.prior, _RARE_SHARE * self.gap, self.folding)
         sums = matrix.sum(axis=1)
         matrix /= sums[:, None]
-        error = float(2 * np.abs(sums - 1).max() + _ROUNDING + 2 * self.folding.asymmetry)
+        error = float(2 * np.abs(sums - 1).max() + _ROUNDING_ERROR + 2 * self.folding.asymmetry)
         summary = SolveSummary(
             status,
             message,
@@ -288,14 +288,14 @@ class RayGeneration:
             iterations=self.iterations,
             primal_residual=error,
         )
-        return Candidate(matrix, self._multipliers(), summary, relative_error=error)
+        return ChannelCandidate(matrix, self._multipliers(), summary, relative_error=error)
 
     def _multipliers(self) -> FormMultipliers | None:
         if self.best.proof is None:
             return None
         shape = self.scene.cost.shape[1]
         grids = [np.zeros((len(error), shape)) for error in self.scene.errors]
-        proofs = self.folding.unfolded(self.best.proof.proofs)
+        proofs = self.folding.unfold(self.best.proof.proofs)
         for proof in proofs:
             for grid, attack in zip(grids, proof.attacks, strict=True):
                 grid[attack.estimates, proof.observable] = attack.weights
@@ -310,7 +310,7 @@ class RayGeneration:
 
 
 @dataclass(frozen=True, eq=False)
-class _Mixed:
+class _PooledRays:
     """Rays (number, k), the observable of each, and their weights in the mixture."""
 
     rays: Floats
@@ -325,23 +325,23 @@ class _Mixed:
             found[observable] = self.weights[mine] @ self.rays[mine]
         return found
 
-    def gathered(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Floats:
+    def to_channel(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Floats:
         """Return the sums of rays, with their images, as p(o|group) (k, m).
 
         Observables that hardly ever occur are replaced by those that then cost least, as long as the whole becomes
         dearer by no more than the given part. Columns still add up, and there are fewer to look at.
         """
-        owners = self._fewer(cost, prior, dearer, folding)
+        owners = self._replace_rare(cost, prior, dearer, folding)
         return folding.mean(np.ascontiguousarray(replace(self, owners=owners).columns(cost.shape[1]).T))
 
-    def _fewer(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Integers:
+    def _replace_rare(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Integers:
         alone: Floats = np.bincount(self.owners, self.weights * (self.rays @ prior), cost.shape[1]).astype(np.float64)
-        share = folding.heaped(alone)
+        share = folding.sum_over_orbits(alone)
         order = np.argsort(share, kind="stable")
         heaped = np.cumsum(share[order])
         table = self.rays @ cost
         here = table[np.arange(len(self.owners)), self.owners]
-        for part in dearer * _PARTS:
+        for part in dearer * _RARE_MULTIPLES:
             rare = order[: min(int(np.searchsorted(heaped, part)), len(order) - 1)]
             # Of an orbit all are rare, or none is.
             kept = np.flatnonzero(share >= share[order[rare.size]])
@@ -355,11 +355,11 @@ class _Mixed:
         return self.owners
 
 
-def _batches(count: int) -> Iterator[Integers]:
+def _order_in_batches(count: int) -> Iterator[Integers]:
     """Yield all observables, a few at a time that are far apart in their order."""
     step = max(1, round(0.618 * count))
     while math.gcd(step, count) > 1:
         step += 1
     order = np.arange(count) * step % count
-    for start in range(0, count, _BATCH):
-        yield order[start : start + _BATCH]
+    for start in range(0, count, _OBSERVABLES_PER_BATCH):
+        yield order[start : start + _OBSERVABLES_PER_BATCH]

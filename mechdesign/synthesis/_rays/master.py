@@ -18,28 +18,28 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import SolverError
 
-_ITERATIONS = 80
+_MAX_ITERATIONS = 80
 # Rows are met to about this, relative to the right side, and more closely by the last correction.
 _RESIDUAL = 1e-9
 # Where few columns are left with a weight, rounding keeps rows from being met more closely than to this.
-_ROUGH = 1e-6
+_MAX_RESIDUAL = 1e-6
 # Iterations that are waited for a closer point, and the part of a mean weight that helps to meet the rows.
-_PATIENCE, _HELP = 8, 1e-3
+_PATIENCE, _CORRECTION_SHARE = 8, 1e-3
 # What reduced costs may be off, as a part of the gap: prices are lowered to what is proved of them, come what may.
 _DUAL_SHARE = 1e-2
-_TO_BOUNDARY = 0.9995
+_BOUNDARY_FRACTION = 0.9995
 # Columns that enter the normal matrix at a time.
-_COLUMNS = 2048
+_COLUMNS_PER_BATCH = 2048
 # Steps below this lead nowhere.
-_SHORT = 1e-8
+_MIN_STEP = 1e-8
 # Products that grow beyond this belong to a program without a solution.
-_ENDLESS = 1e15
+_MAX_PRODUCT = 1e15
 # Factors by which the diagonal is raised where the normal matrix is singular to working precision.
-_RAISED = (1e-14, 1e-12, 1e-10, 1e-8)
+_DIAGONAL_SHIFTS = (1e-14, 1e-12, 1e-10, 1e-8)
 
 
 @dataclass(frozen=True, eq=False)
-class Mixture:
+class RayMixture:
     """A solution of the master program.
 
     Attributes:
@@ -57,9 +57,9 @@ class Mixture:
     iterations: int
 
 
-def least_mixture(
+def solve_master(
     columns: Floats, cost: Floats, right: Floats, gap: float, deadline: Deadline | None = None
-) -> Mixture:
+) -> RayMixture:
     """Solve the master program to a relative gap.
 
     Where rounding or time ends the iteration, the closest of the points that meet the rows is the answer.
@@ -78,14 +78,14 @@ def least_mixture(
     # What overflows is a step that is no number, and ends the iteration.
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
         found = _solve(columns, cost / scale, right, gap, deadline)
-    return Mixture(found.weights, found.prices * scale, found.reduced * scale, found.cost * scale, found.iterations)
+    return RayMixture(found.weights, found.prices * scale, found.reduced * scale, found.cost * scale, found.iterations)
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
+class _MasterPoint:
     """A point that meets the rows, with the normal matrix there, its number, and its relative gap."""
 
-    normal: _Normal
+    normal: _NormalMatrix
     z: Floats
     y: Floats
     s: Floats
@@ -93,9 +93,9 @@ class _Point:
     gap: float
 
 
-def _solve(columns: Floats, cost: Floats, right: Floats, gap: float, deadline: Deadline | None) -> Mixture:
+def _solve(columns: Floats, cost: Floats, right: Floats, gap: float, deadline: Deadline | None) -> RayMixture:
     deadline, best = deadline or Deadline(), None
-    for point in _points(columns, cost, right, gap):
+    for point in _iterate_points(columns, cost, right, gap):
         if point is not None and (best is None or point.gap < best.gap):
             best = point
         if deadline.stop() is not None:
@@ -104,15 +104,15 @@ def _solve(columns: Floats, cost: Floats, right: Floats, gap: float, deadline: D
             break
     if best is None:
         raise SolverError("rays: the master program could not be solved to the gap asked for; ask for a larger one")
-    z = _met(best.normal, best.z, right)
+    z = _correct_rows(best.normal, best.z, right)
     if np.abs(right - columns.T @ z).max() > _RESIDUAL * np.abs(right).max():
-        z = _met_by_all(columns, z, right)
-    return Mixture(z, best.y, best.s, float(cost @ z), best.number)
+        z = _correct_by_all_columns(columns, z, right)
+    return RayMixture(z, best.y, best.s, float(cost @ z), best.number)
 
 
-def _points(columns: Floats, cost: Floats, right: Floats, gap: float) -> Iterator[_Point | None]:
+def _iterate_points(columns: Floats, cost: Floats, right: Floats, gap: float) -> Iterator[_MasterPoint | None]:
     """Yield the iterates, None for those that do not meet the rows, until rounding keeps from further ones."""
-    normal = _Normal(columns, np.ones(len(cost)))
+    normal = _NormalMatrix(columns, np.ones(len(cost)))
     z, y = columns @ normal.solve(right), normal.solve(columns.T @ cost)
     s = cost - columns @ y
     z += max(-1.5 * float(z.min()), 0.0)
@@ -120,47 +120,50 @@ def _points(columns: Floats, cost: Floats, right: Floats, gap: float) -> Iterato
     product = float(z @ s) or 1.0
     z, s = z + 0.5 * product / s.sum(), s + 0.5 * product / z.sum()
     size = float(np.abs(right).max())
-    for iteration in range(_ITERATIONS):
+    for iteration in range(_MAX_ITERATIONS):
         missing, dual = right - columns.T @ z, cost - columns @ y - s
         value = float(cost @ z)
         residual = float(np.abs(missing).max()) / size
-        if residual <= _ROUGH:
+        if residual <= _MAX_RESIDUAL:
             off = float(np.abs(dual).max())
             apart = abs(value - float(right @ y)) / max(abs(value), 1e-12)
             # Without reduced costs that are about right, prices tell nothing.
             wrong = max(off / max(_RESIDUAL, _DUAL_SHARE * gap * value), residual / _RESIDUAL)
-            yield _Point(normal, z, y, s, iteration, max(apart, wrong * gap if wrong > 1 else 0.0))
+            yield _MasterPoint(normal, z, y, s, iteration, max(apart, wrong * gap if wrong > 1 else 0.0))
         else:
             yield None
         try:
-            normal = _Normal(columns, z / s)
+            normal = _NormalMatrix(columns, z / s)
         except SolverError:
             return
-        system = _System(normal, z, s, missing, dual)
+        system = _MasterSystem(normal, z, s, missing, dual)
         mean = float(z @ s) / len(z)
         dz, dy, ds = system.direction(-z * s)
-        after = float((z + _longest(z, dz) * dz) @ (s + _longest(s, ds) * ds)) / len(z)
+        after = float((z + _limit_step(z, dz) * dz) @ (s + _limit_step(s, ds) * ds)) / len(z)
         dz, dy, ds = system.direction((after / mean) ** 3 * mean - z * s - dz * ds)
-        along_z, along_s = _longest(z, dz), _longest(s, ds)
+        along_z, along_s = _limit_step(z, dz), _limit_step(s, ds)
         # What is no number is neither.
-        if not (max(along_z, along_s) >= _SHORT and mean <= _ENDLESS):
+        if not (max(along_z, along_s) >= _MIN_STEP and mean <= _MAX_PRODUCT):
             return
         z, y, s = z + along_z * dz, y + along_s * dy, s + along_s * ds
 
 
-class _Normal:
+class _NormalMatrix:
     """The normal matrix Aᵀ diag(weights) A, for A = `columns` (k, rows), scaled to a unit diagonal and factored."""
 
     def __init__(self, columns: Floats, weights: Floats) -> None:
         self.columns, self.weights = columns, weights
         matrix = np.zeros((columns.shape[1],) * 2, order="F")
-        for start in range(0, len(columns), _COLUMNS):
-            part = columns[start : start + _COLUMNS] * np.sqrt(weights[start : start + _COLUMNS])[:, None]
+        for start in range(0, len(columns), _COLUMNS_PER_BATCH):
+            part = (
+                columns[start : start + _COLUMNS_PER_BATCH]
+                * np.sqrt(weights[start : start + _COLUMNS_PER_BATCH])[:, None]
+            )
             matrix = linalg.blas.dsyrk(1.0, part.T, beta=1.0, c=matrix, lower=1, overwrite_c=1)
         self._scale = 1 / np.sqrt(matrix.diagonal())
         matrix *= self._scale[:, None]
         matrix *= self._scale
-        for raised in _RAISED:
+        for raised in _DIAGONAL_SHIFTS:
             np.fill_diagonal(matrix, 1 + raised)
             try:
                 self._factor = linalg.cholesky(matrix, lower=True, check_finite=False)
@@ -176,10 +179,10 @@ class _Normal:
 
 
 @dataclass(frozen=True, eq=False)
-class _System:
+class _MasterSystem:
     """Newton's system at a point (z, s), for steps that close what the rows and the reduced costs lack."""
 
-    normal: _Normal
+    normal: _NormalMatrix
     z: Floats
     s: Floats
     missing: Floats
@@ -197,13 +200,13 @@ class _System:
         return (target - self.z * ds) / self.s, dy, ds
 
 
-def _longest(values: Floats, step: Floats) -> float:
+def _limit_step(values: Floats, step: Floats) -> float:
     """Return the longest step, at most 1, that leaves positive values positive."""
     least = float((step / values).min())
-    return min(1.0, _TO_BOUNDARY / -least) if least < 0 else 1.0
+    return min(1.0, _BOUNDARY_FRACTION / -least) if least < 0 else 1.0
 
 
-def _met(normal: _Normal, z: Floats, right: Floats) -> Floats:
+def _correct_rows(normal: _NormalMatrix, z: Floats, right: Floats) -> Floats:
     """Meet the rows to rounding, by corrections that are large where the weights are."""
     for _ in range(3):
         change = normal.weights * (normal.columns @ normal.solve(right - normal.columns.T @ z))
@@ -213,9 +216,9 @@ def _met(normal: _Normal, z: Floats, right: Floats) -> Floats:
     return z
 
 
-def _met_by_all(columns: Floats, z: Floats, right: Floats) -> Floats:
+def _correct_by_all_columns(columns: Floats, z: Floats, right: Floats) -> Floats:
     """Meet the rows to rounding by small changes of all weights, also where hardly any is left."""
-    normal = _Normal(columns, z + _HELP * float(z.mean()))
+    normal = _NormalMatrix(columns, z + _CORRECTION_SHARE * float(z.mean()))
     for _ in range(3):
         z = np.maximum(z + normal.weights * (columns @ normal.solve(right - columns.T @ z)), 0.0)
     return z

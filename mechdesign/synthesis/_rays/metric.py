@@ -13,16 +13,16 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import InputError
 from mechdesign.synthesis._normal import NormalForm
 
-_ROUNDING = 1e-9
+_ROUNDING_ERROR = 1e-9
 # Up to so many secrets all eigenvalues are computed: there is always an answer, and it takes no time.
-_SMALL = 300
+_MAX_FULL_EIGENVALUES = 300
 # Secrets whose detours are looked at together.
-_CHUNK = 32
+_TARGETS_PER_BATCH = 32
 _REMEDY = 'choose other rows, or leave them out ("auto")'
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class PlaneLayout:
     """Points of the plane (k, 2) whose distances are at most `stretch` times those of a metric, and how much less.
 
     Attributes:
@@ -38,26 +38,26 @@ class Layout:
     @property
     def euclidean(self) -> bool:
         """Whether the metric is that of the plane, up to rounding."""
-        return self.stretch <= 1 + _ROUNDING and self.shrinkage >= 1 - _ROUNDING
+        return self.stretch <= 1 + _ROUNDING_ERROR and self.shrinkage >= 1 - _ROUNDING_ERROR
 
 
-def metric_of(form: NormalForm) -> Floats:
+def read_metric(form: NormalForm) -> Floats:
     """Return the exponents ε·d (k, k) of a normal form, 0 on the diagonal."""
     exponents = form.exponents.copy()
     np.fill_diagonal(exponents, 0.0)
     return exponents
 
 
-def laid_out(metric: Floats) -> Layout:
+def lay_out(metric: Floats) -> PlaneLayout:
     """Lay a metric (k, k) out in the plane by classical scaling (Torgerson 1952); other layouts would be as valid."""
     size, scale = len(metric), float(metric.max(initial=0.0))
     if size < 4:
-        return Layout(np.zeros((size, 2)), 1.0, 0.0)
+        return PlaneLayout(np.zeros((size, 2)), 1.0, 0.0)
     # Squares of very large or very small numbers are none.
     squares = (metric / scale) ** 2
     means = squares.mean(axis=0)
     products = 0.5 * (means + means[:, None] - squares - means.mean())
-    if size <= _SMALL:
+    if size <= _MAX_FULL_EIGENVALUES:
         values, vectors = np.linalg.eigh(products)
     else:
         values, vectors = eigsh(products, k=2, which="LA", v0=np.ones(size) + np.arange(size) / size)
@@ -65,7 +65,7 @@ def laid_out(metric: Floats) -> Layout:
     ratios = cdist(points, points)
     np.fill_diagonal(ratios, 1.0)
     np.divide(ratios, metric, out=ratios, where=metric > 0)
-    return Layout(points, max(1.0, float(ratios.max())), float(ratios.min()))
+    return PlaneLayout(points, max(1.0, float(ratios.max())), float(ratios.min()))
 
 
 def check_rays(form: NormalForm, deadline: Deadline) -> None:
@@ -74,24 +74,24 @@ def check_rays(form: NormalForm, deadline: Deadline) -> None:
         _refuse("takes the expected cost only", value=form.problem.objective)
     if form.forbidden.any():
         _refuse("takes no forbidden answers", value=f"{int(form.forbidden.sum())} infinite costs")
-    metric = metric_of(form)
+    metric = read_metric(form)
     if not np.isfinite(metric).all():
         s, t = (int(index[0]) for index in np.nonzero(~np.isfinite(metric)))
         _refuse("takes metric privacy between all pairs only", value=f"no bound on the secrets {s} and {t}")
     asymmetry = np.abs(metric - metric.T)
-    if (asymmetry > _ROUNDING * metric).any():
-        s, t = divmod(int((asymmetry - _ROUNDING * metric).argmax()), len(metric))
+    if (asymmetry > _ROUNDING_ERROR * metric).any():
+        s, t = divmod(int((asymmetry - _ROUNDING_ERROR * metric).argmax()), len(metric))
         _refuse("takes symmetric distances only", value=f"ε·d = {metric[s, t]:g} and {metric[t, s]:g} for {s} and {t}")
-    if not laid_out(metric).euclidean:
+    if not lay_out(metric).euclidean:
         _check_triangles(metric, deadline)
 
 
 def _check_triangles(metric: Floats, deadline: Deadline) -> None:
-    limit = metric * (1 - _ROUNDING)
+    limit = metric * (1 - _ROUNDING_ERROR)
     for source in range(len(metric)):
         deadline.check()
-        for start in range(0, len(metric), _CHUNK):
-            part = slice(start, start + _CHUNK)
+        for start in range(0, len(metric), _TARGETS_PER_BATCH):
+            part = slice(start, start + _TARGETS_PER_BATCH)
             shorter = (metric[source, part, None] + metric[part]).min(axis=0) < limit[source]
             if shorter.any():
                 target = int(shorter.argmax())

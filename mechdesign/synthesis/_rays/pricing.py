@@ -16,18 +16,18 @@ from dataclasses import dataclass
 import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.synthesis._rays.generators import closed
-from mechdesign.synthesis._rays.transport import Choices, transport
+from mechdesign.synthesis._rays.generators import extend_into_cone
+from mechdesign.synthesis._rays.transport import Choices, solve_transport
 
-_REACH = 8.0
+_MAX_EXPONENT = 8.0
 # Estimates that may have a weight at first, and how often new weights are looked for, as long as less than so much of
 # what was lacking still is.
-_ESTIMATES, _ANSWERS, _SETTLED = 12, 6, 0.98
-_ROUNDING = 1e-12
+_FIRST_ESTIMATES, _MAX_RETRIES, _SETTLED_SHARE = 12, 6, 0.98
+_ROUNDING_ERROR = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
-class Scene:
+class PricingData:
     """What stays the same.
 
     Attributes:
@@ -44,7 +44,7 @@ class Scene:
 
 
 @dataclass(frozen=True, eq=False)
-class Prices:
+class RayPrices:
     """Multipliers: λ (k,) of the row sums, and v of each floor."""
 
     sums: Floats
@@ -52,7 +52,7 @@ class Prices:
 
 
 @dataclass(frozen=True, eq=False)
-class Attack:
+class FloorAttack:
     """Weights on the estimates of a floor: indices and values, whose sum is the floor's multiplier."""
 
     estimates: Integers
@@ -60,7 +60,7 @@ class Attack:
 
 
 @dataclass(frozen=True, eq=False)
-class Proof:
+class RayProof:
     """What is proved of one observable.
 
     Attributes:
@@ -77,7 +77,7 @@ class Proof:
     sources: Integers
     targets: Integers
     values: Floats
-    attacks: tuple[Attack, ...] = ()
+    attacks: tuple[FloorAttack, ...] = ()
     lacking: Floats | None = None
     ray: Floats | None = None
 
@@ -95,7 +95,7 @@ class _Weights:
     standing: list[Floats]
 
 
-def price(scene: Scene, prices: Prices, observable: int, tolerance: float) -> Proof:
+def price_observable(scene: PricingData, prices: RayPrices, observable: int, tolerance: float) -> RayProof:
     """Prove what can be proved of one observable; `tolerance` is that of the transport problem.
 
     Under floors weights are chosen among a few estimates, those that are good for the observable's home at first; who
@@ -103,36 +103,36 @@ def price(scene: Scene, prices: Prices, observable: int, tolerance: float) -> Pr
     """
     value = scene.cost[:, observable] - prices.sums
     home = scene.homes[observable]
-    allowed = [np.argsort(error[:, home], kind="stable")[:_ESTIMATES] for error in scene.errors]
+    allowed = [np.argsort(error[:, home], kind="stable")[:_FIRST_ESTIMATES] for error in scene.errors]
     standing = [np.zeros(len(error)) for error in scene.errors]
     for weights, some, total in zip(standing, allowed, prices.floors, strict=True):
         weights[some[0]] = total
-    best, chosen = _served(scene, value, observable, _Weights(allowed, standing), prices.floors, tolerance)
-    for _ in range(_ANSWERS if scene.errors else 0):
+    best, chosen = _serve(scene, value, observable, _Weights(allowed, standing), prices.floors, tolerance)
+    for _ in range(_MAX_RETRIES if scene.errors else 0):
         if best.lacking is None:
             break
-        found, chosen = _served(scene, value, observable, chosen, prices.floors, tolerance)
-        settled = found.total > _SETTLED * best.total
+        found, chosen = _serve(scene, value, observable, chosen, prices.floors, tolerance)
+        settled = found.total > _SETTLED_SHARE * best.total
         best = min(best, found, key=lambda proof: proof.total)
         if settled:
             break
     return best
 
 
-def _served(
-    scene: Scene, value: Floats, observable: int, given: _Weights, totals: Floats, tolerance: float
-) -> tuple[Proof, _Weights]:
+def _serve(
+    scene: PricingData, value: Floats, observable: int, given: _Weights, totals: Floats, tolerance: float
+) -> tuple[RayProof, _Weights]:
     """Serve the secrets of negative value by those of positive value; return the weights that this took, too."""
-    lowered = value - _losses(scene, given.standing)
+    lowered = value - _compute_floor_terms(scene, given.standing)
     short = np.flatnonzero(lowered < 0)
     if not short.size:
         nothing = np.zeros(0, dtype=np.int64)
-        return Proof(observable, nothing, nothing, np.zeros(0), _attacks(given.standing)), given
+        return RayProof(observable, nothing, nothing, np.zeros(0), _make_attacks(given.standing)), given
     distances = scene.metric[short]
-    others = np.flatnonzero((lowered > 0) & (distances.min(axis=0) < _REACH))
+    others = np.flatnonzero((lowered > 0) & (distances.min(axis=0) < _MAX_EXPONENT))
     arrives = np.exp(-distances[:, others])
-    choices = _choices(scene, given.allowed, totals, short, others)
-    found = transport(-value[short], value[others], arrives, tolerance, choices)
+    choices = _make_choices(scene, given.allowed, totals, short, others)
+    found = solve_transport(-value[short], value[others], arrives, tolerance, choices)
     standing = [np.zeros(len(error)) for error in scene.errors]
     parts = np.split(found.weights, np.cumsum([len(some) for some in given.allowed])[:-1]) if given.allowed else []
     for weights, some, part in zip(standing, given.allowed, parts, strict=True):
@@ -140,22 +140,22 @@ def _served(
     s, t = np.nonzero(found.flows)
     flows = found.flows[s, t]
     arriving = flows * arrives[s, t]
-    left = value - _losses(scene, standing)
+    left = value - _compute_floor_terms(scene, standing)
     np.add.at(left, short[s], arriving)
     np.subtract.at(left, others[t], flows)
-    ray = closed(found.prices, short, scene.metric)
+    ray = extend_into_cone(found.prices, short, scene.metric)
     allowed = [
         np.union1d(some, (error @ ray).argmin()) for some, error in zip(given.allowed, scene.errors, strict=True)
     ]
     lacking = np.maximum(-left, 0.0)
     # Rounding leaves next to nothing.
-    served = lacking.sum() <= _ROUNDING * np.abs(value[short]).sum()
+    served = lacking.sum() <= _ROUNDING_ERROR * np.abs(value[short]).sum()
     missing = None if served else lacking
-    proof = Proof(observable, short[s], others[t], arriving, _attacks(standing), missing, ray)
+    proof = RayProof(observable, short[s], others[t], arriving, _make_attacks(standing), missing, ray)
     return proof, _Weights(allowed, standing)
 
 
-def _losses(scene: Scene, weights: list[Floats]) -> Floats:
+def _compute_floor_terms(scene: PricingData, weights: list[Floats]) -> Floats:
     found = np.zeros(len(scene.metric))
     for weight, error in zip(weights, scene.errors, strict=True):
         some = np.flatnonzero(weight)
@@ -163,11 +163,13 @@ def _losses(scene: Scene, weights: list[Floats]) -> Floats:
     return found
 
 
-def _attacks(weights: list[Floats]) -> tuple[Attack, ...]:
-    return tuple(Attack(np.flatnonzero(weight), weight[weight > 0]) for weight in weights)
+def _make_attacks(weights: list[Floats]) -> tuple[FloorAttack, ...]:
+    return tuple(FloorAttack(np.flatnonzero(weight), weight[weight > 0]) for weight in weights)
 
 
-def _choices(scene: Scene, allowed: list[Integers], totals: Floats, short: Integers, others: Integers) -> Choices:
+def _make_choices(
+    scene: PricingData, allowed: list[Integers], totals: Floats, short: Integers, others: Integers
+) -> Choices:
     member = np.zeros((len(allowed), sum(len(some) for some in allowed)))
     start = 0
     for row, some in zip(member, allowed, strict=True):

@@ -24,14 +24,14 @@ from mechdesign.base._arrays import Floats
 
 _Five = tuple[Floats, Floats, Floats, Floats, Floats]
 
-_ITERATIONS = 60
-_TO_BOUNDARY = 0.99
+_MAX_ITERATIONS = 60
+_BOUNDARY_FRACTION = 0.99
 # What arrives may miss what is asked by this part of the largest lack.
-_RESIDUAL = 1e-7
+_MAX_RESIDUAL = 1e-7
 # By how much a diagonal of ones is raised before a matrix is inverted.
-_RAISED = 1e-14
+_DIAGONAL_SHIFT = 1e-14
 # The least flows are left out, as long as they bring less than this part of a lack, times the tolerance.
-_NEGLIGIBLE = 30.0
+_NEGLIGIBLE_SHARE = 30.0
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,7 +63,7 @@ class Transport:
 
 
 @dataclass(frozen=True, eq=False)
-class _Problem:
+class _TransportProblem:
     lack: Floats
     spare: Floats
     arrives: Floats
@@ -71,7 +71,7 @@ class _Problem:
 
 
 @dataclass(frozen=True, eq=False)
-class _Point:
+class _TransportPoint:
     """An iterate, or a step of one.
 
     `primal` holds what stays positive of the flows: f, unused spares, δ, surplus at the lacks, weights; `dual` their
@@ -84,19 +84,19 @@ class _Point:
     v: Floats
     omega: Floats
 
-    def moved(self, step: _Point, primal: float, dual: float) -> _Point:
+    def advance(self, step: _TransportPoint, primal: float, dual: float) -> _TransportPoint:
         """Return the point after a step."""
         first = tuple(a + primal * d for a, d in zip(self.primal, step.primal, strict=True))
         second = tuple(a + dual * d for a, d in zip(self.dual, step.dual, strict=True))
         prices = (self.x + dual * step.x, self.v + dual * step.v, self.omega + dual * step.omega)
-        return _Point(first, second, *prices)  # type: ignore[arg-type]
+        return _TransportPoint(first, second, *prices)  # type: ignore[arg-type]
 
     def products(self) -> float:
         """Return the sum of all complementary products."""
         return sum(float(np.vdot(a, b)) for a, b in zip(self.primal, self.dual, strict=True))
 
 
-def transport(
+def solve_transport(
     lack: Floats, spare: Floats, arrives: Floats, tolerance: float, choices: Choices | None = None
 ) -> Transport:
     """Serve as much of what is lacking as can be served.
@@ -112,24 +112,24 @@ def transport(
     choices = choices or Choices.none(*arrives.shape)
     unit = float(np.abs(lack).max())
     scaled = Choices(choices.lacks / unit, choices.spares / unit, choices.member, choices.totals)
-    given = _Problem(lack / unit, spare / unit, arrives, scaled)
-    point = _start(given)
+    given = _TransportProblem(lack / unit, spare / unit, arrives, scaled)
+    point = _make_start(given)
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-        point = _iterated(given, point, tolerance)
-    return _kept(given, point, unit, _NEGLIGIBLE * tolerance)
+        point = _iterate(given, point, tolerance)
+    return _extract_flows(given, point, unit, _NEGLIGIBLE_SHARE * tolerance)
 
 
-def _iterated(given: _Problem, point: _Point, tolerance: float) -> _Point:
+def _iterate(given: _TransportProblem, point: _TransportPoint, tolerance: float) -> _TransportPoint:
     choices = given.choices
     size = sum(part.size for part in point.primal)
-    for _ in range(_ITERATIONS):
-        missing = _missing(given, point.primal)
+    for _ in range(_MAX_ITERATIONS):
+        missing = _compute_residuals(given, point.primal)
         value = given.lack @ point.x - given.spare @ point.v + choices.totals @ point.omega
         near = float(point.primal[2].sum() - value) <= tolerance * float(np.abs(given.lack).sum())
-        if near and max(float(np.abs(part).max(initial=0.0)) for part in missing) <= _RESIDUAL:
+        if near and max(float(np.abs(part).max(initial=0.0)) for part in missing) <= _MAX_RESIDUAL:
             break
         try:
-            moved = _moved(given, point, missing, size)
+            moved = _take_step(given, point, missing, size)
         except np.linalg.LinAlgError:
             break
         if not np.isfinite(moved.products()):
@@ -138,20 +138,22 @@ def _iterated(given: _Problem, point: _Point, tolerance: float) -> _Point:
     return point
 
 
-def _moved(given: _Problem, point: _Point, missing: tuple[Floats, Floats, Floats], size: int) -> _Point:
+def _take_step(
+    given: _TransportProblem, point: _TransportPoint, missing: tuple[Floats, Floats, Floats], size: int
+) -> _TransportPoint:
     """Return the next point; raise LinAlgError where the matrix is singular."""
-    system = _System(given, point, missing)
+    system = _TransportSystem(given, point, missing)
     mean = point.products() / size
     step = system.direction(tuple(-a * b for a, b in zip(point.primal, point.dual, strict=True)))
-    after = point.moved(step, *_longest(point, step)).products() / size
+    after = point.advance(step, *_limit_steps(point, step)).products() / size
     aim = (after / mean) ** 3 * mean
     terms = zip(point.primal, point.dual, step.primal, step.dual, strict=True)
     step = system.direction(tuple(aim - a * b - da * db for a, b, da, db in terms))
-    along_primal, along_dual = _longest(point, step)
-    return point.moved(step, _TO_BOUNDARY * along_primal, _TO_BOUNDARY * along_dual)
+    along_primal, along_dual = _limit_steps(point, step)
+    return point.advance(step, _BOUNDARY_FRACTION * along_primal, _BOUNDARY_FRACTION * along_dual)
 
 
-def _start(given: _Problem) -> _Point:
+def _make_start(given: _TransportProblem) -> _TransportPoint:
     r, k = given.arrives.shape
     choices, middle = given.choices, float(np.abs(given.lack).mean())
     f = np.minimum(np.maximum(given.spare, 0.1 * middle) / (2 * r), middle / max(k, 1)) * np.ones((r, 1))
@@ -164,7 +166,7 @@ def _start(given: _Problem) -> _Point:
     v = 1.1 * (given.arrives * x[:, None]).max(axis=0) + 1e-3
     losses = choices.lacks @ x + choices.spares @ v
     omega = np.array([0.9 * losses[row > 0].min() for row in choices.member])
-    return _Point(
+    return _TransportPoint(
         (f, np.maximum(left, 0.1 * middle), lacking, np.maximum(surplus, 0.1 * middle), np.maximum(weights, 1e-9)),
         (v - given.arrives * x[:, None], v, 1 - x, x, np.maximum(losses - omega @ choices.member, 1e-12)),
         x,
@@ -173,7 +175,7 @@ def _start(given: _Problem) -> _Point:
     )
 
 
-def _missing(given: _Problem, primal: tuple[Floats, ...]) -> tuple[Floats, Floats, Floats]:
+def _compute_residuals(given: _TransportProblem, primal: tuple[Floats, ...]) -> tuple[Floats, Floats, Floats]:
     """Return what the rows of lacks, spares and sums of weights are off, for a point, or change by, for a step."""
     f, left, lacking, surplus, weights = primal
     choices = given.choices
@@ -184,10 +186,12 @@ def _missing(given: _Problem, primal: tuple[Floats, ...]) -> tuple[Floats, Float
     )
 
 
-class _System:
+class _TransportSystem:
     """Newton's system at a point; prices are feasible throughout, flows in the end."""
 
-    def __init__(self, given: _Problem, point: _Point, missing: tuple[Floats, Floats, Floats]) -> None:
+    def __init__(
+        self, given: _TransportProblem, point: _TransportPoint, missing: tuple[Floats, Floats, Floats]
+    ) -> None:
         self.given, self.point, self.missing = given, point, missing
         ratios = [a / b for a, b in zip(point.primal, point.dual, strict=True)]
         arrives, choices = given.arrives, given.choices
@@ -198,7 +202,7 @@ class _System:
         matrix[np.diag_indices_from(matrix)] += (arrives * self._weighted).sum(axis=1) + ratios[2] + ratios[3]
         self._scale = 1 / np.sqrt(matrix.diagonal())
         matrix *= self._scale * self._scale[:, None]
-        np.fill_diagonal(matrix, 1 + _RAISED)
+        np.fill_diagonal(matrix, 1 + _DIAGONAL_SHIFT)
         self._inverse = np.linalg.inv(matrix)
         # The columns of the weights, −a at the lacks and a at the spares, bordered by the rows of their sums.
         self._solved = [self._prices(-a, b) for a, b in zip(choices.lacks, choices.spares, strict=True)]
@@ -215,7 +219,7 @@ class _System:
         x = self._scale * (self._inverse @ (self._scale * (at_lacks - self._part @ at_spares)))
         return x, -(at_spares - self._weighted.T @ x) / self._spares
 
-    def direction(self, targets: tuple[Floats, ...]) -> _Point:
+    def direction(self, targets: tuple[Floats, ...]) -> _TransportPoint:
         """Return the step with primal · d(dual) + dual · d(primal) = targets."""
         point, arrives, choices = self.point, self.given.arrives, self.given.choices
         f, left, lacking, surplus, weights = (t / b for t, b in zip(targets, point.dual, strict=True))
@@ -233,10 +237,10 @@ class _System:
         change = choices.lacks @ dx + choices.spares @ dv - omega @ choices.member
         slacks = (dv - arrives * dx[:, None], dv, -dx, dx, change)
         primal = tuple((t - a * ds) / b for t, a, b, ds in zip(targets, point.primal, point.dual, slacks, strict=True))
-        return _Point(primal, slacks, dx, dv, omega)  # type: ignore[arg-type]
+        return _TransportPoint(primal, slacks, dx, dv, omega)  # type: ignore[arg-type]
 
 
-def _longest(point: _Point, step: _Point) -> tuple[float, float]:
+def _limit_steps(point: _TransportPoint, step: _TransportPoint) -> tuple[float, float]:
     """Return the longest steps, at most 1, of flows and of prices."""
 
     def longest(values: tuple[Floats, ...], changes: tuple[Floats, ...]) -> float:
@@ -245,7 +249,7 @@ def _longest(point: _Point, step: _Point) -> tuple[float, float]:
     return longest(point.primal, step.primal), longest(point.dual, step.dual)
 
 
-def _kept(given: _Problem, point: _Point, unit: float, share: float) -> Transport:
+def _extract_flows(given: _TransportProblem, point: _TransportPoint, unit: float, share: float) -> Transport:
     """Leave out what brings next to nothing, scale weights to their sums and flows to what is spare."""
     choices = given.choices
     weights = point.primal[4]

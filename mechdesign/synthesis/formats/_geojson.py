@@ -12,7 +12,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError
 from mechdesign.model._domain import Domain
 from mechdesign.model._locate import DEGREES
-from mechdesign.synthesis._bundle import names
+from mechdesign.synthesis._bundle import label_names
 from mechdesign.synthesis.formats._format import Exported, Format
 
 
@@ -27,7 +27,7 @@ def _contents(exported: Exported) -> Iterator[bytes]:
         InputError: The secrets, or the observables, have no latitude and longitude.
     """
     problem, channel = exported.problem, exported.channel
-    secrets, observables = names(channel)
+    secrets, observables = label_names(channel)
     answers = problem.prior @ channel.matrix
     if problem.secrets is problem.observables:
         features = _features(problem.secrets, secrets, "secrets", prior=problem.prior, answer_probability=answers)

@@ -21,7 +21,7 @@ from mechdesign.model._claims import Claims
 from mechdesign.model._domain import Domain
 from mechdesign.model._locate import DEGREES, Lattice
 from mechdesign.model._problem_words import claim_names
-from mechdesign.synthesis._bundle import names
+from mechdesign.synthesis._bundle import label_names
 from mechdesign.synthesis.formats._format import Exported, Format
 
 # An answer on the Earth is what `sample` takes.
@@ -56,24 +56,24 @@ def script_text(text: str) -> str:
 def _payload(exported: Exported) -> dict[str, Any]:
     problem, channel = exported.problem, exported.channel
     n, m = channel.numerators.shape
-    secrets, observables = names(channel)
+    secrets, observables = label_names(channel)
     return {
         "format": 1,
         "title": problem.title,
         "secrets": n,
         "observables": m,
         "labels": {"secrets": secrets, "observables": observables},
-        **_map(problem.secrets),
-        "answers": _answers(problem.observables),
+        **_describe_places(problem.secrets),
+        "answers": _describe_answers(problem.observables),
         "requirements": [
-            {"name": name, "claim": _claimed(claim), "bound": _bound(problem.claims, place, n)}
+            {"name": name, "claim": _format_claim(claim), "bound": _describe_bound(problem.claims, place, n)}
             for place, (name, claim) in enumerate(zip(claim_names(problem), problem.claims, strict=True))
         ],
-        "numerators": _encoded(channel.numerators.astype("<u8")),
+        "numerators": _encode(channel.numerators.astype("<u8")),
     }
 
 
-def _map(domain: Domain | None) -> dict[str, Any]:
+def _describe_places(domain: Domain | None) -> dict[str, Any]:
     """Return how a place becomes a secret: by borders between cells, by anchors around it, or by the nearest place.
 
     `members` says which secret each cell is, where some are none, and `reach` how far from the nearest place is inside,
@@ -92,9 +92,9 @@ def _map(domain: Domain | None) -> dict[str, Any]:
     unit = "km" if axes == DEGREES else domain.unit
     found: dict[str, Any] = {"axes": [_SHORT[axis] for axis in axes], "degrees": axes == DEGREES, "unit": unit}
     if axes == DEGREES:
-        found["turn"] = _turn(domain)
+        found["turn"] = _find_turn(domain)
     if domain.lattice is not None:
-        return nothing | found | {"lattice": _lattice(domain.lattice)}
+        return nothing | found | {"lattice": _describe_anchors(domain.lattice)}
     if area.borders is not None:
         found["borders"] = [side.tolist() for side in area.borders]
         if area.members is None:
@@ -103,7 +103,7 @@ def _map(domain: Domain | None) -> dict[str, Any]:
     return nothing | found | {"places": area.known.tolist(), "reach": area.reach, "margin": area.margin}
 
 
-def _turn(domain: Domain) -> float | None:
+def _find_turn(domain: Domain) -> float | None:
     """Return the longitude below which a place is 360 degrees more, where secrets lie across 180 degrees."""
     known = domain.places(DEGREES)
     assert known is not None
@@ -114,7 +114,7 @@ def _turn(domain: Domain) -> float | None:
     return None if east <= 180 else (west + east) / 2 - 180
 
 
-def _lattice(lattice: Lattice) -> list[dict[str, Any]]:
+def _describe_anchors(lattice: Lattice) -> list[dict[str, Any]]:
     """Return for each coordinate of a place where the anchors along it start, how far they reach, and how many."""
     if lattice.box is None:
         sides = (
@@ -125,13 +125,13 @@ def _lattice(lattice: Lattice) -> list[dict[str, Any]]:
         south, north, west, east = map(Fraction, lattice.box)
         sides = ((south, north - south, lattice.rows), (west, east - west, lattice.columns))
     return [
-        {"start": _ratio(start), "length": _ratio(length), "count": count, "ends": list(ends)}
+        {"start": _to_texts(start), "length": _to_texts(length), "count": count, "ends": list(ends)}
         for (start, length, count), ends in zip(sides, lattice.ends, strict=True)
     ]
 
 
-def _answers(domain: Domain | None) -> dict[str, Any] | None:
-    known = _map(domain)
+def _describe_answers(domain: Domain | None) -> dict[str, Any] | None:
+    known = _describe_places(domain)
     if domain is None or known["axes"] is None:
         return None
     places = domain.degrees if domain.axes == DEGREES else domain.points
@@ -139,19 +139,23 @@ def _answers(domain: Domain | None) -> dict[str, Any] | None:
     return {"names": known["axes"], "places": places.tolist()}
 
 
-def _claimed(claim: Claim) -> str:
+def _format_claim(claim: Claim) -> str:
     symbol = {"epsilon": "ε = ", "factor": "factor ", "minimum": "error ≥ "}[claim.number]
     return f"{symbol}{exact_text(claim.nominal)}"
 
 
-def _bound(claims: Claims, place: int, n: int) -> dict[str, Any] | None:
+def _describe_bound(claims: Claims, place: int, n: int) -> dict[str, Any] | None:
     """Return a bound on pairs: the distinct terms of factors, and which of them each pair has; None for a floor.
 
     `pairs` is None where the pairs are all of different secrets, row by row.
     """
     if (claim := claims.point_bounds.get(place)) is not None:
-        steps = {"steps": [_ratio(claim.step_x), _ratio(claim.step_y)], "columns": claim.columns, "rows": claim.rows}
-        return {"norm": claim.norm, "epsilon": _ratio(claim.epsilon)} | steps
+        steps = {
+            "steps": [_to_texts(claim.step_x), _to_texts(claim.step_y)],
+            "columns": claim.columns,
+            "rows": claim.rows,
+        }
+        return {"norm": claim.norm, "epsilon": _to_texts(claim.epsilon)} | steps
     if place in claims.floors:
         return None
     bound = claims.pair_bounds[place]
@@ -166,16 +170,16 @@ def _bound(claims: Claims, place: int, n: int) -> dict[str, Any] | None:
     width = 1 if len(terms) <= 2**8 else 2 if len(terms) <= 2**16 else 4
     rows, columns = np.nonzero(~np.eye(n, dtype=np.bool_))
     complete = np.array_equal(sources, rows) and np.array_equal(targets, columns)
-    pairs = None if complete else _encoded(np.column_stack((sources, targets)).astype("<u4"))
-    found = {"terms": terms, "width": width, "places": _encoded(places.ravel().astype(f"<u{width}")), "pairs": pairs}
-    return {bound.number: _ratio(bound.nominal)} | found
+    pairs = None if complete else _encode(np.column_stack((sources, targets)).astype("<u4"))
+    found = {"terms": terms, "width": width, "places": _encode(places.ravel().astype(f"<u{width}")), "pairs": pairs}
+    return {bound.number: _to_texts(bound.nominal)} | found
 
 
-def _ratio(number: Any) -> list[str]:
+def _to_texts(number: Any) -> list[str]:
     return [str(number.numerator), str(number.denominator)]
 
 
-def _encoded(array: NDArray[Any]) -> str:
+def _encode(array: NDArray[Any]) -> str:
     return base64.b64encode(array.tobytes()).decode("ascii")
 
 

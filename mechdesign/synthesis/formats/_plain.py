@@ -14,10 +14,10 @@ import scipy.sparse as sparse
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._problem import Problem
 from mechdesign.solve._linear import LinearProgram, to_mps
-from mechdesign.synthesis._bundle import described, names, to_csv
+from mechdesign.synthesis._bundle import describe_domains, label_names, to_csv
 from mechdesign.synthesis._normal import LARGEST_ROW_EXPONENT, NormalForm, normalise
-from mechdesign.synthesis._pairs import irreducible
-from mechdesign.synthesis._rows import RowReduction, all_triples
+from mechdesign.synthesis._pairs import mark_irreducible
+from mechdesign.synthesis._rows import RowReduction, list_all_rows
 from mechdesign.synthesis.formats._format import Exported, Format
 
 
@@ -35,8 +35,8 @@ def _json_contents(exported: Exported) -> Iterator[bytes]:
     over 2 to the power of ``exponent``, rounded to float64.
     """
     problem, channel = exported.problem, exported.channel
-    arrays, metadata = described(problem, channel)
-    secrets, observables = names(channel)
+    arrays, metadata = describe_domains(problem, channel)
+    secrets, observables = label_names(channel)
     document = {
         **metadata,
         "labels": {"secrets": secrets, "observables": observables},
@@ -68,8 +68,8 @@ def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
     of floors on the adversary's error. Blocks are named as in `RowReduction`.
     """
     form = normalise(problem)
-    pairs = np.isfinite(form.exponents) if all_rows else irreducible(form.exponents)
-    triples = all_triples(pairs & (form.exponents <= LARGEST_ROW_EXPONENT), form.observables)
+    pairs = np.isfinite(form.exponents) if all_rows else mark_irreducible(form.exponents)
+    triples = list_all_rows(pairs & (form.exponents <= LARGEST_ROW_EXPONENT), form.observables)
     program, _ = RowReduction(triples, scaled=False).apply(form)
     scaled, comments = _scale(program, form)
     yield from to_mps(scaled, comments)
@@ -81,16 +81,16 @@ def _scale(program: LinearProgram, form: NormalForm) -> tuple[LinearProgram, lis
     Powers of two round nothing. The columns of a floor i and the worst cost are in the new units.
     """
     rows, columns = np.ones(program.rows), np.ones(program.columns)
-    cost = _power(_magnitude(form))
-    comments = [_said("the objective is the cost", cost)]
+    cost = _choose_power(_estimate_cost(form))
+    comments = [_describe_factor("the objective is the cost", cost)]
     if "theta" in program.column_blocks:
         rows[program.row_blocks["worst"]] = cost
         columns[program.column_blocks["theta"]] = 1 / cost
     for index, floor in enumerate(form.floors):
-        unit = _power(floor.minimum)
+        unit = _choose_power(floor.minimum)
         rows[program.row_blocks[f"floor{index}"]] = unit
         columns[program.column_blocks[f"x{index}"]] = 1 / unit
-        comments.append(_said(f"x{index} and floor{index} are errors of the adversary", unit))
+        comments.append(_describe_factor(f"x{index} and floor{index} are errors of the adversary", unit))
     matrix = sparse.diags_array(rows) @ program.matrix @ sparse.diags_array(columns)
     changed = replace(
         program,
@@ -102,7 +102,7 @@ def _scale(program: LinearProgram, form: NormalForm) -> tuple[LinearProgram, lis
     return changed, comments
 
 
-def _magnitude(form: NormalForm) -> float:
+def _estimate_cost(form: NormalForm) -> float:
     """Return a cost that the optimum does not exceed by much: that of the best constant answer, or of a usual one."""
     problem = form.problem
     if problem.objective == "worst":
@@ -113,13 +113,13 @@ def _magnitude(form: NormalForm) -> float:
     return float((problem.prior @ problem.cost).min())
 
 
-def _power(magnitude: float) -> float:
+def _choose_power(magnitude: float) -> float:
     """Return the power of two that brings a magnitude into [1/2, 1); 1 for 0 and for what is about 1 as it is."""
     exponent = math.frexp(magnitude)[1]
     return 1.0 if abs(exponent) <= _NEAR_ONE_BITS else 2.0 ** -min(max(exponent, -1000), 1000)
 
 
-def _said(what: str, factor: float) -> str:
+def _describe_factor(what: str, factor: float) -> str:
     return f"{what} times {factor:.17g} (2^{round(math.log2(factor))})"
 
 
@@ -133,7 +133,7 @@ MPS = Format("mps", "the linear program that the channel solves", (".mps",), _mp
 def _npz_contents(exported: Exported) -> Iterator[bytes]:
     """Yield an archive of ``numerators``, ``exponent``, ``matrix``, ``prior``, ``cost``, labels and points."""
     channel, problem = exported.channel, exported.problem
-    arrays, _ = described(problem, channel)
+    arrays, _ = describe_domains(problem, channel)
     content = io.BytesIO()
     np.savez_compressed(
         content,
@@ -158,7 +158,7 @@ def _parquet_contents(exported: Exported) -> Iterator[bytes]:
 
     channel = exported.channel
     n, m = channel.numerators.shape
-    secrets, observables = names(channel)
+    secrets, observables = label_names(channel)
     secret, observable = np.repeat(np.arange(n, dtype=np.int32), m), np.tile(np.arange(m, dtype=np.int32), n)
     table = arrow.table(
         {
