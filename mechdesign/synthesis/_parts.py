@@ -1,4 +1,4 @@
-"""Independent parts: split, solve once, assemble."""
+"""Split a problem into independent parts, solve equal parts once, and assemble the results."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from mechdesign.synthesis._result import Design, SolveSummary
 
 @dataclass(frozen=True, eq=False)
 class AssembledChannel:
-    """An integer channel for the whole problem, the multipliers that prove its cost, and how both were found."""
+    """An integer channel for the whole problem, the multipliers that prove its lower bound, and a summary."""
 
     numerators: Integers
     multipliers: Multipliers
@@ -40,7 +40,7 @@ class MultiplierCollector:
         self._entries[requirement].append(columns)
 
     def multipliers(self, weights: Floats | None = None) -> Multipliers:
-        """Return all that was added."""
+        """Return the collected multipliers of all requirements."""
         found: list[PairMultipliers | FloorMultipliers] = []
         for place, entries in enumerate(self._entries):
             columns = [np.concatenate(column) for column in zip(*entries, strict=True)]
@@ -51,19 +51,22 @@ class MultiplierCollector:
 
 T = TypeVar("T")
 
-# Parts of a map differ in the last digits of their coordinates, and so of their costs.
+# Relative difference up to which numbers of two parts count as equal: equal parts of a map differ by rounding errors.
 _MATCHING_ACCURACY = 1e-12
 
-# Of a part that is less likely than this not even a relative gap of 1e-9 can tell how well it is served.
+# Parts with less probability than this do not affect the objective, even at a relative gap of 1e-9.
 _MIN_PART_MASS = 1e-200
 
 
 @dataclass(frozen=True, eq=False)
 class Part:
-    """Secrets that are solved together, with the observables permitted to any of them; ascending indices of both.
+    """Secrets that are solved together.
 
-    `mass` is the probability of the secrets; 0 where it is too small to matter. `alike` tells whether all of them are
-    permitted the same observables.
+    Attributes:
+        secrets: Indices of the secrets, ascending.
+        observables: Indices of the observables that are permitted to at least one of the secrets, ascending.
+        mass: Total probability of the secrets, or 0 if it is negligible.
+        alike: Whether all secrets of the part are permitted the same observables.
     """
 
     secrets: Integers
@@ -73,16 +76,17 @@ class Part:
 
 
 def has_floors(problem: Problem) -> bool:
-    """Tell whether a distortion floor couples all secrets."""
+    """Return whether a positive distortion floor couples the secrets."""
     return any(floor.minimum > 0 for floor in problem.floors.values())
 
 
 def split(problem: Problem) -> tuple[Part, ...]:
-    """Return the parts of a problem, in the order of their first secrets.
+    """Return the parts of a problem, ordered by their first secrets.
 
-    Without floors these are the sets that bounds on pairs tie together. A floor also joins secrets with a common
-    permitted answer, since the adversary's error about that answer does not split. The members of a part may be
-    permitted different answers: by a floor over answers that they share in part, or by bounds in one direction.
+    Without floors, parts are the sets of secrets that pair bounds connect. With a floor, secrets that share a permitted
+    answer also belong to one part, because the adversary's error for that answer cannot be split. The secrets of a part
+    may be permitted different answers. This happens if a floor joins secrets that share only some answers, or if bounds
+    hold in one direction only.
     """
     labels = sharing(problem.cost, problem.claims) if has_floors(problem) else tied(len(problem.prior), problem.claims)
     order = np.argsort(labels, kind="stable")
@@ -97,9 +101,9 @@ def split(problem: Problem) -> tuple[Part, ...]:
 
 
 def restrict_problem(problem: Problem, part: Part, observables: Integers) -> Problem:
-    """Return the problem of a part alone, with some of its observables and a prior that sums to 1.
+    """Return the problem of one part, with the given observables and a prior that sums to 1.
 
-    Secrets that never occur count as equally likely. Floors are left out: every floor becomes one of 0.
+    If the part has probability 0, its prior is uniform. Every floor becomes 0.
     """
     size = part.secrets.size
     prior = problem.prior[part.secrets] / part.mass if part.mass else np.full(size, 1 / size)
@@ -108,17 +112,17 @@ def restrict_problem(problem: Problem, part: Part, observables: Integers) -> Pro
 
 
 class PartCache(Generic[T]):
-    """Answers to parts, found again for parts that are equal: to the bit in bounds, to 12 digits in all else.
+    """A cache of solutions for equal parts: bounds must be identical, all other numbers agree to 12 digits.
 
-    The multipliers of one then prove the cost of the other to about as many digits; what is lost is shown by the
-    certificate, which is computed from the true numbers.
+    The multipliers of one part then prove the cost of an equal part to about 12 digits. The certificate uses the true
+    numbers of each part, so its gap includes the difference.
     """
 
     def __init__(self) -> None:
         self._found: dict[tuple[object, ...], list[tuple[Floats, T]]] = {}
 
     def answer(self, problem: Problem, make: Callable[[], T]) -> T:
-        """Return what `make` gave for an equal problem, or what it gives for this one."""
+        """Return the cached result of an equal problem; otherwise call `make` and cache its result."""
         bounds, numbers = _compute_fingerprint(problem)
         same = self._found.setdefault(bounds, [])
         if same:
@@ -132,7 +136,7 @@ class PartCache(Generic[T]):
 
 
 def _compute_fingerprint(problem: Problem) -> tuple[tuple[object, ...], Floats]:
-    """Return what must be equal to the bit, and what may differ in the last digits."""
+    """Return the values of a problem that must be identical, and the numbers that may differ by rounding errors."""
     permitted = np.isfinite(problem.cost)
     bounds: list[object] = [problem.objective, problem.cost.shape, permitted.tobytes()]
     numbers = [problem.prior, problem.cost[permitted]]
@@ -142,19 +146,19 @@ def _compute_fingerprint(problem: Problem) -> tuple[tuple[object, ...], Floats]:
     for floor in problem.floors.values():
         bounds += [floor.minimum > 0, floor.error.shape, floor.prior is None]
         numbers += [floor.error.ravel(), floor.prior_or(problem.prior)]
-    # Multipliers stand in the order of the claims.
+    # Multipliers are stored in the order of the claims, so this order must be the same.
     bounds += [*problem.point_bounds.items(), *problem.pair_bounds, *problem.floors]
     return tuple(bounds), np.concatenate(numbers)
 
 
 def find_undominated(cost: Floats) -> tuple[Integers, Integers]:
-    """Return the columns of `cost` (k, m) that are worth using, ascending, and for each column one that replaces it.
+    """Return the undominated columns of `cost` (k, m), ascending, and for each column an undominated replacement.
 
-    Column j replaces column o where cost[:, j] <= cost[:, o]: whatever a channel answers by o it may answer by j, under
-    the same bounds on pairs and at no higher cost. A column worth using is replaced by itself.
+    Column j can replace column o if cost[:, j] <= cost[:, o]. A channel may then answer j in place of o, under the same
+    pair bounds and at no higher cost. Undominated columns are replaced by themselves.
     """
     replaced = np.full(cost.shape[1], -1, dtype=np.int64)
-    # What replaces a column has no larger sum; of equal columns the first is kept.
+    # A replacement never has a larger sum than its column; of equal columns the first is kept.
     for column in np.argsort(cost.sum(axis=0), kind="stable").tolist():
         if replaced[column] < 0:
             replaced[(cost[:, [column]] <= cost).all(axis=0) & (replaced < 0)] = column
@@ -163,7 +167,16 @@ def find_undominated(cost: Floats) -> tuple[Integers, Integers]:
 
 @dataclass(frozen=True, eq=False)
 class PartDesign:
-    """The design of a part, in its place in the whole; `observables` are those that its program had."""
+    """The design of a part, with the indices that place it in the whole problem.
+
+    Attributes:
+        part: The part.
+        observables: Observables of the part's program, as indices of the whole problem.
+        design: The design of the part.
+        cost: Costs of the part, for all its observables.
+        kept: Undominated columns of `cost`.
+        replaced: Replacement of each column of `cost`.
+    """
 
     part: Part
     observables: Integers
@@ -173,9 +186,9 @@ class PartDesign:
     replaced: Integers
 
     def multipliers(self) -> Iterator[tuple[int, Integers, Integers, Integers, Floats]]:
-        """Yield the multipliers of pairs, also for the observables that the program left out.
+        """Yield the pair multipliers, including those for observables that the program left out.
 
-        Each is the index of a requirement and the columns of its `PairMultipliers`, in the numbers of the whole.
+        Each item is the index of a requirement and the columns of its `PairMultipliers`, in indices of the whole.
         """
         if self.design.multipliers is None:
             return
@@ -200,7 +213,7 @@ class PartDesign:
 
 @dataclass(frozen=True, eq=False)
 class RestrictionInverse:
-    """The way back from a part to the whole."""
+    """Maps the design of a part back to the whole problem."""
 
     part: Part
     cost: Floats
@@ -208,13 +221,13 @@ class RestrictionInverse:
     replaced: Integers
 
     def __call__(self, design: Design) -> PartDesign:
-        """Put the design of the part in its place."""
+        """Return the part's design with its place in the whole problem."""
         return PartDesign(self.part, self.part.observables[self.kept], design, self.cost, self.kept, self.replaced)
 
 
 @dataclass(frozen=True, eq=False)
 class Restriction:
-    """From a problem to the problem of one part, and back."""
+    """Reduction of a problem to the problem of one part."""
 
     part: Part
 
@@ -228,11 +241,11 @@ class Restriction:
 
 
 def _find_copies(design: Design, cost: Floats, kept: Integers, replaced: Integers) -> list[Integers]:
-    """Return, for each column that was solved for, the columns of the part that need its multipliers, itself first.
+    """Return, for each solved column, the columns of the part that need its multipliers; the column itself comes first.
 
-    Without multipliers a column o has the reduced costs w_s c(s, o), which may lie below the row's least one λ_s; with
-    those of the column j that replaces it, they are w_s (c(s, o) − c(s, j)) >= 0 above those of j. Most columns that
-    were left out are so costly that they need none.
+    Without multipliers, column o has the reduced costs w_s c(s, o), which may lie below λ_s, the least of the row. With
+    the multipliers of its replacement j, they exceed the reduced costs of j by w_s (c(s, o) − c(s, j)) >= 0. Most
+    omitted columns are so costly that they need no multipliers.
     """
     copies = [np.array([column]) for column in kept.tolist()]
     dropped = np.flatnonzero(replaced != np.arange(replaced.size))
@@ -245,7 +258,10 @@ def _find_copies(design: Design, cost: Floats, kept: Integers, replaced: Integer
 
 
 def _compute_reduced_costs(design: Design) -> tuple[Floats, Floats]:
-    """Return the weights w (k,) and w_s c(s,o) − Σ g y(r,s,o) + Σ y(s,t,o), shape (k, q), in floating point."""
+    """Return the weights w, shape (k,), and the reduced costs, shape (k, q), in floating point.
+
+    The reduced costs are ``w_s c(s,o) − Σ g y(r,s,o) + Σ y(s,t,o)``.
+    """
     problem, multipliers = design.problem, design.multipliers
     assert multipliers is not None
     weights = problem.prior if multipliers.weights is None else multipliers.weights
@@ -262,11 +278,11 @@ def _compute_reduced_costs(design: Design) -> tuple[Floats, Floats]:
 
 
 def assemble(problem: Problem, parts: Sequence[Part], solve: Callable[[Problem, str], Design]) -> AssembledChannel:
-    """Solve a problem without floors part by part, with `solve` given the problem and the name of a part.
+    """Solve a problem without floors part by part; `solve` receives the problem and the name of a part.
 
-    Rows of different parts have no requirement in common: for the expected cost the least costs add up, with the
-    multipliers of each part weighted by its probability. For the worst cost every part is made as good as it can be,
-    and the part with the largest bound proves it for all. A secret alone gets its cheapest answer.
+    No requirement connects different parts. The expected cost is the sum over the parts, and the multipliers of each
+    part are weighted by its probability. For the worst cost, every part is optimised, and the part with the largest
+    lower bound proves the bound of the whole. A part with one secret gives its cheapest answer.
     """
     numerators = np.zeros(problem.cost.shape, dtype=np.int64)
     gathered = MultiplierCollector(problem)
@@ -310,7 +326,7 @@ def _collect(gathered: MultiplierCollector, piece: PartDesign, scale: float) -> 
 def _summarise(parts: int, found: Sequence[SolveSummary]) -> SolveSummary:
     return SolveSummary(
         next((one.status for one in found if one.status is not Status.OPTIMAL), Status.OPTIMAL),
-        plan=f"{parts} parts that nothing ties together, {len(found)} different ones solved",
+        plan=f"{parts} independent parts, {len(found)} different ones solved",
         solver=", ".join(sorted({one.solver for one in found if one.solver})) or "closed form",
         solver_version=", ".join(sorted({one.solver_version for one in found if one.solver_version})),
         parts=parts,

@@ -1,14 +1,16 @@
-"""From an answer back to the problem; multipliers polished.
+"""Round a candidate, lift its multipliers to the problem, polish them, and certify the result.
 
-With row potentials λ (the multipliers of Σ_o p(o|s) = 1) the bound of `mechdesign.certify._bracket` is Σ_s min_o
-r[s,o], and at an optimum r[s,o] >= λ_s with Σ_s λ_s the value. A solver meets r >= λ up to an absolute tolerance, or up
-to the rounding of numbers as large as g = e^{ε·d}; the whole row then loses what one entry lacks. Mending costs far
-less: as
+Let λ be the row potentials, the multipliers of Σ_o p(o|s) = 1. The lower bound of `mechdesign.certify._bracket` is
+Σ_s min_o r[s,o] with the reduced costs r. At an optimum r[s,o] >= λ_s, and the value is Σ_s λ_s. A solver meets r >= λ
+only up to an absolute tolerance, or up to rounding errors of numbers as large as g = e^{ε·d}. The bound then loses the
+largest deficit of every row.
+
+Polishing the multipliers loses far less. Since
 
     r[t,o] = … − g y(s,t,o)   and   r[s,o] = … + y(s,t,o),
 
-an entry that lacks v at (t,o) gets it from a multiplier into t that is smaller by v/g, at the cost of v/g at (s,o).
-What is then lacking there is mended in the same way, and after a few steps there is nothing left to mend.
+a deficit v at (t,o) disappears if a multiplier y(s,t,o) decreases by v/g. This lowers r[s,o] by only v/g. The new
+deficits are treated in the same way, and vanish after a few steps.
 """
 
 from __future__ import annotations
@@ -37,12 +39,19 @@ _Columns = tuple[Integers, Integers, Integers, Floats]
 
 
 def lift_columns(form: NormalForm, privacy: _Columns, floors: Sequence[Floats], weights: Floats | None) -> Multipliers:
-    """Carry multipliers >= 0 of a normal form over to its problem, without loss.
+    """Lift multipliers >= 0 of a normal form to its problem, without loss.
 
-    `privacy` holds the multipliers of the rows exp(exponents[s, t]) p(o|t) − p(o|s) >= 0 in sparse form: source groups,
-    target groups, observables, values. `floors` holds a grid (estimates, observables) for each floor of the form, and
-    `weights` (n,) those of the secrets when the worst cost counts, of any sum. Within a group of merged secrets the
-    reduced cost of each secret is moved along the zero-exponent bounds to the group's root.
+    Within a group of merged secrets, the reduced costs of every secret are moved along its ties to the group's root.
+
+    Args:
+        form: The normal form.
+        privacy: Multipliers of the rows exp(exponents[s, t]) p(o|t) − p(o|s) >= 0: source groups, target groups,
+            observables and values.
+        floors: Multipliers of each floor, shape (estimates, observables).
+        weights: Weights of the secrets for the worst cost, shape (n,), with any sum; None for the expected cost.
+
+    Returns:
+        The multipliers of all requirements of the problem.
     """
     problem = form.problem
     s, t, o, values = privacy
@@ -73,7 +82,7 @@ def lift_columns(form: NormalForm, privacy: _Columns, floors: Sequence[Floats], 
 
 
 def make_empty_multipliers(problem: Problem, place: int) -> PairMultipliers | FloorMultipliers:
-    """Return the multipliers of a claim that proves nothing: none."""
+    """Return empty multipliers for a claim that does not contribute to the lower bound."""
     none, values = np.zeros(0, dtype=np.int64), np.zeros(0)
     if place in problem.floors:
         return FloorMultipliers(none, none, values)
@@ -81,7 +90,10 @@ def make_empty_multipliers(problem: Problem, place: int) -> PairMultipliers | Fl
 
 
 def _move_to_roots(reduced: Floats, ties: tuple[tuple[int, int, int, bool], ...]) -> dict[int, list[_Columns]]:
-    """Flatten the reduced cost of every tied secret, leaf by leaf, by multipliers on its tie; change `reduced`."""
+    """Make the reduced costs of every merged secret constant by multipliers on its tie, from the leaves to the root.
+
+    `reduced` is changed in place.
+    """
     moved: dict[int, list[_Columns]] = {}
     observables = np.arange(reduced.shape[1])
     for secret, parent, requirement, forward in ties:
@@ -99,21 +111,22 @@ def _move_to_roots(reduced: Floats, ties: tuple[tuple[int, int, int, bool], ...]
 
 
 def lift_multipliers(form: NormalForm, given: FormMultipliers) -> Multipliers:
-    """Carry multipliers of a normal form over to its problem; see `lift_columns`."""
+    """Lift multipliers of a normal form to its problem; see `lift_columns`."""
     columns = (given.sources, given.targets, given.observables, given.values)
     return lift_columns(form, columns, given.floors, given.weights)
 
 
 _MAX_STEPS = 200
-# A little more than is lacking is taken away, so that rounding leaves nothing lacking.
+# Factor of the correction: slightly more than the deficit, so that rounding errors leave no deficit.
 _MENDING_MARGIN = 1 + 1e-9
 
 
 def polish_multipliers(form: NormalForm, given: FormMultipliers) -> FormMultipliers:
-    """Return multipliers that as a rule prove a better bound than those given, where these fall short of the value.
+    """Return multipliers that usually prove a better bound than the given ones.
 
-    Multipliers of a floor are scaled to the same sum for every observable, of which only the least counts; then those
-    of pairs are made smaller, step by step, until r >= λ or nothing improves. Without potentials nothing is done.
+    The multipliers of each floor are scaled to the same sum for every observable, because only the least sum counts.
+    Then pair multipliers are reduced step by step until r >= λ, or until nothing improves. Without potentials, the
+    given multipliers are returned.
     """
     if given.potentials is None:
         return given
@@ -123,7 +136,7 @@ def polish_multipliers(form: NormalForm, given: FormMultipliers) -> FormMultipli
     used = given.values > 0
     cells = given.targets[used] * form.observables + given.observables[used]
     growth = np.exp(form.exponents[given.sources[used], given.targets[used]])
-    # Within a cell the bound with the largest ratio comes first: there mending costs least.
+    # For each target and observable, the bound with the largest g comes first, since its correction costs least.
     order = np.flatnonzero(used)[np.lexsort((-growth, cells))]
     best = replace(
         given,
@@ -163,7 +176,7 @@ def _mend(form: NormalForm, best: FormMultipliers, potentials: Floats) -> FormMu
 
 
 def _compute_fixed_costs(form: NormalForm, multipliers: FormMultipliers) -> Floats:
-    """Return the part of the reduced costs (k, m) that multipliers of pairs have no share in."""
+    """Return the terms of the reduced costs, shape (k, m), that do not depend on pair multipliers."""
     problem = form.problem
     weights = problem.prior if multipliers.weights is None else multipliers.weights
     fixed = np.where(form.forbidden, np.inf, form.gather(weights[:, None] * form.finite_cost))
@@ -173,7 +186,10 @@ def _compute_fixed_costs(form: NormalForm, multipliers: FormMultipliers) -> Floa
 
 
 def _level(grid: Floats) -> Floats:
-    """Scale the multipliers of a floor (estimates, observables) to one sum for all observables that have any."""
+    """Scale the multipliers of a floor, shape (estimates, observables), to the same sum for every observable.
+
+    If an observable has no multipliers, nothing is scaled.
+    """
     sums = grid.sum(axis=0)
     if not (sums > 0).all():
         return grid
@@ -188,30 +204,29 @@ _UNSOLVABLE = {
 
 
 def check_candidate(candidate: ChannelCandidate, solver: str) -> tuple[ChannelCandidate, str]:
-    """Return a candidate that can be certified, or what is wrong with it in words; the words are empty where it can.
+    """Return a candidate to certify and an empty text, or the candidate and the reason why it is unusable.
 
-    Where a solver's point keeps all rows, and only its multipliers are poor, the point is used: its certificate has the
-    gap that these multipliers, mended, do prove.
+    If the solver failed but its point meets all rows, the candidate is used with the status STALLED. Its certificate
+    then has the gap that the polished multipliers prove.
     """
     summary = candidate.summary
     if summary.status in _UNSOLVABLE:
-        return candidate, f"{solver} said: {summary.message} {_UNSOLVABLE[summary.status]}"
+        return candidate, f"{solver} reported: {summary.message} {_UNSOLVABLE[summary.status]}"
     if summary.status is not Status.FAILED:
         return candidate, ""
     residual = summary.primal_residual
     if candidate.matrix is None or residual is None or residual > GROSS:
-        return candidate, f"{solver} is not to be trusted here: {summary.message}"
-    message = f"multipliers that prove little beside a channel that keeps all bounds: {summary.message}"
+        return candidate, f"{solver} returned an unusable solution: {summary.message}"
+    message = f"the channel keeps all bounds, but the multipliers prove only a poor lower bound: {summary.message}"
     return candidate.with_facts(status=Status.STALLED, message=message), ""
 
 
 def recover_design(
     form: NormalForm, candidate: ChannelCandidate, tolerance: float, interior: Floats | None = None
 ) -> Design:
-    """Round a candidate to integers and certify what comes out; `interior` as `round_channel` has it.
+    """Round a candidate to integers and certify the result; for `interior` see `round_channel`.
 
-    Multipliers are used as the solver gave them, and where that leaves a larger gap than `tolerance`, as `polish_multipliers`
-    mends them, if these prove more.
+    If the solver's multipliers leave a gap above `tolerance`, the polished ones are tried, and the better are kept.
     """
     clock = time.perf_counter()
     rounded = _round(form, candidate, interior)
@@ -237,7 +252,7 @@ def recover_design(
 
 
 def _round(form: NormalForm, candidate: ChannelCandidate, interior: Floats | None) -> Rounded:
-    """Round what the solver found, or release a constant, or the interior channel, where that is cheaper."""
+    """Round the solver's matrix; use a constant output or the interior channel if that is cheaper."""
     problem = form.problem
     bounds = problem.pair_bounds.values()
 
@@ -249,7 +264,7 @@ def _round(form: NormalForm, candidate: ChannelCandidate, interior: Floats | Non
         return tuple(distortion(numerators, EXPONENT, floor.prior_or(problem.prior), floor.error) for floor in floors)
 
     if candidate.matrix is not None and candidate.relative_error is not None:
-        # It costs no more than a constant, which is among the rays.
+        # The constant output is one of the rays, so it cannot be cheaper.
         made = round_channel(form, candidate.matrix, holds, distortions, relative_error=candidate.relative_error)
         if made is not None:
             return made
@@ -259,5 +274,6 @@ def _round(form: NormalForm, candidate: ChannelCandidate, interior: Floats | Non
     found = [round_channel(form, matrix, holds, distortions, interior) for matrix in matrices]
     channels = [rounded for rounded in found if rounded is not None]
     if not channels:
-        raise SolverError(f"the numbers of {candidate.summary.solver or 'the solver'} cannot be rounded to a channel")
+        solver = candidate.summary.solver or "the solver"
+        raise SolverError(f"the solution of {solver} cannot be rounded to a channel that meets all requirements")
     return min(channels, key=lambda rounded: compute_cost(form, rounded.numerators / 2.0**EXPONENT))

@@ -240,14 +240,15 @@ class Design:
         Give latitude and longitude, or x and y. See `mechdesign.model.sample_at` for the details.
 
         Args:
-            latitude: Latitudes in degrees.
-            longitude: Longitudes in degrees.
-            size: Shape of the result for a single place.
-            rng: Random generator or seed; None draws from the operating system.
-            x: First coordinates on the plane, in the unit of the domain.
-            y: Second coordinates on the plane, in the unit of the domain.
-            outside: How to treat places outside the domain: "refuse", or "nearest" to move them to the nearest secret.
-            reach: Largest distance to the nearest secret at which a place counts as inside.
+            latitude: Latitude in degrees: a number, or an array with one place per entry.
+            longitude: Longitude in degrees, like `latitude`.
+            size: Number of answers for a single place; k answers spend k times the ε.
+            rng: Generator or seed, for tests and simulations only. By default the operating system draws the bits.
+            x: First coordinate on the plane, in the unit of the secrets: a number or an array.
+            y: Second coordinate on the plane, like `x`.
+            outside: How to treat places outside: "refuse" them, or map them to the "nearest" secret.
+            reach: Largest distance from a place to its nearest secret, in the unit of the secrets. Only for secrets
+                that are neither cells nor anchors.
         """
         given = (self.problem, self.channel, latitude, longitude, size, rng)
         return sample_at(*given, x=x, y=y, outside=outside, reach=reach)

@@ -1,4 +1,4 @@
-"""From a solver's matrix to an integer channel that meets every requirement exactly."""
+"""Round a solver's matrix to an integer channel that meets every requirement (docs/theory/proof.md, "Rounding")."""
 
 from __future__ import annotations
 
@@ -14,25 +14,25 @@ from mechdesign.solve._blocks.layout import is_sparse
 from mechdesign.synthesis._normal import VACUOUS, NormalForm
 
 _UNIT = 2.0**-EXPONENT
-# Eight roundings to nearest: what mixing and normalising in double precision can add to an entry, with room.
+# Relative error that mixing and normalising in double precision can add to an entry: at most eight roundings.
 _MIXING_ERROR = 8 * 2.0**-53
-# Columns whose largest entry is below a threshold are emptied; each threshold is tried and the cheapest kept.
+# A column is emptied if its largest entry is below a threshold. Each threshold is tried, and the cheapest result kept.
 _COLUMN_THRESHOLDS = (0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
 _SMALL_PRIVACY_WEIGHT = 1e-12
-# Floors met by less than this cost nothing worth a second try; that one starts with the least weight.
+# A second attempt follows only above this floor weight; its own floor weight starts at the minimum.
 _SMALL_FLOOR_WEIGHT = 1e-9
 _MIN_FLOOR_WEIGHT = 2.0**-50
 _TIGHT_FLOOR_SLACK = 1e-5
-# Entries that are Python integers at a time: they take a hundred bytes each.
+# Entries converted to Python integers at a time, each of about 100 bytes.
 _ENTRIES_PER_BATCH = 2**18
-# Below this a factor is 1.
+# Smallest g − 1 of a bound that is used as a divisor.
 _MIN_FACTOR_EXCESS = 1e-100
 _EXTRA_PASSES = 16
 
 
 @dataclass(frozen=True, eq=False)
 class Rounded:
-    """An integer channel (n, m) with what it took: the largest mixing weights for privacy and for the floors."""
+    """An integer channel (n, m), with the largest mixing weights for privacy and for the floors."""
 
     numerators: Integers
     privacy_weight: float
@@ -47,23 +47,30 @@ def round_channel(
     interior: Floats | None = None,
     relative_error: float | None = None,
 ) -> Rounded | None:
-    """Round p(o|group) (k, m), which may violate its bounds, to integers that `holds` accepts.
+    """Round p(o|group), shape (k, m), to integers that `holds` accepts; the matrix may violate its bounds slightly.
 
-    First, entries are raised to what the bounds require of them, which makes violations relative. Then, within each
-    connected set of groups, the rows are mixed with one common distribution u,
-    p ← (1−λ)p + λu. That keeps every satisfied bound with ratio g >= 1 and opens a slack λ u_o (g−1), which pays for
-    violations and for rounding; the first λ is max v / (v + u_o (g−1)), v the violation with its rounding. Floors that
-    end short are met by mixing with an output drawn without regard to the secret, which the adversary learns nothing
-    from: the cheapest constant one, or, where much of that is needed, u if it is cheaper. Close to the largest possible
-    floor only u will do: it strengthens the best estimate in every column. Both weights are
-    proposed in floating point, decided by `holds` (exact privacy) and `distortions` (the floors' left-hand
-    sides, exact), and doubled until these agree. None when the matrix is unusable.
+    1. Every entry is raised to the amount that the bounds require, so that only relative errors remain.
+    2. Within each connected set of groups, the rows are mixed with one distribution u: p ← (1−λ)p + λu. This keeps
+       every satisfied bound with g >= 1 and adds a slack λ u_o (g−1), which covers violations and rounding. The first λ
+       is max v / (v + u_o (g−1)), where v is the violation including rounding.
+    3. Floors that are missed are met by mixing with an output that is independent of the secret: the cheapest constant
+       output. If its weight is large, u is tried as well and the cheaper result is kept. Near the largest possible
+       floor only u suffices, because it strengthens the best estimate in every column.
 
-    Where groups are permitted different answers, `interior` (k, m), a channel that keeps all bounds and floors with
-    room to spare, takes the place of both u and the constant output.
+    Both weights are computed in floating point, and doubled until the exact checks `holds` and `distortions` pass.
 
-    With a `relative_error`, all groups are bounded pairwise, and the matrix keeps these bounds up to relative errors of
-    that size: nothing needs raising, and the weight follows from the error without looking at the pairs.
+    Args:
+        form: Normal form with k groups and m observables.
+        matrix: p(o|group), shape (k, m).
+        holds: Returns whether numerators (n, m) meet all pair bounds exactly.
+        distortions: Returns the exact left-hand side of each floor for numerators (n, m).
+        interior: A channel (k, m) with slack in all bounds and floors, for groups with different permitted answers. It
+            replaces both u and the constant output.
+        relative_error: Relative error with which the matrix keeps the bounds between all groups. Entries then need no
+            raising, and λ follows from the error alone.
+
+    Returns:
+        The integer channel with both weights, or None if the matrix is unusable.
     """
     if not np.isfinite(matrix).all():
         return None
@@ -102,7 +109,7 @@ def round_channel(
 
 @dataclass(frozen=True, eq=False)
 class _Mixing:
-    """What is rounded: rows (k, m), what each is mixed with, and the weights (k,) that the bounds need."""
+    """Rows to round (k, m), the distribution that each is mixed with, and the weights (k,) that the bounds need."""
 
     rows: Floats
     common: Floats
@@ -110,14 +117,14 @@ class _Mixing:
 
 
 def _mix_nearly_private(form: NormalForm, matrix: Floats, error: float) -> _Mixing:
-    """Return what to mix a matrix with that violates no bound by more than a relative error.
+    """Return the mixing of a matrix that violates bounds by at most a relative error (docs/theory/rays.md, "Rounding").
 
-    With M_o the largest entry of column o and u_o = M_o / Σ M, the violation is at most error · M_o and the slack at
-    least λ u_o (g − 1) with g the least factor; each of the two entries is rounded by up to a unit.
+    Let M_o be the largest entry of column o, u_o = M_o / Σ M, and g the least factor. A violation is at most
+    error · M_o, and the slack at least λ u_o (g − 1). Each of the two entries is rounded by up to one unit.
     """
     rows = _normalise_rows(np.clip(matrix, 0.0, 1.0))
     largest = rows.max(axis=0)
-    # Exponents may be so small that hardly any factor pays for them.
+    # The least exponent may be so small that g − 1 must be kept away from 0.
     least = (
         max(float(np.expm1(min(float(form.exponents.min()), VACUOUS))), _MIN_FACTOR_EXCESS)
         if form.groups > 1
@@ -136,9 +143,9 @@ def _meet_floors(
     holds: Callable[[Integers], bool],
     distortions: Callable[[Integers], tuple[Fraction, ...]],
 ) -> Rounded | None:
-    """Round, with as much of `constant`, (m,) or (k, m), in every row as the floors need."""
+    """Round the mixed rows; add `constant`, shape (m,) or (k, m), with the weight that the floors need."""
     weights, floor_weight = given.weights, 0.0
-    # How much of one constant output, or of an interior channel, a floor needs is known.
+    # For a single constant output or an interior channel, the weight that a floor needs is known.
     known = constant.ndim == 2 or np.count_nonzero(constant) == 1
     reached = distortions(_apportion(constant)[form.group]) if constant.ndim == 2 else None
     while True:
@@ -154,20 +161,20 @@ def _meet_floors(
             return Rounded(numerators, float(weights.max()), floor_weight)
         if floor_weight >= 1.0:
             return None
-        # A distribution that strengthens the best estimate may need far less.
+        # A distribution that strengthens the best estimate may need a far smaller weight.
         needed = short * (1 + 1e-9) + 2.0**-50 if known else min(short, _MIN_FLOOR_WEIGHT)
         floor_weight = min(1.0, max((2 if known else 8) * floor_weight, needed))
 
 
 def has_tight_floor(form: NormalForm) -> bool:
-    """Tell whether a floor is close to the largest possible, where a constant output hardly helps."""
+    """Return whether a floor is so close to the largest possible that a constant output hardly helps."""
     return any(
         floor.minimum >= (1 - _TIGHT_FLOOR_SLACK) * float(floor.error.sum(axis=1).min()) for floor in form.floors
     )
 
 
 def _clean(matrix: Floats, threshold: float, labels: Integers) -> Floats:
-    """Clip, empty the columns that are negligible within a connected set, normalise."""
+    """Clip the entries, empty columns that are negligible within a connected set, and normalise the rows."""
     rows = np.clip(matrix, 0.0, 1.0)
     for label in np.unique(labels):
         members = labels == label
@@ -178,7 +185,7 @@ def _clean(matrix: Floats, threshold: float, labels: Integers) -> Floats:
 
 
 def _clean_permitted(matrix: Floats, threshold: float, forbidden: Flags, interior: Floats) -> Floats:
-    """Clip, empty what is forbidden or negligible, normalise; rows of which nothing is left are those of `interior`."""
+    """Clip the entries, empty forbidden and negligible ones, and normalise; empty rows are copied from `interior`."""
     rows = np.where(forbidden | (matrix <= threshold), 0.0, np.minimum(matrix, 1.0))
     lost = rows.sum(axis=1) <= 0
     rows[lost] = interior[lost]
@@ -191,14 +198,14 @@ def _normalise_rows(rows: Floats) -> Floats:
 
 
 def _raise_entries(form: NormalForm, rows: Floats) -> Floats:
-    """Raise every entry to what the others require of it, along the bounds where they are few, else along all paths."""
+    """Raise every entry to the amount that the bounds require, along the bounds if they are few, or along all paths."""
     if is_sparse(form.groups, int(np.isfinite(form.exponents).sum()), 0):
         return _raise_along_bounds(rows, form.exponents)
     return _raise_along_paths(rows, form.implied)
 
 
 def _raise_along_bounds(rows: Floats, exponents: Floats) -> Floats:
-    """Do what `_raise_along_paths` does, bound by bound, until nothing rises any more."""
+    """Raise every entry to the amount that the bounds require, bound by bound, until no entry changes."""
     raised = rows.copy()
     sources, targets = np.nonzero(np.isfinite(exponents))
     factors = np.exp(-exponents[sources, targets])[:, None]
@@ -206,7 +213,7 @@ def _raise_along_bounds(rows: Floats, exponents: Floats) -> Floats:
     into = np.split(order, np.searchsorted(targets[order], np.arange(1, len(rows))))
     beyond = np.split(targets, np.searchsorted(sources, np.arange(1, len(rows))))
     waiting = np.arange(len(rows))
-    # What rises is passed on over paths, each with fewer bounds than there are rows; rounding may add a few.
+    # Raises propagate along paths with fewer bounds than rows; rounding errors may add a few passes.
     for _ in range(len(rows) + _EXTRA_PASSES):
         if not waiting.size:
             break
@@ -218,16 +225,16 @@ def _raise_along_bounds(rows: Floats, exponents: Floats) -> Floats:
                 if (least > raised[target]).any():
                     np.maximum(raised[target], least, out=raised[target])
                     risen[beyond[target]] = True
-        # Back and forth, so that what has risen is passed on in either direction.
+        # The order alternates, so that raises propagate quickly in both directions.
         waiting = np.flatnonzero(risen)[:: -1 if waiting[0] <= waiting[-1] else 1]
     return _normalise_rows(raised)
 
 
 def _raise_along_paths(rows: Floats, paths: Floats) -> Floats:
-    """Raise every entry to what the others require of it, p(o|t) >= p(o|s) exp(-path(s, t)), and normalise again.
+    """Raise every entry to the amount that all paths require, p(o|t) >= p(o|s) exp(-path(s, t)), and normalise.
 
-    Before the last step every bound holds up to relative rounding, so that what is left to pay for is tiny even
-    where a solver's absolute error is far above the entry.
+    Before normalising, every bound holds up to relative rounding errors. The remaining violation is tiny even if the
+    solver's absolute error is far above the entry.
     """
     raised = rows.copy()
     for source in range(rows.shape[0]):
@@ -237,7 +244,7 @@ def _raise_along_paths(rows: Floats, paths: Floats) -> Floats:
 
 
 def _compute_common(rows: Floats, labels: Integers) -> Floats:
-    """Return for each group the distribution that its connected set is mixed with: the columns' largest entries."""
+    """Return for each group the distribution u of its connected set, proportional to the columns' largest entries."""
     common = np.empty_like(rows)
     for label in np.unique(labels):
         members = labels == label
@@ -247,7 +254,7 @@ def _compute_common(rows: Floats, labels: Integers) -> Floats:
 
 
 def _compute_weights(exponents: Floats, rows: Floats, common: Floats, labels: Integers) -> Floats:
-    """Return for each group the λ that pays for violations, and for all but a part λ of the rounding, in its set."""
+    """Return for each group the weight λ that covers all violations and rounding errors in its connected set."""
     needed = np.zeros(rows.shape[0])
     for source in range(rows.shape[0]):
         targets = np.flatnonzero(np.isfinite(exponents[source]))
@@ -255,7 +262,7 @@ def _compute_weights(exponents: Floats, rows: Floats, common: Floats, labels: In
             continue
         exponent = np.minimum(exponents[source, targets], VACUOUS)[:, None]
         ratio = np.exp(exponent)
-        # Rows that are equal stay equal, however tight the bound.
+        # Equal rows stay equal, however tight the bound.
         others = rows[targets]
         differ = (rows[source] != others).any(axis=1)
         others *= ratio * -(1 - _MIXING_ERROR)
@@ -268,7 +275,7 @@ def _compute_weights(exponents: Floats, rows: Floats, common: Floats, labels: In
         if not which.size:
             continue
         violation, own, beyond = others[which, columns], common[source, columns], common[targets[which], columns]
-        # The second term is 0 where both rows are mixed with the same.
+        # The second term is 0 if both rows are mixed with the same distribution.
         slack = own * np.expm1(exponent)[which, 0] + ratio[which, 0] * (beyond - own)
         needed[source] = (violation / (violation + np.maximum(slack, 0.0))).max()
     return np.array([needed[labels == label].max() for label in labels])
@@ -285,9 +292,10 @@ def compute_cost(form: NormalForm, rows: Floats) -> float:
 
 
 def compute_repaired_cost(form: NormalForm, matrix: Floats) -> float:
-    """Return the cost of a matrix p(o|group) (k, m) mixed so that all bounds hold; infinite where it misses a floor.
+    """Return the cost of p(o|group), shape (k, m), after mixing to meet all bounds; infinite if it misses a floor.
 
-    In floating point, and for forms without forbidden answers: it tells whether rounding the matrix is worth its time.
+    The cost is computed in floating point, for forms without forbidden answers. Lazy rows use it to decide when to
+    stop.
     """
     rows = _raise_entries(form, _clean(matrix, _COLUMN_THRESHOLDS[0], form.components))
     common = _compute_common(rows, form.components)
@@ -309,9 +317,9 @@ def find_cheapest_constant(form: NormalForm) -> Floats:
 def _compute_shortage(
     form: NormalForm, values: tuple[Fraction, ...], weight: float, reached: tuple[Fraction, ...] | None = None
 ) -> float:
-    """Return the weight that closes the largest gap below a floor, at most 1.
+    """Return the weight, at most 1, of the mixed-in channel that closes the largest deficit of a floor.
 
-    It is that of a channel with the distortions `reached`, or else of a constant output, which has the largest ones.
+    `reached` holds the distortions of that channel; by default it is a constant output, with the largest distortions.
     """
     short = 0.0
     for index, (floor, value) in enumerate(zip(form.floors, values, strict=True)):
@@ -343,7 +351,7 @@ def _apportion_batch(rows: Floats) -> Integers:
     numerators = scaled // totals
     remainders = scaled - numerators * totals
     missing = (1 << EXPONENT) - numerators.sum(axis=1)
-    # A remainder over its total is below 1; its double is exact enough to rank, and ties may fall either way.
+    # A remainder divided by its total is below 1. As a double it is exact enough to rank; ties may go either way.
     ranked = np.argsort(-(remainders / totals).astype(np.float64), axis=1, kind="stable")
     result: Integers = numerators.astype(np.int64)
     for row, units in enumerate(missing.tolist()):

@@ -1,7 +1,7 @@
-"""Row programs: reduction, all rows, lazy rows.
+"""Reduce a normal form to a linear program with privacy rows, and solve it with all rows or with lazy rows.
 
-The last is row generation, the method of cutting planes (Kelley 1960): every round is a relaxation, whose value and
-multipliers are lower bounds; it ends when no row that was left out is violated.
+Lazy rows are Kelley's cutting planes (1960). Every round solves a relaxation, whose multipliers prove a lower bound. It
+ends when the solution violates no missing row.
 """
 
 from __future__ import annotations
@@ -26,8 +26,9 @@ from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._rounding import compute_repaired_cost
 from mechdesign.synthesis._settings import SolveSettings
 
+# Smallest cost magnitude used for scaling, as a share of the largest cost.
 _MIN_COST_SHARE = 1e-8
-# Rows that are listed before the clock is looked at.
+# Number of rows that are listed between two checks of the time limit.
 _ROWS_PER_CHECK = 1_000_000
 
 
@@ -45,7 +46,7 @@ class Triples:
         return int(self.sources.size)
 
     def append(self, other: Triples) -> Triples:
-        """Return these rows followed by those of `other`."""
+        """Return these rows followed by the rows of `other`."""
         return Triples(
             np.concatenate([self.sources, other.sources]),
             np.concatenate([self.targets, other.targets]),
@@ -82,7 +83,17 @@ def list_permitted_rows(pairs: Flags, form: NormalForm, deadline: Deadline | Non
 
 @dataclass(frozen=True, eq=False)
 class RowInverse:
-    """The way back from a program of rows: `apply` of `RowReduction` says what its rows and columns are."""
+    """Maps solutions of a row program back to candidates; see `RowReduction.apply` for its rows and columns.
+
+    Attributes:
+        form: The normal form.
+        triples: The privacy rows.
+        program: The linear program.
+        roots: √g of each privacy row.
+        scale: Factor of the costs.
+        floor_scales: Factor of the errors of each floor.
+        magnification: Further factor of the objective.
+    """
 
     form: NormalForm
     triples: Triples
@@ -93,7 +104,7 @@ class RowInverse:
     magnification: float
 
     def __call__(self, solution: Solution) -> ChannelCandidate:
-        """Turn a solution into a candidate; numbers that are missing are left out."""
+        """Return the candidate of a solution; matrix and multipliers are None if they are not finite."""
         summary = SolveSummary(
             solution.status,
             solution.message,
@@ -113,11 +124,11 @@ class RowInverse:
         )
 
     def channel(self, x: Floats) -> Floats:
-        """Read p(o|group) (k, m) out of a solution."""
+        """Return p(o|group), shape (k, m), from a solution."""
         return x[self.program.column_blocks["p"]].reshape(self.form.groups, self.form.observables)
 
     def multipliers(self, row_dual: Floats) -> FormMultipliers:
-        """Return the multipliers of the normal form's own rows; those of the wrong sign become zero."""
+        """Return the multipliers of the normal form's unscaled rows; multipliers of the wrong sign become 0."""
         blocks = self.program.row_blocks
         unscaled = row_dual / self.magnification
         dual = np.maximum(unscaled, 0.0)
@@ -136,21 +147,21 @@ class RowInverse:
         )
 
     def bound(self, solution: Solution) -> float:
-        """Return the dual objective of a solution in the unit of the cost, up to its dual infeasibility."""
+        """Return the dual objective of a solution in the unit of the cost; it is inexact by the dual infeasibility."""
         return solution.residuals.bound / self.scale / self.magnification
 
 
 @dataclass(frozen=True, eq=False)
 class RowReduction:
-    """From a normal form to a linear program with the given privacy rows, and back.
+    """Reduction of a normal form to a linear program with the given privacy rows.
 
-    Leaving rows out gives a relaxation: its value is a lower bound, and its multipliers are valid for the problem.
+    A program without some of the rows is a relaxation: its value is a lower bound, and its multipliers are valid.
 
     Attributes:
         triples: The privacy rows.
-        scaled: Whether costs, floors and rows are scaled for solvers; otherwise the objective is the cost itself.
-        magnification: A further factor of the objective. Solvers accept reduced costs down to an absolute tolerance,
-            which a larger objective makes smaller in the unit of the cost: better multipliers, at the same rows.
+        scaled: Whether costs and floors are scaled for solvers. If not, the objective is the cost itself.
+        magnification: Further factor of the objective. The solver's absolute tolerance on reduced costs is then smaller
+            in the unit of the cost, which gives better multipliers.
     """
 
     triples: Triples
@@ -160,11 +171,12 @@ class RowReduction:
     def apply(self, form: NormalForm) -> tuple[LinearProgram, RowInverse]:
         """Build the program of equations (11)/(12) and (21)–(24) of Privacy Games (Shokri 2015).
 
-        Columns: ``p`` (groups × observables, row-major), ``x0``, ``x1``, … (one per floor and observable: the
-        adversary's error there), ``theta`` (worst cost). Rows: ``sums``, ``floor0``, …, ``worst`` and, last,
-        ``privacy``. Privacy rows read √g p(o|t) − p(o|s)/√g >= 0 with g = exp(ε d(s, t)). Costs and θ are multiplied by
-        one scale, the errors of floor i by another; that makes all of order one. Forbidden answers get the upper bound
-        0.
+        Columns: ``p`` (groups × observables, row-major); ``x0``, ``x1``, … (the adversary's error, for each floor and
+        observable); and ``theta`` (the worst cost). Rows: ``sums``, ``floor0``, …, ``worst`` and finally ``privacy``.
+
+        Privacy rows have the form √g p(o|t) − p(o|s)/√g >= 0 with g = exp(ε d(s, t)). Costs and θ are multiplied by one
+        scale, and the errors of each floor by another, so that all numbers are of order 1. Forbidden answers have the
+        upper bound 0.
         """
         problem, observables = form.problem, form.observables
         costs = form.finite_cost
@@ -182,7 +194,7 @@ class RowReduction:
             cost[-1] = 1.0
         else:
             cost[column_blocks["p"]] = form.gather(problem.prior[:, None] * costs).ravel() * scale
-        # The rows bound x from above and keep it positive where it counts; a bound of 0 of its own makes IPX stall.
+        # The rows bound x from above, and the floor keeps its sum positive. A lower bound of 0 would make IPX stall.
         lower[starts[1] : starts[-1]] = -np.inf
 
         floor_scales = tuple(observables / floor.minimum if self.scaled else 1.0 for floor in form.floors)
@@ -209,10 +221,10 @@ class RowReduction:
 
 
 def _choose_scale(form: NormalForm) -> float:
-    """Return what makes the optimum of order one, or of the order of the groups where every group has its own cost.
+    """Return the factor of the costs: it makes the worst cost of order 1, and the expected cost of order k.
 
-    The cheapest constant output bounds the optimum; where answers are forbidden, the mean of the permitted ones stands
-    for it. Where a peaked prior makes that tiny, solvers would otherwise take all that matters for zero.
+    The expected cost is estimated by the cheapest constant output or, if answers are forbidden, by the mean cost of the
+    permitted ones. With a peaked prior it can be tiny; without scaling, solvers would treat its terms as 0.
     """
     problem = form.problem
     largest = float(form.finite_cost.max())
@@ -239,21 +251,24 @@ class _RowBlock:
 def _make_block(
     name: str, entries: Sequence[tuple[Floats, Integers, Integers]], lower: Floats, upper: float, width: int
 ) -> _RowBlock:
-    """Gather entries (values, rows, columns) into a block of rows."""
+    """Build a block of rows from entries (values, rows, columns)."""
     values, rows, columns = (np.concatenate(part) for part in zip(*entries, strict=True))
     matrix = sparse.coo_array((values, (rows, columns)), shape=(lower.size, width))
     return _RowBlock(name, matrix, lower, np.full(lower.size, upper))
 
 
 def _make_sum_rows(form: NormalForm, width: int) -> _RowBlock:
-    """Σ_o p(o|g) = 1."""
+    """Return the rows Σ_o p(o|g) = 1."""
     columns = np.arange(form.groups * form.observables)
     entries = (np.ones(columns.size), columns // form.observables, columns)
     return _make_block("sums", [entries], np.ones(form.groups), 1.0, width)
 
 
 def _make_floor_rows(form: NormalForm, index: int, factor: float, start: int, width: int) -> _RowBlock:
-    """Σ_g factor·error[ŝ, g] p(o|g) − x_o >= 0 for all ŝ, o; last Σ_o x_o >= factor·minimum; x begins at `start`."""
+    """Return the rows Σ_g factor·error[ŝ, g] p(o|g) − x_o >= 0 for all ŝ and o, and Σ_o x_o >= factor·minimum.
+
+    The first column of x is `start`.
+    """
     floor, observables = form.floors[index], form.observables
     estimates = floor.error.shape[0]
     rows = np.arange(estimates * observables)
@@ -270,7 +285,7 @@ def _make_floor_rows(form: NormalForm, index: int, factor: float, start: int, wi
 
 
 def _make_worst_rows(form: NormalForm, cost: Floats, width: int) -> _RowBlock:
-    """θ − Σ_o c(s, o) p(o|group of s) >= 0 for every secret, with scaled costs."""
+    """Return the rows θ − Σ_o c(s, o) p(o|group of s) >= 0 for every secret, with scaled costs."""
     observables = form.observables
     secrets = np.arange(cost.shape[0])
     columns = (form.group[:, None] * observables + np.arange(observables)).ravel()
@@ -282,7 +297,7 @@ def _make_worst_rows(form: NormalForm, cost: Floats, width: int) -> _RowBlock:
 
 
 def _make_privacy_rows(form: NormalForm, triples: Triples, roots: Floats, width: int) -> _RowBlock:
-    """√g p(o|t) − p(o|s)/√g >= 0 for every triple, with `roots` √g."""
+    """Return the rows √g p(o|t) − p(o|s)/√g >= 0 for every triple; `roots` holds √g."""
     rows = np.arange(triples.size)
     entries = [
         (roots, rows, triples.targets * form.observables + triples.observables),
@@ -292,26 +307,27 @@ def _make_privacy_rows(form: NormalForm, triples: Triples, roots: Floats, width:
 
 
 NEAR_DILATION = 1.0824
-"""The spanner keeps pairs that no detour longer by this factor replaces: on a grid eight neighbours, at 1/cos(π/8)."""
+"""Dilation of the spanner of near pairs, 1/cos(π/8): on a grid it keeps the eight neighbours of each cell."""
 
 _MAX_ROUNDS = 100
-# Share of the tolerance that the cost of meeting violated rows may take; the rest is for rounding.
+# Share of the tolerance that repairing violated rows may cost; the rest is for rounding.
 _REPAIR_SHARE = 0.5
-# Seconds that building a program and sending it to another process takes for each privacy row, and for each error in a
-# floor's rows.
+# Time for building a program and sending it to another process, per privacy row and per error of a floor.
 _BUILD_S_PER_ROW, _BUILD_S_PER_ERROR = 5e-7, 2e-7
-# Rows that are violated by less than the first are met; by the second, of the gap that the solver stops at.
+# A row counts as violated above this amount, and above this share of the solver's gap.
 _MIN_VIOLATION = 1e-11
 _MIN_VIOLATION_SHARE = 1e-3
 
 
 def solve_rows(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> ChannelCandidate:
-    """Solve a normal form as planned, within the time limit in all.
+    """Solve a normal form with the rows of an attempt, within the time limit.
 
-    ``lazy``: solve on a spanner, add the violated rows of the irreducible pairs, repeat until none is violated, or
-    until meeting them costs less than the tolerance.
-    ``near``: solve on a spanner at ε for the multipliers, and at ε divided by its dilation for the channel, which then
-    meets every bound. A `start` is the earlier answer's of the same rows.
+    ``lazy``: solve with the rows of a spanner, then add violated rows of irreducible pairs. Repeat until no row is
+    violated, or until repairing the violated rows costs less than the tolerance allows.
+    ``near``: solve with the rows of a spanner at ε, for the multipliers. Then solve at ε divided by the dilation, for a
+    channel that meets every bound.
+
+    `start` is the warm start of an earlier solution with the same rows.
     """
     form, run = attempt.form, RowPrograms(attempt, settings.options_for_rows(deadline), settings.tolerance)
     try:
@@ -326,7 +342,7 @@ def solve_rows(attempt: Attempt, settings: SolveSettings, deadline: Deadline, st
 
 
 def _make_late_candidate(attempt: Attempt) -> ChannelCandidate:
-    """Return what there is where time is over before a program is built: no channel, and nothing proved."""
+    """Return a candidate without matrix and multipliers, for a time limit reached before a program was built."""
     message = "time limit: no time to build the program"
     return ChannelCandidate(
         None, None, SolveSummary(Status.TIME_LIMIT, message, solver=attempt.solver, rows_policy=attempt.rows)
@@ -335,7 +351,7 @@ def _make_late_candidate(attempt: Attempt) -> ChannelCandidate:
 
 @dataclass(frozen=True)
 class RowPrograms:
-    """The programs of an attempt, which share options and tolerance."""
+    """Builds and solves the programs of an attempt, with common options and tolerance."""
 
     attempt: Attempt
     options: Options
@@ -344,9 +360,9 @@ class RowPrograms:
     def solve(
         self, form: NormalForm, triples: Triples, start: object = None
     ) -> tuple[ChannelCandidate, Solution, RowInverse]:
-        """Solve one program in the time that is left.
+        """Solve one program in the remaining time.
 
-        Raises OutOfTimeError where the time left is too short to build it.
+        Raises OutOfTimeError if the remaining time is too short to build the program.
         """
         errors = sum(floor.error.size for floor in form.floors) * form.observables
         left = self.options.deadline.left()
@@ -364,14 +380,19 @@ class RowPrograms:
 def _solve_near(form: NormalForm, near: Flags, run: RowPrograms) -> ChannelCandidate:
     factor = measure_dilation(form.exponents, near, run.options.deadline)
     if not np.isfinite(factor):
-        raise InputError("rows", "the near set does not join all pairs", value="near", remedy="use lazy or all rows")
+        raise InputError(
+            "rows",
+            "leaves pairs that no path of near pairs connects",
+            value="near",
+            remedy='use rows = "lazy" or "all"',
+        )
     triples = run.list_rows(near, form)
     outer, _, _ = run.solve(form, triples)
     try:
         inner, _, _ = run.solve(replace(form, exponents=form.exponents / factor), triples)
     except OutOfTimeError:
         inner = _make_late_candidate(run.attempt)
-    # The gap is that of the rows, and none that better multipliers could close.
+    # Without potentials the multipliers are not polished: the gap comes from the divided ε, not from the multipliers.
     proof = outer.multipliers and replace(outer.multipliers, potentials=None)
     return replace(inner.with_facts(rounds=2, dilation=factor), multipliers=proof)
 
@@ -383,7 +404,7 @@ def _solve_lazily(form: NormalForm, pairs: Flags, near: Flags, run: RowPrograms)
     sources, targets = np.nonzero(pairs)
     last = ChannelCandidate(None, None, SolveSummary(Status.FAILED, "no round was finished"))
     best: Best[Floats, FormMultipliers] = Best()
-    # The centre of the optimal face violates far fewer of the rows left out than a vertex of it does.
+    # The centre of the optimal face violates far fewer missing rows than one of its vertices.
     run = replace(run, options=replace(run.options, vertex=False))
     start: object = None
     for rounds in range(1, _MAX_ROUNDS + 1):
@@ -398,7 +419,7 @@ def _solve_lazily(form: NormalForm, pairs: Flags, near: Flags, run: RowPrograms)
             found, solution, inverse = run.solve(form, triples, start)
         found = found.with_facts(rounds=rounds)
         if found.status is not Status.OPTIMAL or found.matrix is None:
-            # What a stopped solver holds is seldom better than the round before; without one it is all there is.
+            # The point of a stopped solver is seldom better than the previous round's: it is used in round 1 only.
             kept = found if last.matrix is None else _take_best(last, best)
             return kept.with_facts(status=found.status, message=found.summary.message)
         last, bound = found, inverse.bound(solution)
@@ -413,7 +434,7 @@ def _solve_lazily(form: NormalForm, pairs: Flags, near: Flags, run: RowPrograms)
         if not form.forbidden.any():
             best.offer_point(compute_repaired_cost(form, found.matrix), found.matrix)
             if best.gap <= _REPAIR_SHARE * run.tolerance:
-                words = f"meeting the {fresh.size} rows that are violated costs less than asked for"
+                words = f"repairing the {fresh.size} violated rows costs less than the tolerance"
                 return _take_best(last, best).with_facts(message=words)
         start = solution.start
         loaded[fresh.sources, fresh.targets, fresh.observables] = True
@@ -423,7 +444,7 @@ def _solve_lazily(form: NormalForm, pairs: Flags, near: Flags, run: RowPrograms)
 
 
 def _take_best(last: ChannelCandidate, best: Best[Floats, FormMultipliers]) -> ChannelCandidate:
-    """Return the last candidate with the cheapest channel, once it is repaired, and the best bound of all rounds."""
+    """Return the last candidate with the best bound of all rounds, and the channel with the least repaired cost."""
     matrix = last.matrix if best.point is None else best.point
     return replace(last, matrix=matrix, multipliers=last.multipliers if best.proof is None else best.proof)
 
@@ -436,7 +457,7 @@ def _find_violated(
     loaded: Flags,
     tolerance: float,
 ) -> Triples:
-    """Return the rows of the given pairs that `matrix` violates by more than `tolerance`, scaled as in the program."""
+    """Return the missing rows that `matrix` violates by more than `tolerance`, in the scale of the program."""
     roots = np.exp(form.exponents[sources, targets] / 2)[:, None]
     found: list[Triples] = []
     step = max(1, 2_000_000 // form.observables)
