@@ -225,7 +225,7 @@ def test_symmetries_that_do_not_fit_are_named_as_specified(spec):
     spec.write_text(SPECIFICATION + options, encoding="utf-8")
     result = run("design", spec)
     assert result.exit_code == 2
-    assert result.stderr.startswith("error: solver.options.symmetry[0]: changes the problem")
+    assert result.stderr.startswith("error: solver.options.symmetry[0]: changes the prior")
 
 
 def test_solver_trouble(spec, monkeypatch):

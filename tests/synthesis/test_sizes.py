@@ -62,7 +62,7 @@ def test_what_is_too_large_is_refused_before_anything_is_built() -> None:
     assert "_data" not in vars(asked)
     message = str(caught.value)
     assert message.startswith("domain: 3600 secrets and 3600 observables do not fit into memory (block: 46,643 million")
-    for remedy in ("secrets would do, such as", "policy graph", "answers ([observables]", "highs-ipx"):
+    for remedy in ("secrets would fit, such as", "policy graph", "answers ([observables]", "highs-ipx"):
         assert remedy in message
 
 
@@ -88,7 +88,7 @@ def test_what_is_said_to_fit_fits(solver: str) -> None:
         found = estimate(Size(count, count), settings)
         assert (found.fits and found.seconds <= 3600) is fits
     said = list(list_remedies(size, settings))
-    assert said[0].startswith(f"up to {most} secrets would do")
+    assert said[0].startswith(f"up to {most} secrets would fit")
     with pytest.raises(TooLargeError):
         check_size(size, settings)
 

@@ -1,4 +1,4 @@
-"""The program of one part when distortion has a price: least cost minus price times distortion."""
+"""The pricing problem of one part: minimise the cost minus price times distortion."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ from mechdesign.synthesis._settings import Rows
 
 @dataclass(frozen=True, eq=False)
 class PartProposal:
-    """A channel of a part, p(o|group), with its cost and its distortion for each floor, for a prior that sums to 1."""
+    """A channel p(o|group) of a part, with its cost and its distortion for each floor, under the part's prior."""
 
     matrix: Floats
     cost: float
@@ -35,7 +35,13 @@ class PartProposal:
 
 @dataclass(frozen=True, eq=False)
 class PartAnswer:
-    """What a part says to prices: a proposal, a lower bound of cost minus prices times distortions, and its proof."""
+    """The solution of a pricing problem.
+
+    Attributes:
+        proposal: The channel that was found.
+        bound: Lower bound on the cost minus prices times distortions.
+        multipliers: Multipliers that prove the bound.
+    """
 
     proposal: PartProposal
     bound: float
@@ -43,11 +49,12 @@ class PartAnswer:
 
 
 def make_pricing_problem(problem: Problem, part: Part, floors: Sequence[int]) -> tuple[Problem, dict[int, Integers]]:
-    """Return the problem of a part alone, and which of the adversary's estimates its floors keep.
+    """Return the pricing problem of a part, and the estimates that each of its floors keeps.
 
-    `floors` are indices among the claims. An estimate that is never better than another one about these secrets is left
-    out. The floors of the part are the largest possible, which only serves as a scale; one about which the adversary
-    cannot err at all is left out. Errors under a prior of a floor's own count as much as the part does there.
+    `floors` are indices among the claims. Dominated estimates, which are never better than another one for these
+    secrets, are left out. The floors of the part have the largest possible minimum, which only serves as a scale. A
+    floor is left out if its largest minimum is 0. If a floor has its own prior, its errors are weighted by the part's
+    probability under it.
     """
     alone = restrict_problem(problem, part, part.observables)
     statements = list(alone.stated)
@@ -73,10 +80,13 @@ def make_pricing_problem(problem: Problem, part: Part, floors: Sequence[int]) ->
 
 @dataclass(eq=False)
 class PartClass:
-    """Parts that are equal but for their places: one program for all.
+    """A class of equal parts at different places, with one program for all.
 
-    `floors` are the indices, among the requirements, of all floors with a price, and `mass` is the probability of all
-    parts of the kind.
+    Attributes:
+        problem: The pricing problem.
+        floors: Indices of the priced floors among the requirements.
+        rows: Privacy rows of the program.
+        mass: Total probability of the parts of this class.
     """
 
     problem: Problem
@@ -92,7 +102,7 @@ class PartClass:
         self.constant = self.proposal(np.tile(find_cheapest_constant(self.form), (self.form.groups, 1)))
 
     def proposal(self, matrix: Floats) -> PartProposal:
-        """Return what a channel p(o|group) costs, and how much the adversary errs about it."""
+        """Return a channel p(o|group) with its cost and the adversary's errors."""
         rows = np.clip(matrix, 0.0, 1.0)
         rows /= rows.sum(axis=1, keepdims=True)
         known = {floor.requirement: float((floor.error @ rows).min(axis=0).sum()) for floor in self.form.floors}
@@ -100,22 +110,22 @@ class PartClass:
         return PartProposal(rows, compute_cost(self.form, rows[self.form.group]), distortions)
 
     def ask(self, prices: Floats, solver: str, options: Options) -> tuple[Status, PartAnswer | None]:
-        """Minimise Σ π p c − Σ_i price_i · distortion_i; None when the solver was stopped before it had the least.
+        """Minimise Σ π p c − Σ_i price_i · distortion_i; return None if the solver was stopped before the optimum.
 
-        Raises SolverError when it fails.
+        Raises SolverError if the solver fails.
         """
         program, inverse = self._program, self._inverse
         cost, lower = program.cost.copy(), program.row_lower.copy()
         at = dict(zip(self.floors, prices.tolist(), strict=True))
         for i, (floor, factor) in enumerate(zip(self.form.floors, inverse.floor_scales, strict=True)):
             cost[program.column_blocks[f"x{i}"]] = -at[floor.requirement] * inverse.scale / factor
-            # The last row of a floor is the floor itself, which is not for this part to meet.
+            # The last row of a floor is the floor itself. A single part need not meet it.
             lower[program.row_blocks[f"floor{i}"].stop - 1] = -np.inf
         found = solvers.solve(replace(program, cost=cost, row_lower=lower), solver, options, self._start)
         if found.status in (Status.TIME_LIMIT, Status.INTERRUPTED, Status.ITERATION_LIMIT):
             return found.status, None
         if found.status not in (Status.OPTIMAL, Status.STALLED) or not np.isfinite(found.row_dual).all():
-            raise SolverError(f"{solver} is not to be trusted here: {found.message}")
+            raise SolverError(f"{solver} returned an unusable solution: {found.message}")
         self._start = found.start
         proposal = self.proposal(inverse.channel(found.x))
         multipliers = lift_multipliers(self.form, inverse.multipliers(found.row_dual))
