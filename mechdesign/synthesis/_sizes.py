@@ -324,7 +324,7 @@ def list_remedies(size: Size, settings: SolveSettings, slowness: float = 1.0) ->
 def format_bytes(count: float) -> str:
     """Format a number of bytes for readers.
 
-    >>> gigabytes(2.14e9), gigabytes(3.3e7)
+    >>> format_bytes(2.14e9), format_bytes(3.3e7)
     ('2.1 GB', '33 MB')
     """
     if count < 1e8:
@@ -335,7 +335,7 @@ def format_bytes(count: float) -> str:
 def format_duration(seconds: float) -> str:
     """Format a rough time for readers.
 
-    >>> duration(3), duration(200), duration(40_000), duration(1e9)
+    >>> format_duration(3), format_duration(200), format_duration(40_000), format_duration(1e9)
     ('a few seconds', '3 minutes', '11 hours', 'years')
     """
     for limit, unit, name in (
@@ -352,7 +352,7 @@ def format_duration(seconds: float) -> str:
 def format_count(number: int) -> str:
     """Format a count with thousands separators, or in millions if it is large.
 
-    >>> counted(12000), counted(46_656_000_000)
+    >>> format_count(12000), format_count(46_656_000_000)
     ('12,000', '46,656 million')
     """
     return f"{number:,}" if number < 10_000_000 else f"{round(number / 1e6):,} million"
@@ -406,7 +406,7 @@ _REFERENCE = Speed(factor=3.0e-3, sweep=1.3e-4, sparse=3.2e-3)
 def compute_slowness(speed: Speed) -> float:
     """Return the time of solvers relative to the reference machine: the geometric mean of the three ratios.
 
-    >>> slowness(Speed(6.0e-3, 2.6e-4, 6.4e-3))
+    >>> compute_slowness(Speed(6.0e-3, 2.6e-4, 6.4e-3))
     2.0
     """
     ratios = (getattr(speed, name) / getattr(_REFERENCE, name) for name in ("factor", "sweep", "sparse"))

@@ -1,8 +1,8 @@
 """Find a channel with slack in every bound and floor, for secrets with different permitted answers.
 
 If all answers are permitted, a constant output is such a channel. Otherwise the bounds may be infeasible. A bound of
-p(o|s) by p(o|t) requires a minimal probability of each answer for t, and the minima for several s may exceed 1 in
-total. One linear program decides.
+p(o|s) by p(o|t) requires a minimal probability of o for t. The minima for several s may exceed 1 in total. One linear
+program decides.
 """
 
 from __future__ import annotations

@@ -423,7 +423,7 @@ def test_other_files_are_left_alone():
     Path("released/thesis.tex").write_text("mine")
     result = run("release", *write())
     assert result.exit_code == 2
-    assert "holds thesis.tex, which is no part of a released trace" in result.stderr
+    assert "holds thesis.tex, which does not belong to a released trace" in result.stderr
     assert run("release", "s.toml", "t.csv", "--force").exit_code == 0
     assert Path("released/thesis.tex").read_text() == "mine"
 

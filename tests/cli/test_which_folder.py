@@ -73,7 +73,7 @@ def test_a_design_of_a_schedule_for_another_budget_is_found(schedule):
     path = schedule / "schedule.csv"
     text = path.read_text()
     path.write_text(text.replace("1,1,epsilon-1", "1,1,epsilon-0.5"))
-    assert "gives epsilon-0.5 two ε" in run("verify", schedule).stderr
+    assert "gives epsilon-0.5 a second ε" in run("verify", schedule).stderr
     path.write_text(text.replace("1,1,epsilon-1", "1,0.9,epsilon-1"))
     result = run("verify", schedule)
     assert result.exit_code == 1

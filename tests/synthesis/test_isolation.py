@@ -60,7 +60,7 @@ ISOLATED: dict[str, tuple[list[Requirement], str, tuple[int, ...]]] = {
     "a radius below all": ([md.ThresholdPrivacy(1, DISTANCE, 0.25)], ALL, (0, 1, 2, 3, 4, 5)),
     "a radius below some": (
         [md.ThresholdPrivacy(1, DISTANCE, 0.5)],
-        r"tie some secrets to no other.*found 4 of 6 secrets \(a, b, c, f\)\. Take a radius of 1 for a, say.* is 0\.5",
+        r"leave some secrets without a bound.*found 4 of 6 secrets \(a, b, c, f\)\. Increase the radius from 0\.5 to 1,",
         (0, 1, 2, 5),
     ),
     "a place far from all": (
@@ -93,7 +93,7 @@ def test_a_secret_tied_to_no_other_is_refused_unless_that_is_accepted(
         with pytest.raises(InputError, match=message) as caught:
             md.design(asked, **arguments)  # type: ignore[arg-type]
         assert caught.value.path == "requirements"
-        assert caught.value.remedy.endswith('or accept it by isolated="release"')
+        assert caught.value.remedy.endswith('or accept this with isolated="release"')
     made = quietly(asked)
     assert made.summary.isolated == made.certificate.provenance["isolated"] == "release"
     found = made.certificate.revealed
@@ -115,7 +115,7 @@ def test_a_single_secret_is_refused_whatever_is_required() -> None:
     for requirements in ([], [md.MetricPrivacy(1, one)], [md.ThresholdPrivacy(1, one, 5)]):
         asked = md.Problem([1.0], [[0.5, 0.25]], requirements)
         with pytest.raises(
-            InputError, match="requirements: tie nothing to the only secret, which every answer reveals"
+            InputError, match="requirements: cannot protect the only secret, which every answer reveals"
         ):
             md.design(asked)
         with pytest.warns(RevealedWarning, match="^There is a single secret, and every answer reveals it"):

@@ -1,4 +1,4 @@
-"""JavaScript: one module that samples exactly and checks every pair bound, for apps in browsers and on servers."""
+"""JavaScript: a module that samples exactly and checks every pair bound, for browsers and servers."""
 
 from __future__ import annotations
 
@@ -24,32 +24,32 @@ from mechdesign.model._problem_words import claim_names
 from mechdesign.synthesis._bundle import label_names
 from mechdesign.synthesis.formats._format import Exported, Format
 
-# An answer on the Earth is what `sample` takes.
+# Names of coordinates in the module; `sample` accepts and returns places with these names.
 _SHORT = {"latitude": "lat", "longitude": "lon", "x": "x", "y": "y"}
 
 
 def _contents(exported: Exported) -> Iterator[bytes]:
-    """Yield an ES module without imports: the template `channel.js` with the channel as base64 in it.
+    """Yield an ES module without imports: the template `channel.js` with the channel in base64.
 
-    It holds what is needed to sample and to check bounds between pairs of secrets; neither prior nor cost, and no
-    floors on the adversary's error, which need the prior.
+    The module contains the data for sampling and for checking pair bounds. It contains neither the prior nor the cost,
+    and no distortion floors, which need the prior.
     """
     text = json.dumps(_payload(exported), separators=(",", ":"))
     template = resources.files("mechdesign.synthesis.formats").joinpath("channel.js").read_text(encoding="utf-8")
     digest = hashlib.sha256(text.encode("ascii")).hexdigest()
-    # The data come last: they may hold anything.
+    # The data are inserted last, because they may contain the other placeholders.
     for name, value in (("VERSION", __version__), ("SHA256", digest), ("TEXT", script_text(text))):
         template = template.replace(f"@{name}@", value)
     yield template.encode()
 
 
 def script_text(text: str) -> str:
-    r"""Return a string of JavaScript that may stand within an element ``script`` of a page, whatever it says.
+    r"""Return a JavaScript string literal that is safe within a ``script`` element of a page.
 
     >>> print(script_text("</script>"))
     "\u003c/script>"
     """
-    # All but ASCII is escaped: U+2028 and U+2029, which end lines of older JavaScript, as well.
+    # `dumps` escapes everything but ASCII, including U+2028 and U+2029, which end lines in older JavaScript.
     return json.dumps(text).replace("<", "\\u003c")
 
 
@@ -74,10 +74,11 @@ def _payload(exported: Exported) -> dict[str, Any]:
 
 
 def _describe_places(domain: Domain | None) -> dict[str, Any]:
-    """Return how a place becomes a secret: by borders between cells, by anchors around it, or by the nearest place.
+    """Return the data that map a place to a secret: borders between cells, anchors, or places.
 
-    `members` says which secret each cell is, where some are none, and `reach` how far from the nearest place is inside,
-    in the unit, with what rounding may add, `margin`; `turn` is the longitude below which a place is 360 degrees more.
+    `members` has the secret of each cell, if some cells are not secrets. `reach` is the largest distance to the nearest
+    place, in the unit of the domain, and `margin` its rounding allowance. Longitudes below `turn` are increased by 360
+    degrees.
     """
     nothing: dict[str, Any] = {"axes": None, "degrees": False, "unit": "", "lattice": None, "turn": None}
     nothing |= {"borders": None, "members": None, "places": None, "reach": None, "margin": 0.0}
@@ -104,7 +105,7 @@ def _describe_places(domain: Domain | None) -> dict[str, Any]:
 
 
 def _find_turn(domain: Domain) -> float | None:
-    """Return the longitude below which a place is 360 degrees more, where secrets lie across 180 degrees."""
+    """Return the longitude below which 360 degrees are added, if the secrets lie across the 180th meridian."""
     known = domain.places(DEGREES)
     assert known is not None
     if domain.geographic is not None:
@@ -115,7 +116,7 @@ def _find_turn(domain: Domain) -> float | None:
 
 
 def _describe_anchors(lattice: Lattice) -> list[dict[str, Any]]:
-    """Return for each coordinate of a place where the anchors along it start, how far they reach, and how many."""
+    """Return for each coordinate the start of the anchors, their extent, their number, and the accepted range."""
     if lattice.box is None:
         sides = (
             (Fraction(0), exact(lattice.width), lattice.columns),
@@ -145,9 +146,9 @@ def _format_claim(claim: Claim) -> str:
 
 
 def _describe_bound(claims: Claims, place: int, n: int) -> dict[str, Any] | None:
-    """Return a bound on pairs: the distinct terms of factors, and which of them each pair has; None for a floor.
+    """Return a pair bound as its distinct terms and the index of each pair's term; None for a floor.
 
-    `pairs` is None where the pairs are all of different secrets, row by row.
+    `pairs` is None if the bound covers all pairs of different secrets, in row-major order.
     """
     if (claim := claims.point_bounds.get(place)) is not None:
         steps = {

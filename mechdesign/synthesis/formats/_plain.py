@@ -1,4 +1,4 @@
-"""CSV, JSON, NPZ, Parquet, MPS."""
+"""The formats CSV, JSON, NPZ, Parquet and MPS."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ CSV = Format("csv", "the matrix with labels, as text", (".csv",), _csv_contents)
 def _json_contents(exported: Exported) -> Iterator[bytes]:
     """Yield a JSON object.
 
-    ``numerators`` are texts, since many readers lose digits of JSON numbers of 62 bits; ``matrix`` holds numerators
-    over 2 to the power of ``exponent``, rounded to float64.
+    ``numerators`` are strings, because many readers lose digits of 62-bit JSON numbers. ``matrix`` contains the
+    numerators divided by 2 to the power of ``exponent``, rounded to float64.
     """
     problem, channel = exported.problem, exported.channel
     arrays, metadata = describe_domains(problem, channel)
@@ -55,17 +55,17 @@ def _json_contents(exported: Exported) -> Iterator[bytes]:
 JSON = Format("json", "channel, labels, points, prior and certificate", (".json",), _json_contents)
 
 
-# Magnitudes from 1/32 to 16 stay as they are: the objective is then the cost itself.
+# Costs between 2^-5 and 2^4 are not scaled, so that the objective is the cost itself.
 _NEAR_ONE_BITS = 4
 
 
 def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
     """Yield the lines of the program of `problem` in free MPS format.
 
-    It has the privacy rows that no others imply, or those of every pair with `all_rows`; either way not those of pairs
-    at an exponent above `LARGEST_ROW_EXPONENT`. Its objective is the cost, times a power of two where it would be far
-    from 1: solvers stop at an absolute tolerance, and take small costs for zero. Comments state that factor, and those
-    of floors on the adversary's error. Blocks are named as in `RowReduction`.
+    The program has the irreducible privacy rows, or with `all_rows` the rows of every pair. Pairs with exponents above
+    `LARGEST_ROW_EXPONENT` get no rows. The objective is the cost. If it is far from 1, it is multiplied by a power of
+    two: solvers use absolute tolerances, and would treat small costs as 0. Comments state this factor, and the factors
+    of floors. Blocks are named as in `RowReduction`.
     """
     form = normalise(problem)
     pairs = np.isfinite(form.exponents) if all_rows else mark_irreducible(form.exponents)
@@ -76,9 +76,10 @@ def mps(problem: Problem, all_rows: bool = False) -> Iterator[str]:
 
 
 def _scale(program: LinearProgram, form: NormalForm) -> tuple[LinearProgram, list[str]]:
-    """Return the program in units in which its cost and the errors of its floors are about 1, and what to say of them.
+    """Scale the program so that its cost and the errors of its floors are about 1; return it with comments.
 
-    Powers of two round nothing. The columns of a floor i and the worst cost are in the new units.
+    All factors are powers of two, so nothing is rounded. The columns of floors and of the worst cost have the new
+    units.
     """
     rows, columns = np.ones(program.rows), np.ones(program.columns)
     cost = _choose_power(_estimate_cost(form))
@@ -103,7 +104,7 @@ def _scale(program: LinearProgram, form: NormalForm) -> tuple[LinearProgram, lis
 
 
 def _estimate_cost(form: NormalForm) -> float:
-    """Return a cost that the optimum does not exceed by much: that of the best constant answer, or of a usual one."""
+    """Return an estimate of the optimal cost: of the best constant answer, or the mean cost of permitted answers."""
     problem = form.problem
     if problem.objective == "worst":
         return float(form.finite_cost.max())
@@ -114,7 +115,7 @@ def _estimate_cost(form: NormalForm) -> float:
 
 
 def _choose_power(magnitude: float) -> float:
-    """Return the power of two that brings a magnitude into [1/2, 1); 1 for 0 and for what is about 1 as it is."""
+    """Return the power of two that scales a magnitude into [1/2, 1); 1 if it is 0 or already close to 1."""
     exponent = math.frexp(magnitude)[1]
     return 1.0 if abs(exponent) <= _NEAR_ONE_BITS else 2.0 ** -min(max(exponent, -1000), 1000)
 
@@ -131,7 +132,7 @@ MPS = Format("mps", "the linear program that the channel solves", (".mps",), _mp
 
 
 def _npz_contents(exported: Exported) -> Iterator[bytes]:
-    """Yield an archive of ``numerators``, ``exponent``, ``matrix``, ``prior``, ``cost``, labels and points."""
+    """Yield an NPZ archive of ``numerators``, ``exponent``, ``matrix``, ``prior``, ``cost``, labels and points."""
     channel, problem = exported.channel, exported.problem
     arrays, _ = describe_domains(problem, channel)
     content = io.BytesIO()
@@ -152,7 +153,7 @@ NPZ = Format("npz", "arrays for NumPy, with the exact integers", (".npz",), _npz
 
 
 def _parquet_contents(exported: Exported) -> Iterator[bytes]:
-    """Yield a table of labels, indices, numerators and probabilities; its metadata holds the denominator."""
+    """Yield a Parquet table of labels, indices, numerators and probabilities; its metadata has the denominator."""
     import pyarrow as arrow
     import pyarrow.parquet as parquet
 
