@@ -178,7 +178,7 @@ def test_what_is_no_metric_is_refused() -> None:
         requirement = md.MetricPrivacy("0.6", distance**2)
     squared = refused(md.Problem(prior, distance, [requirement]))
     assert "metrics only" in squared.problem
-    assert "closer by way of" in str(squared.value)
+    assert "a shorter path from" in str(squared.value)
     # Just inside: distances rounded each for itself are still a metric.
     rounded = np.nextafter(distance, 0)
     assert md.design(md.Problem(prior, distance, [md.MetricPrivacy("0.6", rounded)]), rows="rays", tolerance=0.1)

@@ -1,10 +1,12 @@
-"""Column generation over the rays of the cone: a mixture of those known, and new ones where the prices ask for them.
+"""Column generation over rays of the cone (docs/theory/rays.md, "Column generation").
 
-In every round the master program mixes the rays known so far, each reported as the observable for which it costs least
-(columns of one observable add up). Its multipliers are then lowered, observable by observable, to what `pricing.py`
-proves: that is a lower bound over all private channels. The columns by which it had to be lowered are new rays.
-Multipliers halfway to the best ones proved are steadier than those of the master alone (Wentges 1997); where they prove
-no more, the master's own are next.
+In every round the master program mixes the known rays. Each ray is assigned to the observable for which it costs least,
+and the rays of an observable add up. Then the multipliers of the master are lowered, observable by observable, until
+`pricing.py` proves them: this is a lower bound over all private channels. The columns that forced a reduction become
+new rays.
+
+The multipliers used are the average of the master's and of the best proved ones, which stabilises the iteration
+(Wentges 1997). If the average does not improve the bound, the next round uses the master's own multipliers.
 """
 
 from __future__ import annotations
@@ -35,42 +37,42 @@ from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._settings import SolveSettings
 
 _MAX_ROUNDS = 200
-# Rounds without a bracket that is narrower by a tenth, after which it ends: costs fall meanwhile, and bounds follow.
+# The rounds end after this number of rounds without progress: a gap below 0.9 times the gap at the last progress.
 _PATIENCE, _PROGRESS_FACTOR = 25, 0.9
-# For more secrets than this, where a round takes seconds, a part of that.
+# Above this number of secrets a round takes seconds, so fewer rounds without progress are allowed.
 _MANY_SECRETS, _PATIENCE_FOR_MANY = 500, 10
-# The gap of the master program, and that of the transport problems, as parts of the bracket so far.
+# Gaps of the master program and of the transport problems, as shares of the current gap.
 _MASTER_SHARE, _PROOF_SHARE = 0.02, 0.002
-# Transport problems that are solved more closely take little longer, and have a third fewer flows to write down.
+# Limits of these gaps. Accurate transport problems take little longer, and have a third fewer flows to store.
 _MAX_MASTER_GAP, _MAX_PROOF_GAP, _MIN_GAP = 1e-3, 1e-5, 1e-9
-# Share of the time left that the master program may use; the rest is for a pass over the observables, which proves
-# nothing where it is cut.
+# Share of the remaining time for the master program. The rest is for the pass over the observables, which proves
+# nothing unless it is completed.
 _MASTER_TIME_SHARE = 0.6
-# Observables that are priced at the same multipliers: few, since each lowers them for the next.
+# Number of observables priced at the same multipliers. It is small, because each batch lowers them for the next.
 _OBSERVABLES_PER_BATCH = 8
-# Of the observables, those of which all together are less likely than this are reported as others.
+# Largest relative increase of the cost for replacing rare observables, as a share of the gap.
 _RARE_SHARE = 0.02
-# What is tried for them, as multiples of that; and the relative rounding error of sums of positive numbers.
+# Total probabilities of rare observables that are tried, as multiples of the allowed increase.
 _RARE_MULTIPLES = 10.0 ** -np.arange(-1, 8)
+# Relative rounding error of sums of positive numbers.
 _ROUNDING_ERROR = 1e-13
-# Columns without an entry above this are left alone.
+# Columns whose largest entry is at most this are not added as rays.
 _MIN_COLUMN_ENTRY = 1e-3
-# A prior below this is 0.
+# Smallest prior probability used as a divisor.
 _MIN_PRIOR = 1e-200
-# Rays of which no mixture near the best makes use: their reduced costs are above this part of their costs.
+# Rays are dropped if their reduced cost exceeds this share of their cost: near-optimal mixtures do not use them.
 _MAX_REDUCED_COST_SHARE = 0.2
 
 
 def solve_rays(attempt: Attempt, settings: SolveSettings, deadline: Deadline, start: object = None) -> ChannelCandidate:
     """Solve a normal form whose bounds are a metric over all pairs, within the time limit.
 
-    The channel of the candidate keeps all bounds up to the rounding of floats, and its multipliers prove the bracket.
-
-    Where rounding keeps the master program from a solution, or prices prove no more, it has stalled: the best mixture
-    so far is the answer, at first the constant.
+    The channel of the candidate keeps all bounds up to rounding errors, and its multipliers prove the lower bound. The
+    status is STALLED if rounding errors prevent a solution of the master program, or if the gap stops shrinking. The
+    result is then the best mixture so far; the first one is the constant output.
 
     Raises:
-        InputError: The bounds are no metric, the cost is not the expected one, or an option is given.
+        InputError: The bounds are not a metric, the objective is not the expected cost, or an option is not known.
     """
     unknown = set(settings.options) - {"memory", "symmetry"}
     if unknown:
@@ -86,7 +88,7 @@ def solve_rays(attempt: Attempt, settings: SolveSettings, deadline: Deadline, st
 
 @dataclass(frozen=True, eq=False)
 class _PricedRays:
-    """Prices, and the proofs of all observables at these: a bound."""
+    """Prices with the proofs of all observables, which together prove a lower bound."""
 
     prices: RayPrices
     proofs: list[RayProof]
@@ -94,7 +96,18 @@ class _PricedRays:
 
 @dataclass(eq=False)
 class RayGeneration:
-    """The rays so far, and the bracket that their best mixture and the best prices give."""
+    """The state of column generation: the known rays, the best mixture, and the best proved multipliers.
+
+    Attributes:
+        form: The normal form.
+        settings: Tolerance, threads and options.
+        deadline: Deadline of the design.
+        mixture: The latest solution of the master program.
+        serious: Whether the last pass improved the bound and found new rays.
+        halfway: Whether the last multipliers were averages with the best proved ones.
+        count: Number of rounds.
+        iterations: Total number of iterations of the master program.
+    """
 
     form: NormalForm
     settings: SolveSettings
@@ -121,7 +134,7 @@ class RayGeneration:
         self.costs, self.owners = np.zeros(0), np.zeros(0, dtype=np.int64)
         self.losses = np.zeros((0, len(self.minima)))
         self._add(self.folding.different(make_first_rays(metric, lay_out(metric))))
-        # The constant is the first answer.
+        # The constant output is the first mixture.
         constant = int((self.rays == 1).all(axis=1).argmax())
         weights = (np.arange(len(self.owners)) == constant).astype(np.float64)
         self.best: Best[_PooledRays, _PricedRays] = Best(_MIN_PRIOR)
@@ -129,8 +142,8 @@ class RayGeneration:
         self.workers = Workers(self.settings.threads or count_processors(), _OBSERVABLES_PER_BATCH, 1)
 
     def rounds(self) -> tuple[Status, str]:
-        """Mix and price until the bracket is as narrow as asked, or time is over."""
-        # The gap when there was progress last, and for how many rounds there has been none.
+        """Alternate between mixing and pricing until the gap reaches the tolerance, or until the time limit."""
+        # The gap at the last progress, the number of rounds since then, and the least gap.
         marked, since, least = np.inf, 0, np.inf
         try:
             for self.count in range(1, _MAX_ROUNDS + 1):
@@ -166,7 +179,7 @@ class RayGeneration:
 
     @property
     def gap(self) -> float:
-        """The relative gap so far, to a bound of at least 0."""
+        """The current relative gap, with a lower bound of at least 0."""
         return min(self.best.gap, 1.0)
 
     @property
@@ -186,7 +199,7 @@ class RayGeneration:
         return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
 
     def _add(self, rays: Floats) -> None:
-        """Add rays, each with the observable for which it costs least and its part of every floor."""
+        """Add rays, each with the observable for which it costs least and its contribution to every floor."""
         table = rays @ self.scene.cost
         owners = table.argmin(axis=1)
         losses = [(rays @ error.T).min(axis=1) for error in self.scene.errors]
@@ -198,7 +211,7 @@ class RayGeneration:
         self.losses = np.concatenate([self.losses, added])
 
     def _drop(self) -> None:
-        """Forget rays that are far too dear, unless there are few."""
+        """Drop rays with large reduced costs, unless there are few rays."""
         if len(self.costs) <= 3 * self.orbits or self.mixture is None:
             return
         kept = self.mixture.reduced[: len(self.costs)] <= _MAX_REDUCED_COST_SHARE * self.costs
@@ -207,9 +220,9 @@ class RayGeneration:
         self.folded, self.losses = self.folded[kept], self.losses[kept]
 
     def _pool(self) -> Floats:
-        """Return the columns of the best mixture, as an adversary errs at least as much as about each ray alone.
+        """Return the columns of the best mixture as rays, or none if there are no floors.
 
-        Without floors that gains nothing, and there are none.
+        Pooling rays never lowers the adversary's error, so a column may contribute more to a floor than its rays.
         """
         if not self.scene.errors:
             return np.zeros((0, self.form.groups))
@@ -219,7 +232,7 @@ class RayGeneration:
         return scaled
 
     def _mix(self, gap: float) -> None:
-        """Solve the master program; rows of floors are scaled to 1, and have a column for what is more than asked."""
+        """Solve the master program; floors are rows scaled to 1, each with a surplus column."""
         columns, costs = self.folded, self.costs
         count = len(self.minima)
         if count:
@@ -231,7 +244,7 @@ class RayGeneration:
         self.best.offer_point(mixture.cost, _PooledRays(self.rays, self.owners, mixture.weights[: len(self.owners)]))
 
     def _prove(self) -> Floats | None:
-        """Lower the multipliers to what is proved; return new rays, or None where time is over before the end."""
+        """Lower the multipliers until they are proved; return new rays, or None if the time limit interrupts this."""
         assert self.mixture is not None
         floors = np.maximum(self.mixture.prices[self.orbits :], 0.0) / self.minima
         given = RayPrices(self.folding.spread(self.mixture.prices[: self.orbits]), floors)
@@ -255,13 +268,13 @@ class RayGeneration:
                 sums = sums - self.folding.largest(np.max([np.zeros(sums.size), *lacking], axis=0))
                 proofs += [replace(proof, lacking=None, ray=None) for proof in found]
         lower = float(sums.sum() + given.floors @ self.minima)
-        # Where nothing was lacking, the master's own multipliers tell what is.
+        # If nothing was lacking, the next round uses the master's own multipliers.
         better = self.best.offer_bound(lower, _PricedRays(RayPrices(sums, given.floors), proofs))
         self.serious = better and len(fresh) > 1
         return np.concatenate(fresh)
 
     def _price_batch(self, prices: RayPrices, batch: Integers, tolerance: float) -> list[RayProof]:
-        """Price some observables at the same multipliers, with all threads; the answers come in their order."""
+        """Price some observables at the same multipliers, with all threads; the proofs are in order."""
 
         def one(worker: int, part: slice) -> tuple[int, list[RayProof]]:
             return part.start, [price_observable(self.scene, prices, o, tolerance) for o in batch[part].tolist()]
@@ -270,7 +283,7 @@ class RayGeneration:
         return [proof for _, some in sorted(self.workers.run(one), key=lambda pair: pair[0]) for proof in some]
 
     def candidate(self, status: Status, message: str) -> ChannelCandidate:
-        """Return the best mixture as a channel, and the best proof."""
+        """Return a candidate with the channel of the best mixture and the best multipliers."""
         matrix = self._best_mixture.to_channel(self.scene.cost, self.prior, _RARE_SHARE * self.gap, self.folding)
         sums = matrix.sum(axis=1)
         matrix /= sums[:, None]
@@ -311,14 +324,14 @@ class RayGeneration:
 
 @dataclass(frozen=True, eq=False)
 class _PooledRays:
-    """Rays (number, k), the observable of each, and their weights in the mixture."""
+    """Rays, shape (count, k), with the observable and the weight of each."""
 
     rays: Floats
     owners: Integers
     weights: Floats
 
     def columns(self, observables: int) -> Floats:
-        """Return the sum of the rays of each observable (observables, k)."""
+        """Return the weighted sum of the rays of each observable, shape (observables, k)."""
         found = np.zeros((observables, self.rays.shape[1]))
         for observable in np.unique(self.owners).tolist():
             mine = self.owners == observable
@@ -326,10 +339,10 @@ class _PooledRays:
         return found
 
     def to_channel(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Floats:
-        """Return the sums of rays, with their images, as p(o|group) (k, m).
+        """Return the channel p(o|group), shape (k, m), averaged over the symmetries.
 
-        Observables that hardly ever occur are replaced by those that then cost least, as long as the whole becomes
-        dearer by no more than the given part. Columns still add up, and there are fewer to look at.
+        Rare observables are replaced by the cheapest other ones, as long as the relative increase of the cost is at
+        most `dearer`. The channel then has fewer columns.
         """
         owners = self._replace_rare(cost, prior, dearer, folding)
         return folding.mean(np.ascontiguousarray(replace(self, owners=owners).columns(cost.shape[1]).T))
@@ -343,7 +356,7 @@ class _PooledRays:
         here = table[np.arange(len(self.owners)), self.owners]
         for part in dearer * _RARE_MULTIPLES:
             rare = order[: min(int(np.searchsorted(heaped, part)), len(order) - 1)]
-            # Of an orbit all are rare, or none is.
+            # The observables of an orbit are either all rare or all kept.
             kept = np.flatnonzero(share >= share[order[rare.size]])
             rare = np.setdiff1d(order, kept)
             moved = np.isin(self.owners, rare)
@@ -356,7 +369,7 @@ class _PooledRays:
 
 
 def _order_in_batches(count: int) -> Iterator[Integers]:
-    """Yield all observables, a few at a time that are far apart in their order."""
+    """Yield all observables in small batches; the members of a batch are far apart in the order of observables."""
     step = max(1, round(0.618 * count))
     while math.gcd(step, count) > 1:
         step += 1

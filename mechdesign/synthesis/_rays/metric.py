@@ -1,4 +1,4 @@
-"""Which problems rays can solve, those whose bounds are a metric over all pairs; and that metric in the plane."""
+"""Check that the bounds of a problem are a metric over all pairs, as rays require, and lay it out in the plane."""
 
 from __future__ import annotations
 
@@ -13,22 +13,23 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import InputError
 from mechdesign.synthesis._normal import NormalForm
 
+# Relative error up to which distances count as equal.
 _ROUNDING_ERROR = 1e-9
-# Up to so many secrets all eigenvalues are computed: there is always an answer, and it takes no time.
+# Up to this number of secrets all eigenvalues are computed, which is fast and always converges.
 _MAX_FULL_EIGENVALUES = 300
-# Secrets whose detours are looked at together.
+# Number of targets whose detours are checked together.
 _TARGETS_PER_BATCH = 32
 _REMEDY = 'choose other rows, or leave them out ("auto")'
 
 
 @dataclass(frozen=True, eq=False)
 class PlaneLayout:
-    """Points of the plane (k, 2) whose distances are at most `stretch` times those of a metric, and how much less.
+    """A layout of a metric in the plane.
 
     Attributes:
-        points: The points.
-        stretch: The largest ratio of a distance in the plane to one of the metric, at least 1.
-        shrinkage: The least such ratio.
+        points: The points, shape (k, 2).
+        stretch: Largest ratio of a distance in the plane to the metric distance, at least 1.
+        shrinkage: Least such ratio.
     """
 
     points: Floats
@@ -37,7 +38,7 @@ class PlaneLayout:
 
     @property
     def euclidean(self) -> bool:
-        """Whether the metric is that of the plane, up to rounding."""
+        """Whether all distances in the plane equal the metric, up to rounding errors."""
         return self.stretch <= 1 + _ROUNDING_ERROR and self.shrinkage >= 1 - _ROUNDING_ERROR
 
 
@@ -49,11 +50,11 @@ def read_metric(form: NormalForm) -> Floats:
 
 
 def lay_out(metric: Floats) -> PlaneLayout:
-    """Lay a metric (k, k) out in the plane by classical scaling (Torgerson 1952); other layouts would be as valid."""
+    """Lay out a metric (k, k) in the plane by classical scaling (Torgerson 1952); any layout would be valid."""
     size, scale = len(metric), float(metric.max(initial=0.0))
     if size < 4:
         return PlaneLayout(np.zeros((size, 2)), 1.0, 0.0)
-    # Squares of very large or very small numbers are none.
+    # The scale avoids overflow and underflow in the squares.
     squares = (metric / scale) ** 2
     means = squares.mean(axis=0)
     products = 0.5 * (means + means[:, None] - squares - means.mean())
@@ -69,19 +70,19 @@ def lay_out(metric: Floats) -> PlaneLayout:
 
 
 def check_rays(form: NormalForm, deadline: Deadline) -> None:
-    """Raise InputError unless the bounds of a normal form are a metric and its cost is the expected one."""
+    """Raise InputError unless the bounds of a normal form are a metric and the objective is the expected cost."""
     if form.problem.objective != "expected":
-        _refuse("takes the expected cost only", value=form.problem.objective)
+        _refuse("supports only the expected cost", value=form.problem.objective)
     if form.forbidden.any():
-        _refuse("takes no forbidden answers", value=f"{int(form.forbidden.sum())} infinite costs")
+        _refuse("does not support forbidden answers", value=f"{int(form.forbidden.sum())} infinite costs")
     metric = read_metric(form)
     if not np.isfinite(metric).all():
         s, t = (int(index[0]) for index in np.nonzero(~np.isfinite(metric)))
-        _refuse("takes metric privacy between all pairs only", value=f"no bound on the secrets {s} and {t}")
+        _refuse("supports only metric privacy between all pairs", value=f"no bound on the secrets {s} and {t}")
     asymmetry = np.abs(metric - metric.T)
     if (asymmetry > _ROUNDING_ERROR * metric).any():
         s, t = divmod(int((asymmetry - _ROUNDING_ERROR * metric).argmax()), len(metric))
-        _refuse("takes symmetric distances only", value=f"ε·d = {metric[s, t]:g} and {metric[t, s]:g} for {s} and {t}")
+        _refuse("requires symmetric distances", value=f"ε·d = {metric[s, t]:g} and {metric[t, s]:g} for {s} and {t}")
     if not lay_out(metric).euclidean:
         _check_triangles(metric, deadline)
 
@@ -96,7 +97,7 @@ def _check_triangles(metric: Floats, deadline: Deadline) -> None:
             if shorter.any():
                 target = int(shorter.argmax())
                 way = start + int((metric[source, part] + metric[part, target]).argmin())
-                _refuse("takes metrics only", value=f"{source} and {target} are closer by way of {way}")
+                _refuse("requires a metric", value=f"a shorter path from {source} to {target} through {way}")
 
 
 def _refuse(problem: str, value: str) -> None:

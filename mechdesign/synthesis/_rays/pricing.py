@@ -1,12 +1,12 @@
-"""Price all private columns of an observable at once, and prove what the multipliers are worth.
+"""Price all private columns of an observable together, and prove the lower bound.
 
-The lower bound is Σ_s λ_s + Σ_i v_i D_i where no private column x of any observable o has a negative value
+This implements docs/theory/rays.md, "The lower bound". Let c̃ = π∘c, λ the multipliers of the row sums, and v_i the multiplier of floor i with minimum D_i and errors a_i. The
+lower bound is Σ_s λ_s + Σ_i v_i D_i if no private column x of any observable o has a negative value
 
-    Σ_s (c̃_so − λ_s) x_s − Σ_i min_ŝ Σ_q v_i a_i(ŝ)·x,
+    Σ_s (c̃_so − λ_s) x_s − Σ_i v_i min_ŝ a_i(ŝ)·x.
 
-c̃ = π∘c, v_i the multiplier of floor i. Whatever weights q_i of sum v_i on the estimates take the place of the minimum,
-they prove no more than is true. A transport problem (`transport.py`) decides for given weights, and says by how much
-λ is too large where it is.
+The minimum may be replaced by any weights q_i >= 0 on the estimates with sum v_i; this can only weaken the bound. For
+given weights, a transport problem (`transport.py`) decides, and returns the amount by which λ is too large.
 """
 
 from __future__ import annotations
@@ -19,22 +19,23 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.synthesis._rays.generators import extend_into_cone
 from mechdesign.synthesis._rays.transport import Choices, solve_transport
 
+# Largest exponent between a secret that lacks and a secret that gives: at larger ones hardly anything arrives.
 _MAX_EXPONENT = 8.0
-# Estimates that may have a weight at first, and how often new weights are looked for, as long as less than so much of
-# what was lacking still is.
+# Number of estimates that may have a weight at first, and largest number of retries with new weights. The retries end
+# unless the deficit falls below this share of the best one.
 _FIRST_ESTIMATES, _MAX_RETRIES, _SETTLED_SHARE = 12, 6, 0.98
 _ROUNDING_ERROR = 1e-12
 
 
 @dataclass(frozen=True, eq=False)
 class PricingData:
-    """What stays the same.
+    """The constant data of all pricing problems.
 
     Attributes:
-        metric: Exponents (k, k), 0 on the diagonal.
-        cost: c̃ (k, m).
-        errors: The error (estimates, k) of each floor, times its prior.
-        homes: Of each observable (m,) the secret for which it costs least.
+        metric: Exponents, shape (k, k), 0 on the diagonal.
+        cost: c̃, shape (k, m).
+        errors: Errors of each floor times its prior, shape (estimates, k).
+        homes: For each observable, shape (m,), the secret for which it costs least.
     """
 
     metric: Floats
@@ -45,7 +46,7 @@ class PricingData:
 
 @dataclass(frozen=True, eq=False)
 class RayPrices:
-    """Multipliers: λ (k,) of the row sums, and v of each floor."""
+    """Multipliers: λ of the row sums, shape (k,), and v of the floors."""
 
     sums: Floats
     floors: Floats
@@ -53,7 +54,7 @@ class RayPrices:
 
 @dataclass(frozen=True, eq=False)
 class FloorAttack:
-    """Weights on the estimates of a floor: indices and values, whose sum is the floor's multiplier."""
+    """Weights on the estimates of a floor, as indices and values; the values sum to the floor's multiplier."""
 
     estimates: Integers
     weights: Floats
@@ -61,16 +62,16 @@ class FloorAttack:
 
 @dataclass(frozen=True, eq=False)
 class RayProof:
-    """What is proved of one observable.
+    """The proof for one observable.
 
     Attributes:
-        observable: Which.
-        sources: Secrets s of the rows e^E(s,t) x_t − x_s >= 0 that have a multiplier.
-        targets: Their secrets t.
-        values: The multipliers.
-        attacks: One for each floor.
-        lacking: By how much λ is too large (k,), 0 almost everywhere; None where it is not.
-        ray: The column (k,) of least value, with the largest entry at most 1; None where nothing was lacking at first.
+        observable: The observable.
+        sources: Secrets s of the rows e^E(s,t) x_t − x_s >= 0 with a multiplier.
+        targets: Secrets t of these rows.
+        values: The multipliers of these rows.
+        attacks: Weights on the estimates of each floor.
+        lacking: Amount by which λ is too large, shape (k,), mostly 0; None if λ is proved.
+        ray: Column of least value, shape (k,), with entries of at most 1; None if no secret had a negative value.
     """
 
     observable: int
@@ -83,23 +84,24 @@ class RayProof:
 
     @property
     def total(self) -> float:
-        """The sum of what is lacking."""
+        """The total amount by which λ is too large."""
         return 0.0 if self.lacking is None else float(self.lacking.sum())
 
 
 @dataclass(frozen=True, eq=False)
 class _Weights:
-    """For each floor the estimates that may have a weight, and the weights (estimates,) that stand so far."""
+    """For each floor, the estimates that may have a weight, and the current weights, shape (estimates,)."""
 
     allowed: list[Integers]
     standing: list[Floats]
 
 
 def price_observable(scene: PricingData, prices: RayPrices, observable: int, tolerance: float) -> RayProof:
-    """Prove what can be proved of one observable; `tolerance` is that of the transport problem.
+    """Return the proof for one observable; `tolerance` is the relative gap of the transport problem.
 
-    Under floors weights are chosen among a few estimates, those that are good for the observable's home at first; who
-    lacks and who gives is told by the weights that stand, and so the problem is solved again for the weights found.
+    With floors, the weights are chosen among a few estimates, at first the best ones for the observable's home. The
+    current weights determine the secrets that lack and the secrets that give. The transport problem is therefore solved
+    again with the weights that it found.
     """
     value = scene.cost[:, observable] - prices.sums
     home = scene.homes[observable]
@@ -122,7 +124,7 @@ def price_observable(scene: PricingData, prices: RayPrices, observable: int, tol
 def _serve(
     scene: PricingData, value: Floats, observable: int, given: _Weights, totals: Floats, tolerance: float
 ) -> tuple[RayProof, _Weights]:
-    """Serve the secrets of negative value by those of positive value; return the weights that this took, too."""
+    """Serve secrets of negative value from secrets of positive value; return the proof and the weights found."""
     lowered = value - _compute_floor_terms(scene, given.standing)
     short = np.flatnonzero(lowered < 0)
     if not short.size:
@@ -148,7 +150,7 @@ def _serve(
         np.union1d(some, (error @ ray).argmin()) for some, error in zip(given.allowed, scene.errors, strict=True)
     ]
     lacking = np.maximum(-left, 0.0)
-    # Rounding leaves next to nothing.
+    # Deficits of the size of rounding errors count as none.
     served = lacking.sum() <= _ROUNDING_ERROR * np.abs(value[short]).sum()
     missing = None if served else lacking
     proof = RayProof(observable, short[s], others[t], arriving, _make_attacks(standing), missing, ray)

@@ -1,17 +1,20 @@
-"""What one observable adds to the proof of a lower bound: a transport problem with losses.
+"""Solve the transport problem with losses that prices one observable (docs/theory/rays.md, "The lower bound").
 
-At multipliers λ of the row sums let a_s be the reduced cost of observable o for secret s before any pair's multiplier.
-A multiplier y of the row e^(E(s,t)) x_t − x_s >= 0 raises a_s by y and lowers a_t by e^(E(s,t)) y: of a flow f = e^E y
-that t gives, the part e^(−E) arrives at s. If the secrets with a_s < 0, which lack −a_s, can be served by those with
-a_t > 0, which have a_t to spare, then no private column has a negative value. As E is a metric, detours gain nothing,
-and flows between these two sets suffice:
+At multipliers λ of the row sums, let a_s be the reduced cost of observable o for secret s without pair multipliers. A
+multiplier y of the row ``e^(E(s,t)) x_t − x_s >= 0`` raises a_s by y and lowers a_t by e^(E(s,t)) y. In terms of the
+flow f = e^(E(s,t)) y that t gives, the share e^(−E(s,t)) arrives at s.
 
-    minimise Σ_s δ_s   where   Σ_t e^(−E(s,t)) f_st + δ_s >= lack_s,   Σ_s f_st <= spare_t,   f, δ >= 0.
+A secret with a_s < 0 lacks lack_s = −a_s, and a secret with a_t > 0 has spare_t = a_t. If the spares can serve all
+lacks, no private column has a negative value. As E is a metric, detours never help, so flows between these two sets
+suffice:
 
-λ_s less δ_s is then proved; and the multipliers x_s of the lacks, at most 1, are the private column that costs least.
-Under floors there are weights q >= 0 to choose, Σ_h q_h = v for each: then lack_s + Σ_h q_h a_h(s) is lacking, and
-spare_t − Σ_h q_h a_h(t) is left. The method is Mehrotra's predictor–corrector; its normal equations reduce to a matrix
-as large as there are lacks, and one as large as there are weights.
+    minimise Σ_s δ_s   subject to   Σ_t e^(−E(s,t)) f_st + δ_s >= lack_s,   Σ_s f_st <= spare_t,   f, δ >= 0.
+
+Then λ_s − δ_s is proved. The multipliers x_s of the lacks, at most 1, are the private column of least value.
+
+With floors, weights q >= 0 with Σ_h q_h = v are chosen for each floor. The lacks are then lack_s + Σ_h q_h a_h(s), and
+the spares spare_t − Σ_h q_h a_h(t). The method is Mehrotra's predictor–corrector. Its normal equations reduce to a
+matrix whose order is the number of lacks, and a second one whose order is the number of weights.
 """
 
 from __future__ import annotations
@@ -25,20 +28,26 @@ from mechdesign.base._arrays import Floats
 _Five = tuple[Floats, Floats, Floats, Floats, Floats]
 
 _MAX_ITERATIONS = 60
+# Share of the distance to the boundary that a step covers.
 _BOUNDARY_FRACTION = 0.99
-# What arrives may miss what is asked by this part of the largest lack.
+# Largest residual of the constraints, relative to the largest lack.
 _MAX_RESIDUAL = 1e-7
-# By how much a diagonal of ones is raised before a matrix is inverted.
+# Shift of the unit diagonal of a matrix before it is inverted.
 _DIAGONAL_SHIFT = 1e-14
-# The least flows are left out, as long as they bring less than this part of a lack, times the tolerance.
+# The smallest flows into a secret are dropped while together they serve at most this factor times the tolerance, as a
+# share of its lack.
 _NEGLIGIBLE_SHARE = 30.0
 
 
 @dataclass(frozen=True, eq=False)
 class Choices:
-    """Weights to choose, w of them: what each adds to lacks (w, r) and takes from spares (w, k), and their sums.
+    """The weights to choose for floors, w in number.
 
-    `member` (floors, w) is 1 where a weight belongs to a floor, `totals` (floors,) has the sum of each floor's weights.
+    Attributes:
+        lacks: Amount that each weight adds to the lacks, shape (w, r).
+        spares: Amount that each weight takes from the spares, shape (w, k).
+        member: 1 if a weight belongs to a floor, shape (floors, w).
+        totals: Sum of the weights of each floor, shape (floors,).
     """
 
     lacks: Floats
@@ -48,13 +57,20 @@ class Choices:
 
     @staticmethod
     def none(lacks: int, spares: int) -> Choices:
-        """Return no weights."""
+        """Return an empty set of weights, for problems without floors."""
         return Choices(np.zeros((0, lacks)), np.zeros((0, spares)), np.zeros((0, 0)), np.zeros(0))
 
 
 @dataclass(frozen=True, eq=False)
 class Transport:
-    """Flows (lacks, spares), nowhere more than is spare; what is left lacking (lacks,); prices of lacks; weights."""
+    """A solution of the transport problem.
+
+    Attributes:
+        flows: Flows, shape (lacks, spares); their sums do not exceed the spares.
+        lacking: Remaining deficits δ, shape (lacks,).
+        prices: Multipliers x of the lacks.
+        weights: Weights of the estimates.
+    """
 
     flows: Floats
     lacking: Floats
@@ -72,10 +88,14 @@ class _TransportProblem:
 
 @dataclass(frozen=True, eq=False)
 class _TransportPoint:
-    """An iterate, or a step of one.
+    """An iterate, or a step of the iteration.
 
-    `primal` holds what stays positive of the flows: f, unused spares, δ, surplus at the lacks, weights; `dual` their
-    reduced costs; x, v and ω are the prices of lacks, spares and sums of weights.
+    Attributes:
+        primal: Positive primal variables: flows f, unused spares, deficits δ, surpluses at the lacks, weights.
+        dual: Reduced costs of the primal variables.
+        x: Prices of the lacks.
+        v: Prices of the spares.
+        omega: Prices ω of the sums of weights.
     """
 
     primal: _Five
@@ -99,15 +119,20 @@ class _TransportPoint:
 def solve_transport(
     lack: Floats, spare: Floats, arrives: Floats, tolerance: float, choices: Choices | None = None
 ) -> Transport:
-    """Serve as much of what is lacking as can be served.
+    """Serve the lacks from the spares with the least total deficit.
+
+    The iteration may end early if a matrix becomes singular. Flows and weights of every iterate are valid after
+    scaling.
 
     Args:
-        lack: What each of r secrets lacks, positive where there are no choices.
-        spare: What each of k others has to give, positive where there are no choices.
-        arrives: The part of a flow that arrives (r, k), between 0 and 1.
-        tolerance: The optimality gap, as a part of all that is lacking, at which to stop; before that where a matrix
-            becomes singular, since what is kept of any point is true.
-        choices: Weights to choose.
+        lack: Lacks of r secrets; positive without choices.
+        spare: Spares of k other secrets; positive without choices.
+        arrives: Share of each flow that arrives, shape (r, k), between 0 and 1.
+        tolerance: Optimality gap at which to stop, as a share of the total lack.
+        choices: Weights to choose, for problems with floors.
+
+    Returns:
+        Flows, deficits, prices and weights.
     """
     choices = choices or Choices.none(*arrives.shape)
     unit = float(np.abs(lack).max())
@@ -141,7 +166,7 @@ def _iterate(given: _TransportProblem, point: _TransportPoint, tolerance: float)
 def _take_step(
     given: _TransportProblem, point: _TransportPoint, missing: tuple[Floats, Floats, Floats], size: int
 ) -> _TransportPoint:
-    """Return the next point; raise LinAlgError where the matrix is singular."""
+    """Return the next iterate; raise LinAlgError if the matrix is singular."""
     system = _TransportSystem(given, point, missing)
     mean = point.products() / size
     step = system.direction(tuple(-a * b for a, b in zip(point.primal, point.dual, strict=True)))
@@ -176,7 +201,7 @@ def _make_start(given: _TransportProblem) -> _TransportPoint:
 
 
 def _compute_residuals(given: _TransportProblem, primal: tuple[Floats, ...]) -> tuple[Floats, Floats, Floats]:
-    """Return what the rows of lacks, spares and sums of weights are off, for a point, or change by, for a step."""
+    """Return the residuals of the constraints on lacks, spares and sums of weights at a point."""
     f, left, lacking, surplus, weights = primal
     choices = given.choices
     return (
@@ -187,7 +212,7 @@ def _compute_residuals(given: _TransportProblem, primal: tuple[Floats, ...]) -> 
 
 
 class _TransportSystem:
-    """Newton's system at a point; prices are feasible throughout, flows in the end."""
+    """Newton's system at a point. Prices are feasible at every iterate, flows only at the end."""
 
     def __init__(
         self, given: _TransportProblem, point: _TransportPoint, missing: tuple[Floats, Floats, Floats]
@@ -204,7 +229,7 @@ class _TransportSystem:
         matrix *= self._scale * self._scale[:, None]
         np.fill_diagonal(matrix, 1 + _DIAGONAL_SHIFT)
         self._inverse = np.linalg.inv(matrix)
-        # The columns of the weights, −a at the lacks and a at the spares, bordered by the rows of their sums.
+        # The columns of the weights, −a for lacks and a for spares, bordered by the rows of their sums.
         self._solved = [self._prices(-a, b) for a, b in zip(choices.lacks, choices.spares, strict=True)]
         count, floors = len(choices.lacks), len(choices.totals)
         self._border = np.zeros((count + floors, count + floors))
@@ -241,7 +266,7 @@ class _TransportSystem:
 
 
 def _limit_steps(point: _TransportPoint, step: _TransportPoint) -> tuple[float, float]:
-    """Return the longest steps, at most 1, of flows and of prices."""
+    """Return the longest primal and dual steps, at most 1, that keep all variables nonnegative."""
 
     def longest(values: tuple[Floats, ...], changes: tuple[Floats, ...]) -> float:
         return 1 / max(1.0, *(float((-d / a).max(initial=0.0)) for a, d in zip(values, changes, strict=True)))
@@ -250,7 +275,7 @@ def _limit_steps(point: _TransportPoint, step: _TransportPoint) -> tuple[float, 
 
 
 def _extract_flows(given: _TransportProblem, point: _TransportPoint, unit: float, share: float) -> Transport:
-    """Leave out what brings next to nothing, scale weights to their sums and flows to what is spare."""
+    """Drop negligible flows, scale weights to their sums, and scale flows down to the spares."""
     choices = given.choices
     weights = point.primal[4]
     sums = choices.member @ weights
