@@ -208,7 +208,7 @@ class Design:
         """How the search ended: "optimal", or the reason for an early stop."""
         return self.summary.status
 
-    def noted(self, **changes: object) -> Design:  # words: ok, because the name is public
+    def noted(self, **changes: object) -> Design:
         """Return this design with changed fields in its summary and in the provenance of its certificate.
 
         Args:

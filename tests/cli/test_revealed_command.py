@@ -54,8 +54,8 @@ def test_they_are_refused_with_the_key_that_accepts_them() -> None:
     result = run("design", write(THRESHOLD))
     assert result.exit_code == 2
     assert result.stderr == (
-        "error: privacy: leave some secrets without a bound, so the best channel would release them exactly; found 2 of "
-        "5 secrets (d, e). Increase the radius from 1 to 8, which reaches a neighbour of d, or accept this with "
+        "error: privacy: leave some secrets without a bound, so the best channel would release them exactly; found 2 "
+        "of 5 secrets (d, e). Increase the radius from 1 to 8, which reaches a neighbour of d, or accept this with "
         '[policy] isolated = "release"\n'
     )
     assert not Path("s").exists()
