@@ -1,7 +1,7 @@
 """Reduce a normal form to a linear program with privacy rows, and solve it with all rows or with lazy rows.
 
-Lazy rows are Kelley's cutting planes (1960). Every round solves a relaxation, whose multipliers prove a lower bound. It
-ends when the solution violates no missing row.
+The program is derived in docs/theory/channels.md. Lazy rows are Kelley's cutting planes (1960). Every round solves a
+relaxation, whose multipliers prove a lower bound. It ends when the solution violates no missing row.
 """
 
 from __future__ import annotations

@@ -500,7 +500,7 @@ def test_what_a_killed_run_leaves_is_no_hindrance():
     Path("out/.released.csv.0123abcd.partial").write_text("step")
     assert run("release", *write(), "-o", "out").exit_code == 0
     Path("out/.notes.csv.0123abcd.partial").write_text("mine")
-    assert "holds .notes.csv.0123abcd.partial, which is no part" in run("release", *write(), "-o", "out").stderr
+    assert "holds .notes.csv.0123abcd.partial, which does not belong" in run("release", *write(), "-o", "out").stderr
 
 
 def test_two_files_are_needed():

@@ -53,7 +53,7 @@ def test_a_schedule_is_not_one_design(schedule, command):
     result = on(command, schedule)
     assert result.exit_code == 2
     assert "holds the designs of a schedule" in result.stderr
-    assert "Name many/epsilon-0.5, say, for ε = 0.5 (release 0)" in result.stderr
+    assert "Give many/epsilon-0.5 for ε = 0.5 (release 0), for example" in result.stderr
     assert on(command, schedule / "epsilon-0.5").exit_code == 0
 
 

@@ -183,7 +183,7 @@ def test_what_is_stated_under_a_prior_is_refused(tmp_path: Path, own: list[float
     cost = 1.0 - np.eye(3)
     requirements = [md.MetricPrivacy(2.0, cost), md.DistortionPrivacy(0.1, cost, own)]
     made = md.design(md.Problem(md.Prior.uniform(3), cost, requirements))
-    with pytest.raises(InputError, match=r"requirements\[1\]: is distortion privacy, .* under a prior"):
+    with pytest.raises(InputError, match=r"requirements\[1\]: is distortion privacy, .* on a prior"):
         saving.save(made, tmp_path / "d", prior=False)
     assert not (tmp_path / "d").exists()
 

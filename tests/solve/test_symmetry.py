@@ -139,7 +139,7 @@ def test_permutations_of_secrets_in_several_sets_are_refused():
     graph = md.GraphPrivacy(1, nx.Graph([(0, 1), (1, 2), (3, 4), (4, 5)]))
     problem = md.Problem(np.full(6, 1 / 6), 1 - np.eye(6), [graph])
     for given in ([[5, 4, 3, 2, 1, 0]], [[2, 1, 0]]):
-        with pytest.raises(InputError, match="sets that are designed one by one") as caught:
+        with pytest.raises(InputError, match="parts that are designed separately") as caught:
             md.design(problem, solver="block", options={"symmetry": given})
         assert caught.value.path == "options.symmetry"
     assert md.design(problem, solver="block", options={"symmetry": True}).certificate.relative_gap <= 1e-6

@@ -65,7 +65,7 @@ ISOLATED: dict[str, tuple[list[Requirement], str, tuple[int, ...]]] = {
     ),
     "a place far from all": (
         [md.ThresholdPrivacy(1, DISTANCE, 2)],
-        r"1 of 6 secrets \(f\)\. Take a radius of 20\.5",
+        r"1 of 6 secrets \(f\)\. Increase the radius from 2 to 20\.5",
         (5,),
     ),
     "two requirements": (
@@ -75,7 +75,7 @@ ISOLATED: dict[str, tuple[list[Requirement], str, tuple[int, ...]]] = {
     ),
     "a floor beside": (
         [md.DistortionPrivacy("0.1", DISTANCE), md.GraphPrivacy(1, md.graphs.from_edges(6, [(0, 1), (1, 2), (3, 4)]))],
-        r"1 of 6 secrets \(f\). Bound pairs with them",
+        r"1 of 6 secrets \(f\). Bound pairs that contain them",
         (),
     ),
     "a graph without edges beside a floor": (
