@@ -198,7 +198,7 @@ def test_a_missing_file_is_an_incomplete_export(tmp_path: Path, name: str) -> No
     put(tmp_path, OLD)
     (tmp_path / name).unlink()
     for ask in (read, verify):
-        with pytest.raises(CertificateError, match=f"incomplete export: {name} is missing"):
+        with pytest.raises(CertificateError, match=f"incomplete bundle: {name} is missing"):
             ask(tmp_path)
 
 
@@ -251,10 +251,10 @@ def _same_json(one: bytes, other: bytes) -> bool:
 
 def test_an_interrupted_export_is_called_so(tmp_path: Path) -> None:
     put(tmp_path, {**OLD, CHANNEL: NEW[CHANNEL]})
-    with pytest.raises(CertificateError, match=r"incomplete export: channel\.npz does not match its digest; was the"):
+    with pytest.raises(CertificateError, match=r"incomplete bundle: channel\.npz does not match its digest; was the"):
         read(tmp_path)
     put(tmp_path, {**OLD, CHANNEL: OLD[CHANNEL][:-100]})
-    with pytest.raises(CertificateError, match=r"incomplete export: channel\.npz is not a complete archive"):
+    with pytest.raises(CertificateError, match=r"incomplete bundle: channel\.npz is not a complete archive"):
         read(tmp_path)
     put(tmp_path, {**OLD, "channel.csv": b"changed"})
     with pytest.raises(CertificateError, match=r"channel\.csv does not match its digest"):
@@ -287,7 +287,7 @@ def archive(entries: dict[str, bytes]) -> bytes:
         ("x.npy", entry(">i8", "(1,)", bytes(8)), "unexpected header"),
         ("x.npy", entry("<m8", "(1,)", bytes(8)), "unexpected type"),
         ("x.npy", entry("<U0", "(1,)", b""), "unexpected type"),
-        ("x.npy", entry("<U1", "(1,)", b"\xff\xff\xff\xff"), "holds no texts"),
+        ("x.npy", entry("<U1", "(1,)", b"\xff\xff\xff\xff"), "holds malformed texts"),
         ("x.npy", b"\x93NUMPY\x02\x00" + bytes(20), "not in the .npy format"),
         ("x.npy", b"", "not in the .npy format"),
         ("x.npy", b"\x93NUMPY\x01\x00\xff\xff{", "unexpected header"),
@@ -354,7 +354,7 @@ def test_archives_do_not_tell_when_or_on_which_system_they_were_made() -> None:
 def test_texts_hold_code_points_up_to_the_last() -> None:
     last, beyond = ((0x10FFFF + step).to_bytes(4, "little") for step in (0, 1))
     assert _archive.unpack(archive({"x.npy": entry("<U1", "(1,)", last)}), CHANNEL)["x"].tolist() == [chr(0x10FFFF)]
-    with pytest.raises(CertificateError, match="holds no texts"):
+    with pytest.raises(CertificateError, match="holds malformed texts"):
         _archive.unpack(archive({"x.npy": entry("<U1", "(1,)", beyond)}), CHANNEL)
 
 
@@ -672,7 +672,7 @@ def accepted(folder: Path) -> str:
     try:
         found = verify(folder)
     except CertificateError as error:
-        return "incomplete" if "incomplete export" in str(error) else str(error)
+        return "incomplete" if "incomplete bundle" in str(error) else str(error)
     files = listing(folder)
     for name, whole in (("old", OLD), ("new", NEW)):
         if all(files.get(key) == content for key, content in whole.items()):

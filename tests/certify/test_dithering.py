@@ -12,7 +12,7 @@ import pytest
 from mechdesign.certify._certificate import certify
 from mechdesign.certify._dithering import CHEBYSHEV, EUCLIDEAN, MANHATTAN, Dithered, Slope, _rounded_up
 from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
-from mechdesign.certify._exact import printed
+from mechdesign.certify._exact import printed_decimal
 from mechdesign.certify._stated import Stated
 from mechdesign.errors import CertificateError, InputError
 
@@ -86,7 +86,7 @@ def test_a_claim_holds_from_the_least_epsilon_on(norm: int, seed: int) -> None:
     assert slope.power is not None
     least = claim(norm).least(slope)
     square = norm == EUCLIDEAN
-    for epsilon, holds in ((printed(least), True), (printed(math.nextafter(least, 0)), False)):
+    for epsilon, holds in ((printed_decimal(least), True), (printed_decimal(math.nextafter(least, 0)), False)):
         assert claim(norm, epsilon=epsilon).holds(slope) is holds
         assert ((epsilon**2 if square else epsilon) >= slope.power) is holds
     if not square:
@@ -228,7 +228,7 @@ def test_corners_that_floats_cannot_tell_apart_are_compared_exactly() -> None:
 @pytest.mark.parametrize("value", [Fraction(1, 3), Fraction(2), Fraction(10**30), Fraction(1, 10**30), Fraction(49, 4)])
 def test_square_roots_are_rounded_up(value: Fraction) -> None:
     root = claim(EUCLIDEAN).least(Slope(value))
-    assert printed(root) ** 2 >= value > printed(math.nextafter(root, 0)) ** 2
+    assert printed_decimal(root) ** 2 >= value > printed_decimal(math.nextafter(root, 0)) ** 2
 
 
 @pytest.mark.parametrize("norm", NORMS)
@@ -256,7 +256,7 @@ def test_the_largest_and_the_smallest_steps(norm: int, step: Fraction) -> None:
     for numerators in ([[1, 2**62 - 1], [2**62 - 1, 1]] * 2, [[2**61, 2**61], [2**61 + 1, 2**61 - 1]] * 2):
         slope = found.steepest(np.array(numerators))
         assert slope.power is not None
-        least = printed(found.least(slope))
+        least = printed_decimal(found.least(slope))
         assert 0 < slope.power <= (least**2 if norm == EUCLIDEAN else least)
 
 
@@ -297,9 +297,9 @@ def test_certificates_say_what_holds_and_where_it_fails() -> None:
     numerators = grid(1, 3, 2, 3)
     slope = claim().steepest(numerators)
     least = claim().least(slope)
-    good = certify(evidence(printed(least), numerators))
+    good = certify(evidence(printed_decimal(least), numerators))
     assert (good.holds, good.epsilon, good.pair) == (True, (least,), None)
-    bad = certify(evidence(printed(math.nextafter(least, 0)), numerators))
+    bad = certify(evidence(printed_decimal(math.nextafter(least, 0)), numerators))
     assert (bad.holds, bad.epsilon, bad.pair) == (False, (least,), (slope.neighbour, slope.anchor))
     with pytest.raises(CertificateError, match="changes faster"):
         bad.require()

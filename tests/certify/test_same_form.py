@@ -163,7 +163,7 @@ def test_texts_with_halves_of_characters_are_refused_by_both(tmp_path: Path) -> 
     files = dict(SETS["expected cost"])
     arrays = {**_archive.unpack(files[CHANNEL], CHANNEL), "note": np.array(["a\ud800"])}
     put(tmp_path, {**files, CHANNEL: _archive.pack(arrays)})
-    with pytest.raises(CertificateError, match="holds no texts"):
+    with pytest.raises(CertificateError, match="holds malformed texts"):
         verify(tmp_path)
     assert refused(tmp_path)
 
@@ -241,7 +241,7 @@ def test_an_entry_that_is_shorter_than_its_archive_says_is_refused_by_both(tmp_p
     document["files"][CHANNEL] = bundle._sha256(files[CHANNEL])
     document["digest"] = bundle.document_digest(document)
     put(tmp_path, {**files, CERTIFICATE: json.dumps(document).encode()})
-    with pytest.raises(CertificateError, match="which is not what the file holds"):
+    with pytest.raises(CertificateError, match="does not match its size"):
         verify(tmp_path)
     assert "holds what its shape says" in refused(tmp_path)
 

@@ -354,12 +354,12 @@ def test_comparisons_with_the_exponential_just_inside_and_just_outside(x: Fracti
 
 @given(st.fractions(min_value=-(10**6), max_value=10**6))
 def test_the_least_printed_decimal_is_recognised(value: Fraction) -> None:
-    from mechdesign.certify._exact import float_up, printed
+    from mechdesign.certify._exact import float_up, printed_decimal
 
     found = float_up(value)
-    assert second_verifier.is_least(printed(found), value)
-    assert not second_verifier.is_least(printed(math.nextafter(found, math.inf)), value)
-    assert not second_verifier.is_least(printed(math.nextafter(found, -math.inf)), value)
+    assert second_verifier.is_least(printed_decimal(found), value)
+    assert not second_verifier.is_least(printed_decimal(math.nextafter(found, math.inf)), value)
+    assert not second_verifier.is_least(printed_decimal(math.nextafter(found, -math.inf)), value)
 
 
 def test_the_page_says_how_to_run_it() -> None:

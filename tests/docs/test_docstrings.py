@@ -16,8 +16,8 @@ import mechdesign
 
 # Rooms whose docstrings are still to be written.
 ROOMS_TO_DO = (
-    "base", "certify", "cli", "data", "errors", "face", "graphs", "leakage", "measures", "mechanisms", "model", "report", "runs", "solve",
-    "specification", "tables", "traces",
+    "base", "certify", "cli", "data", "errors", "face", "graphs", "leakage", "measures", "mechanisms", "model",
+    "report", "runs", "solve", "specification", "tables", "traces",
 )  # fmt: skip
 OPTIONAL = ("torch", "accelerator", "__main__")
 SECTIONS = r"\n *(?:Args|Attributes|Returns|Yields|Raises|Examples?|Note):\n"
@@ -41,7 +41,7 @@ def public_names() -> Iterator[tuple[str, Any]]:
             value = getattr(module, attribute)
             if (inspect.isfunction(value) or inspect.isclass(value)) and id(value) not in seen:
                 seen.add(id(value))
-                room = (value.__module__.split(".") + ["face"])[1]
+                room = [*value.__module__.split("."), "face"][1]
                 if room not in ROOMS_TO_DO:
                     yield f"{room}-{attribute}", value
 
