@@ -91,6 +91,15 @@ def first_attempt(
 
     After the time limit the number of rows is only bounded from below.
 
+    Args:
+        form: The normal form.
+        solver: "auto" or the name of a solver.
+        rows: "auto" or the rows that the caller chose.
+        deadline: Deadline of the design.
+
+    Returns:
+        The attempt, with a reason for the summary.
+
     Raises:
         InputError: The solver is not known, or does not support these rows or forbidden answers.
         MissingDependencyError: The solver is not installed.

@@ -94,7 +94,16 @@ def solve_blocks(
 
     ``settings.options["symmetry"]`` is true (the default), false, or an array of permutations. With true, symmetries
     are searched for. The array has shape (k, n): each permutation γ of the n secrets maps secret s to γ[s]. All
-    products of the permutations are used. The other options belong to the solver. `start` is ignored.
+    products of the permutations are used. The other options belong to the solver.
+
+    Args:
+        attempt: Normal form and solver.
+        settings: Tolerance and options.
+        deadline: Deadline of the design.
+        start: Ignored; solvers of block programs have no warm start.
+
+    Returns:
+        The channel and multipliers, not yet certified.
 
     Raises:
         SolverError: The memory does not suffice; the message states the estimate.

@@ -147,6 +147,9 @@ class SolveSummary:
         Args:
             provenance: Provenance of a certificate, as `SolveSummary.provenance` returns it.
 
+        Returns:
+            The summary with all recognised fields.
+
         >>> SolveSummary.from_provenance({"solver": "block", "iterations": 12, "status": "optimal"}).iterations
         12
         """
@@ -213,6 +216,9 @@ class Design:
 
         Args:
             **changes: New values of fields of `SolveSummary`.
+
+        Returns:
+            The changed design; this one stays as it is.
         """
         summary = replace(self.summary, **changes)  # type: ignore[arg-type]
         return replace(
@@ -249,6 +255,9 @@ class Design:
             outside: How to treat places outside: "refuse" them, or map them to the "nearest" secret.
             reach: Largest distance from a place to its nearest secret, in the unit of the secrets. Only for secrets
                 that are neither cells nor anchors.
+
+        Returns:
+            The index of each answer, with its label and its place.
         """
         given = (self.problem, self.channel, latitude, longitude, size, rng)
         return sample_at(*given, x=x, y=y, outside=outside, reach=reach)
@@ -321,6 +330,9 @@ class Design:
 
         Args:
             folder: Folder of the bundle.
+
+        Returns:
+            The design with its problem, channel and certificate.
 
         Raises:
             CertificateError: The bundle is incomplete or malformed, or does not describe a problem.

@@ -102,6 +102,9 @@ class SolveSettings:
 
         Args:
             deadline: Deadline of the design.
+
+        Returns:
+            Feasibility tolerance, relative gap, threads, options and deadline.
         """
         gap = min(_MAX_SOLVER_GAP, max(_MIN_SOLVER_GAP, self.tolerance * _SOLVER_SHARE))
         feasibility = min(gap, max(_MIN_VIOLATION, self.tolerance * _MIN_VIOLATION_SHARE))
@@ -112,6 +115,9 @@ class SolveSettings:
 
         Args:
             deadline: Deadline of the design.
+
+        Returns:
+            Feasibility tolerance, relative gap, threads, options and deadline.
         """
         gap = max(self.tolerance * _BLOCK_SHARE, self.tolerance - _MAX_ROUNDING_GAP)
         return self._options(_MIN_VIOLATION, max(_MIN_BLOCK_GAP, gap), deadline)

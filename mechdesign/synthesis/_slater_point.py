@@ -32,7 +32,14 @@ _MIN_TIME_LIMIT_S = 1.0
 
 
 def find_interior_channel(form: NormalForm, deadline: Deadline | None = None) -> Floats:
-    """Return the channel p(o|group), shape (k, m), with the largest minimal slack in all bounds and floors.
+    """Return the channel with the largest minimal slack in all bounds and floors.
+
+    Args:
+        form: Normal form with k groups and m observables.
+        deadline: Deadline of the design.
+
+    Returns:
+        p(o|group), shape (k, m), 0 for forbidden answers.
 
     Raises:
         InfeasibleError: Every channel violates some bound or floor.

@@ -44,8 +44,15 @@ class _Member:
 def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, deadline: Deadline) -> AssembledChannel:
     """Design a channel for parts that share floors.
 
-    The solver must be "auto" (the simplex method with warm starts) or a solver of row programs. The rows must be
-    "auto", "all" or "reduced".
+    Args:
+        problem: The problem; see `decomposes` for the conditions.
+        parts: Its parts.
+        settings: The solver must be "auto" (the simplex method with warm starts) or a solver of row programs. The rows
+            must be "auto", "all" or "reduced".
+        deadline: Deadline of the design.
+
+    Returns:
+        The integer channel, its multipliers and a summary.
 
     Raises:
         InputError: The settings choose another solver or other rows.

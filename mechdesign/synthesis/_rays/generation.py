@@ -71,6 +71,15 @@ def solve_rays(attempt: Attempt, settings: SolveSettings, deadline: Deadline, st
     status is STALLED if rounding errors prevent a solution of the master program, or if the gap stops shrinking. The
     result is then the best mixture so far; the first one is the constant output.
 
+    Args:
+        attempt: The normal form, with rows "rays".
+        settings: Tolerance, threads and options.
+        deadline: Deadline of the design.
+        start: Ignored; rays have no warm start.
+
+    Returns:
+        The channel and multipliers, not yet certified.
+
     Raises:
         InputError: The bounds are not a metric, the objective is not the expected cost, or an option is not known.
     """

@@ -47,6 +47,9 @@ class Exported:
         Args:
             folder: Folder of the bundle.
 
+        Returns:
+            The channel with its problem and its certificate.
+
         Raises:
             CertificateError: The bundle is incomplete or malformed, or a digest does not match.
         """
@@ -87,6 +90,9 @@ class Format:
         Args:
             exported: The channel with its problem and its certificate.
             options: Options of the format by name.
+
+        Returns:
+            The pieces of the content, in order.
 
         Raises:
             InputError: The format has no such option, or a title or a label is not plain.
