@@ -212,7 +212,7 @@ def test_wrong_places(module: Module, place: Any, message: str) -> None:
 
 
 def test_without_secure_randomness_nothing_is_drawn(module: Module) -> None:
-    with pytest.raises(RuntimeError, match=r"there is no crypto\.getRandomValues here"):
+    with pytest.raises(RuntimeError, match=r"crypto\.getRandomValues is not available"):
         module.call("plain", {"secret": 0})
 
 

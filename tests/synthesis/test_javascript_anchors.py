@@ -68,9 +68,9 @@ def test_places_outside_are_refused_or_go_to_the_border() -> None:
             code.draw_from({"x": -3.0, "y": 1.0}, data, 1, **options)
     with pytest.raises(RuntimeError, match='outside must be "refuse" or "nearest"'):
         code.draw_from({"x": 1.0, "y": 1.0}, data, 1, outside="border")
-    with pytest.raises(RuntimeError, match="reach belongs to places that are no grid"):
+    with pytest.raises(RuntimeError, match="reach applies only to places without a grid"):
         code.draw_from({"x": 1.0, "y": 1.0}, data, 1, reach=2)
-    with pytest.raises(RuntimeError, match="belongs to none of them: use sample"):
+    with pytest.raises(RuntimeError, match="has no single secret: use sample"):
         code.call("cell", {"x": 1.0, "y": 1.0}, {})
     assert "index" in code.draw_from({"secret": 3}, data, 1)[0]
 
@@ -94,7 +94,7 @@ def test_the_verdict_on_all_points_is_that_of_the_kernel(distance: str) -> None:
 def test_nothing_is_remembered_between_anchors() -> None:
     code = module(made())
     for place in ({"x": 1.0, "y": 1.0}, {"secret": 3}):
-        with pytest.raises(RuntimeError, match="RangeError: remember: a place between anchors belongs to no cell"):
+        with pytest.raises(RuntimeError, match="RangeError: remember: a place between anchors has no cell"):
             code.call("visit", [place], {"remember": True})
     assert code.call("counted") == 0
     code.call("visit", [{"x": 1.0, "y": 1.0}] * 3, {"remember": False})

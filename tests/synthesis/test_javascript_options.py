@@ -50,7 +50,7 @@ def test_options_that_are_not_known_are_refused(module: Module, option: str) -> 
 
 def test_outside_and_reach_go_with_a_place(module: Module) -> None:
     for option, value in (("outside", "nearest"), ("reach", 2)):
-        with pytest.raises(RuntimeError, match="outside and reach go with a place"):
+        with pytest.raises(RuntimeError, match="outside and reach apply to places"):
             module.draw({"secret": 1}, BYTES, **{option: value})
 
 
@@ -58,7 +58,7 @@ def test_a_random_function_that_fills_nothing_is_refused(module: Module) -> None
     assert [each["index"] for each in module.draw(PLACE, bytes(8))] == [0]
     assert [each["index"] for each in module.draw(PLACE, b"\xff" * 8)] == [3]
     for function in ("() => {}", "(bytes) => bytes", "Math.random", "async () => 1"):
-        with pytest.raises(RuntimeError, match="random has not filled the bytes"):
+        with pytest.raises(RuntimeError, match="random did not fill the given bytes"):
             module.call("draws_with", PLACE, function)
     with pytest.raises(RuntimeError, match="random must be a function"):
         module.call("draws_with", PLACE, "5")
