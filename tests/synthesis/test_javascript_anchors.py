@@ -1,4 +1,4 @@
-"""The JavaScript module between anchors: the draws of this package, bit for bit, and its verdict on all points."""
+"""The JavaScript module between anchors: the same draws as the package, bit for bit, and the same verdict."""
 
 from __future__ import annotations
 
@@ -56,12 +56,12 @@ def test_draws_are_those_of_this_package(geographic: bool) -> None:
         assert set(drawn[0]) == {"index", "label", *names}
 
 
-def test_places_outside_are_refused_or_go_to_the_border() -> None:
+def test_places_outside_are_refused_or_moved_to_the_border() -> None:
     code = module(made())
     data = np.random.default_rng(0).bytes(8 * 10)
     border = code.draw_from({"x": 0.0, "y": 3.0}, data, 3)
     assert code.draw_from({"x": -3.0, "y": 99.0}, data, 3, outside="nearest") == border
-    # 4.1 is the side as it was written, though its binary number is not 41/10.
+    # The side is 4.1, although its binary value is not exactly 41/10.
     assert "index" in code.draw_from({"x": 4.1, "y": 3.0}, data, 1)[0]
     for options in ({}, {"outside": "refuse"}):
         with pytest.raises(RuntimeError, match="x -3 is outside the anchors"):
@@ -83,7 +83,7 @@ def test_the_verdict_on_all_points_is_that_of_the_kernel(distance: str) -> None:
     assert [each["holds"] for each in found["requirements"]] == [True, True, True]
     tight = Fraction(repr(design.certificate.epsilon[0]))
     anchors = design.problem.secrets
-    # Just inside and just outside what the channel keeps.
+    # Just above and just below the channel's tight ε.
     for epsilon, holds in ((tight, True), (tight * (1 - Fraction(1, 10**12)), False)):
         asked = md.ContinuousPrivacy(epsilon, anchors, distance)  # type: ignore[arg-type]
         verdict = module(design, [asked]).call("verdict")["requirements"][0]

@@ -1,4 +1,4 @@
-"""Mended multipliers prove more, never something else; poor ones no longer cost the channel."""
+"""Polished multipliers prove better and always valid bounds, and poor multipliers do not invalidate the channel."""
 
 import dataclasses
 
@@ -29,7 +29,7 @@ def problem(epsilon, objective="expected", floor=None):
 
 
 def solved(asked):
-    """Return the form, HiGHS' multipliers of it, and the value."""
+    """Return the normal form, its multipliers from HiGHS, and the optimal value."""
     form = normalise(asked)
     program, inverse = RowReduction(list_all_rows(find_bounded_pairs(form, "all"), form.observables)).apply(form)
     solution = solvers.solve(program, "highs-simplex", Options(1e-10))
@@ -37,7 +37,7 @@ def solved(asked):
 
 
 def proved(form, multipliers):
-    """Return the bound that the verifier computes."""
+    """Return the lower bound that the verifier computes."""
     asked = form.problem
     constant = np.zeros(asked.cost.shape, dtype=np.int64)
     constant[:, 0] = 1 << EXPONENT
@@ -49,7 +49,7 @@ def proved(form, multipliers):
 @pytest.mark.parametrize("objective", ["expected", "worst"])
 @pytest.mark.parametrize("floor", [None, "0.8"])
 @pytest.mark.parametrize("share", [1e-9, 1e-6])
-def test_multipliers_that_are_too_large_are_mended(objective, floor, share):
+def test_multipliers_that_are_too_large_are_polished(objective, floor, share):
     form, good, value = solved(problem(3, objective, floor))
     noise = 1 + share * np.random.default_rng(0).random(good.values.size)
     poor = dataclasses.replace(good, values=good.values * noise)
@@ -60,18 +60,18 @@ def test_multipliers_that_are_too_large_are_mended(objective, floor, share):
     assert left < lost / 5
 
 
-def test_good_ones_stay_good():
+def test_good_multipliers_stay_good():
     form, good, value = solved(problem(1))
     assert proved(form, polish_multipliers(form, good)) >= value * (1 - 1e-9)
 
 
-def test_without_potentials_nothing_is_done():
+def test_without_potentials_multipliers_stay():
     form, good, _ = solved(problem(1))
     blind = dataclasses.replace(good, potentials=None)
     assert polish_multipliers(form, blind) is blind
 
 
-def test_any_numbers_at_all_prove_a_bound_that_holds():
+def test_any_multipliers_prove_a_valid_bound():
     form, good, value = solved(problem(1, floor="0.8"))
     rng = np.random.default_rng(1)
     for _ in range(20):
@@ -86,7 +86,7 @@ def test_any_numbers_at_all_prove_a_bound_that_holds():
 
 @pytest.mark.parametrize("epsilon", [10, 20])
 def test_steep_bounds_are_proved_by_the_simplex_method_too(epsilon):
-    """Where e^{ε d} is 10^8 and more, HiGHS accepts multipliers that prove little; magnified and mended they prove."""
+    """At e^{ε d} of 10^8 HiGHS accepts poor multipliers; a magnified objective and polishing prove the optimum."""
     d = md.distances.euclidean(md.Domain.grid(4, 4, 4.0, 4.0))
     weights = np.arange(16) + 1.0
     asked = md.Problem(
@@ -98,7 +98,7 @@ def test_steep_bounds_are_proved_by_the_simplex_method_too(epsilon):
         assert made.certificate.relative_gap <= 1e-6
 
 
-def test_a_channel_with_poor_multipliers_is_certified_with_the_gap_that_is_proved(monkeypatch):
+def test_a_channel_with_poor_multipliers_is_certified_with_a_larger_gap(monkeypatch):
     good = registry.find("highs-simplex").load()
 
     def forgetful(program, options, start=None):

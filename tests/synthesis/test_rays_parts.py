@@ -1,4 +1,4 @@
-"""The parts of rays: layout and first functions, master program, transport problem; each against an oracle."""
+"""The steps of the ray method against oracles: layout, first rays, master program, transport problem."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def test_first_rays_are_in_the_cone(name: str) -> None:
     assert in_cone(rays, metric)
     assert np.allclose(rays.max(axis=1), 1)
     assert (rays == 1).all(axis=1).any()
-    # The test itself can fail.
+    # The check itself can fail.
     assert not in_cone(rays**1.1, metric)
 
 
@@ -89,7 +89,7 @@ def test_a_master_program_without_solution_says_so() -> None:
 
 
 def served(lack: np.ndarray, spare: np.ndarray, arrives: np.ndarray, choices: Choices | None = None) -> float:
-    """Return the least sum that is lacking, by HiGHS."""
+    """Return the least total deficit, computed by HiGHS."""
     r, k = arrives.shape
     w = 0 if choices is None else len(choices.lacks)
     cost = np.concatenate([np.zeros(r * k), np.ones(r), np.zeros(w)])
@@ -117,7 +117,7 @@ def test_transport_against_highs(seed: int) -> None:
     assert found.lacking.sum() == pytest.approx(served(lack, spare, arrives), abs=1e-5)
     assert (found.flows.sum(axis=0) <= spare * (1 + 1e-12)).all()
     assert ((arrives * found.flows).sum(axis=1) + found.lacking >= lack * (1 - 1e-12)).all()
-    # The prices prove it from the other side.
+    # The prices prove the optimum by duality.
     value = lack @ found.prices - spare @ (arrives * found.prices[:, None]).max(axis=0)
     assert value == pytest.approx(found.lacking.sum(), abs=1e-5)
 
@@ -135,7 +135,7 @@ def test_transport_with_weights_to_choose_against_highs(seed: int) -> None:
     assert (found.flows.sum(axis=0) <= (spare - found.weights @ choices.spares) * (1 + 1e-9)).all()
 
 
-def test_nothing_to_give() -> None:
+def test_transport_without_spares() -> None:
     found = solve_transport(np.array([1.0, 0.5]), np.zeros(0), np.zeros((2, 0)), 1e-6)
     assert found.lacking.tolist() == [1.0, 0.5]
     assert found.prices == pytest.approx([1, 1], abs=1e-3)

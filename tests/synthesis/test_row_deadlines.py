@@ -1,4 +1,4 @@
-"""Programs of rows are prepared within the time limit, or not at all."""
+"""Row programs are built within the time limit, or not at all."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ def test_a_program_that_is_built_too_late_starts_no_process(monkeypatch: pytest.
         md.design(scattered(12), solver="highs-pdlp", time_limit=10.0)
 
 
-def test_a_second_near_program_that_is_late_leaves_what_the_first_proves(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_late_second_near_program_keeps_the_bound_of_the_first(monkeypatch: pytest.MonkeyPatch) -> None:
     solve, count = row_generation.RowPrograms.solve, []
 
     def once(self: row_generation.RowPrograms, *given: object) -> object:
@@ -72,7 +72,7 @@ def test_a_second_near_program_that_is_late_leaves_what_the_first_proves(monkeyp
     assert 0 < made.certificate.lower_bound < made.certificate.expected_cost
 
 
-def test_the_clock_is_looked_at_while_pairs_are_looked_through() -> None:
+def test_the_deadline_is_checked_during_the_search_for_pairs() -> None:
     form, past = normalise(scattered(12)), Deadline(0.0)
     pairs = find_bounded_pairs(form, "all")
     for call in (
@@ -85,7 +85,7 @@ def test_the_clock_is_looked_at_while_pairs_are_looked_through() -> None:
             call()
 
 
-def test_rows_are_listed_alike_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_rows_listed_in_batches_are_the_same(monkeypatch: pytest.MonkeyPatch) -> None:
     form = normalise(scattered(12))
     pairs = find_bounded_pairs(form, "reduced")
     monkeypatch.setattr("mechdesign.synthesis._rows._ROWS_PER_CHECK", 300)
@@ -94,7 +94,7 @@ def test_rows_are_listed_alike_a_few_at_a_time(monkeypatch: pytest.MonkeyPatch) 
         assert np.array_equal(getattr(some, name), getattr(every, name))
 
 
-def test_rows_that_are_many_are_not_counted_for_the_block_method(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_rows_are_not_counted_for_the_block_method(monkeypatch: pytest.MonkeyPatch) -> None:
     form = normalise(scattered(30))
     assert plans._bound_rows_below(form) <= int(find_bounded_pairs(form, "reduced").sum()) * form.observables
     before = [plans.first_attempt(form, solver) for solver in ("auto", "block")]
@@ -106,7 +106,7 @@ def test_rows_that_are_many_are_not_counted_for_the_block_method(monkeypatch: py
     ]
 
 
-def test_rows_that_cannot_be_counted_in_time_are_said_to_be_at_least_so_many() -> None:
+def test_rows_that_cannot_be_counted_in_time_have_a_lower_bound() -> None:
     form, past = normalise(scattered(30)), Deadline(0.0)
     found = plans.first_attempt(form, "highs", deadline=past)
     assert found.rows == "reduced"

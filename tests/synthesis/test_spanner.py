@@ -63,7 +63,7 @@ def shortest(exponents, kept):
 
 
 @given(matrices())
-def test_what_remains_implies_the_rest_for_any_matrix(exponents):
+def test_irreducible_pairs_imply_the_rest_for_any_matrix(exponents):
     kept = mark_irreducible(exponents)
     closure = shortest(exponents, np.isfinite(exponents))
     from_kept = shortest(exponents, kept)

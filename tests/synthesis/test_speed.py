@@ -1,4 +1,4 @@
-"""Times of estimates are work times how slow the machine is, which is measured in less than a second."""
+"""Estimated times are the work multiplied by the machine's slowness, which is measured in less than a second."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from mechdesign.synthesis._sizes import Size, Speed, compute_slowness, estimate,
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 
 
-def test_what_is_measured_follows_the_clock(monkeypatch):
+def test_measured_speed_follows_the_clock(monkeypatch):
     monkeypatch.setattr(speed, "_MEASUREMENT_S", 0.01)
     found = [measure_speed(threads) for threads in (1, 2)]
     assert all(0 < value < 10 for each in found for value in (each.factor, each.sweep, each.sparse))
@@ -55,7 +55,7 @@ def programs():
 
 
 def test_stored_times_are_mostly_within_a_factor_of_two(programs):
-    """The rows are of `benchmarks/estimates.py`; what stands in them does not depend on this machine."""
+    """The stored rows come from `benchmarks/estimates.py`, and do not depend on this machine."""
     from mechdesign.specification._specification import parse
 
     assert len({program.name for program in programs}) == len(programs) == 20
