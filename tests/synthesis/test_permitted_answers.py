@@ -59,7 +59,7 @@ def drawn(seed: int) -> md.Problem:
 
 
 def joins_different_answers(problem: md.Problem) -> bool:
-    """Return whether a part has secrets with different permitted answers, or a floor couples parts at the worst cost."""
+    """Return whether a part has secrets with different permitted answers, or the worst cost has coupled parts."""
     parts = split(problem)
     coupled = has_floors(problem) and problem.objective == "worst" and len(parts) > 1
     return coupled or any(not part.alike for part in parts)
@@ -167,7 +167,7 @@ def test_the_worst_cost_of_parts_coupled_by_floors() -> None:
 
 @pytest.mark.filterwarnings("ignore::mechdesign.errors.RevealedWarning")
 def test_answers_far_from_the_secret_may_be_forbidden_under_a_floor() -> None:
-    """Privacy Games (Shokri 2015), appendix C: answers beyond a threshold are forbidden; a lower threshold costs more."""
+    """Privacy Games (Shokri 2015), appendix C: answers beyond a threshold are forbidden, which costs more."""
     places = np.arange(8.0)
     distance = np.abs(np.subtract.outer(places, places))
     prior = np.arange(1.0, 9) / 36
