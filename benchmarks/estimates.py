@@ -25,7 +25,7 @@ from typing import Any
 
 from estimate_programs import PROGRAMS, Program
 from mechdesign.specification._specification import parse
-from mechdesign.synthesis._sizes import Speed, estimate, measure_speed, slowness
+from mechdesign.synthesis._sizes import Speed, compute_slowness, estimate, measure_speed
 
 STORED = Path(__file__).parent / "results" / "estimates.jsonl"
 
@@ -73,7 +73,7 @@ def judge(path: Path) -> None:
             continue
         given = parse(program.text)
         assert given.size is not None
-        slow = math.sqrt(slowness(Speed(**row["before"])) * slowness(Speed(**row["after"])))
+        slow = math.sqrt(compute_slowness(Speed(**row["before"])) * compute_slowness(Speed(**row["after"])))
         said = estimate(given.size, given.settings, slow).seconds
         ratio = said / row["seconds"]
         inside += 0.5 <= ratio <= 2
