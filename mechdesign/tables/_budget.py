@@ -147,10 +147,10 @@ class Budget:
 _LARGEST_FACTOR = 1 << 900
 
 
-def scaled(numbers: ArrayLike, step: Fraction) -> Floats:
+def scale_numbers(numbers: ArrayLike, step: Fraction) -> Floats:
     """Return numbers × step, float64 of the shape of the numbers, which are finite.
 
-    >>> scaled([3], Fraction(1, 10)).tolist(), scaled([3], Fraction(5, 10**324)).tolist()
+    >>> scale_numbers([3], Fraction(1, 10)).tolist(), scale_numbers([3], Fraction(5, 10**324)).tolist()
     ([0.3], [1.5e-323])
     """
     array = np.asarray(numbers)

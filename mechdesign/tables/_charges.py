@@ -137,7 +137,7 @@ class Terms:
                 "policy": name_policy(self.policy),
                 "domain": digest_of_domain(self.policy.domain),
                 "components": components(self.policy),
-                "classes": None if classes is None else _kept(classes()),
+                "classes": None if classes is None else _limit_runs(classes()),
                 "together": self.together,
             }
         elif free:
@@ -255,5 +255,5 @@ def _contents(attribute: Attribute) -> Iterator[bytes]:
         yield positions.astype("<i8").tobytes()
 
 
-def _kept(classes: Partition) -> Partition:
+def _limit_runs(classes: Partition) -> Partition:
     return classes if len(classes.runs) <= _MOST_RUNS else UNKNOWN

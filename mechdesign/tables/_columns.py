@@ -33,7 +33,7 @@ def find_columns(data: Any, names: tuple[str, ...]) -> list[Any]:
     if present is not None:
         return [_column(data, name, present) for name in names]
     if isinstance(data, list | tuple) and any(isinstance(row, tuple | list) for row in data):
-        return _transposed(data, names)
+        return _transpose(data, names)
     require_unmasked(data, "data")
     by = getattr(getattr(data, "index", None), "name", None)
     if by in names and getattr(data, "name", by) != by:
@@ -113,7 +113,7 @@ def _column(data: Any, name: str, present: tuple[Any, ...]) -> Any:
     return column if isinstance(column, list | tuple) else as_array(column, f"data[{name!r}]")
 
 
-def _transposed(rows: list[Any] | tuple[Any, ...], names: tuple[str, ...]) -> list[Any]:
+def _transpose(rows: list[Any] | tuple[Any, ...], names: tuple[str, ...]) -> list[Any]:
     for index, row in enumerate(rows):
         if not isinstance(row, tuple | list) or len(row) != len(names):
             raise InputError(

@@ -105,14 +105,16 @@ class Attribute:
             codes = np.fromiter(map(self._numbers.get, array, itertools.repeat(-1)), dtype=np.int64, count=len(array))
         except TypeError as error:
             raise InputError(path, f"holds values that cannot be looked up ({error})") from error
-        return self._checked(codes, array, path)
+        return self._check_codes(codes, array, path)
 
     def code(self, value: object, path: str) -> int:
         """Return the number of one value; raise `InputError` naming `path` where it is outside the domain."""
         try:
             return int(self.codes([value], path)[0])
         except InputError as error:
-            raise InputError(path, "is no value of the domain", value=value, bound=_described(self.values)) from error
+            raise InputError(
+                path, "is no value of the domain", value=value, bound=_describe_values(self.values)
+            ) from error
 
     def _codes_in_range(self, column: Any, path: str) -> Integers:
         assert isinstance(self.values, range)
@@ -120,12 +122,12 @@ class Attribute:
         if numbers is None:
             listed = column.tolist() if isinstance(column, np.ndarray) else column
             codes = np.fromiter(map(self._code_in_range, listed), dtype=np.int64, count=len(listed))
-            return self._checked(codes, listed, path)
+            return self._check_codes(codes, listed, path)
         low, high = sorted((self.values[0], self.values[-1]))
         inside = (numbers >= low) & (numbers <= high)
         whole = np.where(inside, numbers, low).astype(np.int64)
         codes, rest = np.divmod(whole - self.values.start, self.values.step)
-        return self._checked(np.where(inside & (rest == 0) & (whole == numbers), codes, -1), column, path)
+        return self._check_codes(np.where(inside & (rest == 0) & (whole == numbers), codes, -1), column, path)
 
     def _code_in_range(self, value: Any) -> int:
         """Return the number of a value that may be anything, −1 where it is none."""
@@ -136,7 +138,7 @@ class Attribute:
         except (TypeError, ValueError, OverflowError):
             return -1
 
-    def _checked(self, codes: Integers, column: Any, path: str) -> Integers:
+    def _check_codes(self, codes: Integers, column: Any, path: str) -> Integers:
         """Return the numbers of the values of a column; raise `InputError` naming the first that is none."""
         if len(codes) and codes.min() < 0:
             row = int(np.argmax(codes < 0))
@@ -165,7 +167,10 @@ class Attribute:
         # A missing value would otherwise not be shown at all.
         shown = "None" if value is None else value
         return InputError(
-            f"{path}[{self.name!r}], row {row}", "is outside the domain", value=shown, bound=_described(self.values)
+            f"{path}[{self.name!r}], row {row}",
+            "is outside the domain",
+            value=shown,
+            bound=_describe_values(self.values),
         )
 
 
@@ -253,7 +258,7 @@ class Domain:
             raise InputError(
                 f"domain[{only.name!r}]",
                 problem,
-                value=_described(only.values),
+                value=_describe_values(only.values),
                 bound=f"numbers in ascending order for {needed_by}",
                 remedy="code ordered categories as numbers",
             )
@@ -411,7 +416,7 @@ def _on_a_lattice(values: tuple[Any, ...], path: str) -> tuple[Integers, Fractio
     return np.array(scaled, dtype=np.int64), Fraction(1, denominator)
 
 
-def _described(values: range | tuple[Hashable, ...]) -> str:
+def _describe_values(values: range | tuple[Hashable, ...]) -> str:
     if isinstance(values, range) and len(values) > 1:
         step = "" if values.step == 1 else f" in steps of {values.step}"
         return f"from {values[0]} to {values[-1]}{step}"

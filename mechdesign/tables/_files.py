@@ -49,26 +49,28 @@ def load(folder: str | os.PathLike[str]) -> Release:
         header = msgspec.json.decode((folder / HEADER).read_bytes(), type=Header)
         rows = (folder / ANSWERS).read_bytes()
     except (OSError, msgspec.MsgspecError, RecursionError) as error:
-        raise _damaged(folder, str(error)) from error
+        raise _make_damage_error(folder, str(error)) from error
     if header.version not in (1, VERSION):
-        raise _damaged(folder, f"version {header.version}, and this program reads versions 1 and {VERSION}")
+        raise _make_damage_error(folder, f"version {header.version}, and this program reads versions 1 and {VERSION}")
     if (header.definition is None) != (header.version == 1):
-        raise _damaged(folder, f"version {header.version} names {'a' if header.definition else 'no'} definition")
+        raise _make_damage_error(
+            folder, f"version {header.version} names {'a' if header.definition else 'no'} definition"
+        )
     if hashlib.sha256(rows).hexdigest() != header.answers_sha256:
-        raise _damaged(folder, f"{ANSWERS} is not the file that {HEADER} describes")
+        raise _make_damage_error(folder, f"{ANSWERS} is not the file that {HEADER} describes")
     kinds = {query.released.kind: query.released for query in QUERIES.values()}
     if header.kind not in kinds:
-        raise _damaged(folder, f"the kind {header.kind!r} is unknown")
+        raise _make_damage_error(folder, f"the kind {header.kind!r} is unknown")
     try:
-        found = _built(kinds[header.kind], header, rows)
+        found = _build(kinds[header.kind], header, rows)
     except (ValueError, TypeError, KeyError) as error:
-        raise _damaged(folder, str(error)) from error
+        raise _make_damage_error(folder, str(error)) from error
     if found.description.unsound:
         warn(f"{folder}: {found.description.definition}", UnsoundWarning, stacklevel=2)
     return found
 
 
-def _built(kind: type[R], header: Header, rows: bytes) -> R:
+def _build(kind: type[R], header: Header, rows: bytes) -> R:
     names, columns = _table(rows.decode())
     # Labels come first, whatever they are called in the file.
     first = len(header.labels)
@@ -119,7 +121,7 @@ def _labels(column: Sequence[str], form: str) -> Column:
     return whole if (whole == numbers).all() else numbers
 
 
-def _damaged(folder: Path, problem: str) -> InputError:
+def _make_damage_error(folder: Path, problem: str) -> InputError:
     return InputError(
         str(folder), f"holds no release that can be read ({problem})", bound="a folder that a release was saved in"
     )

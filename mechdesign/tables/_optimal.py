@@ -94,7 +94,7 @@ def optimal_count(
     graph = nx.empty_graph(size)
     graph.add_edges_from((low, high) for low in range(size) for high in range(low + 1, min(low + reach, size - 1) + 1))
     places = np.arange(size, dtype=np.float64)[:, None]
-    return _designed(_problem(graph, epsilon, _cost(cost, size, places), prior, "one count"), settings)
+    return _design_with(_problem(graph, epsilon, _cost(cost, size, places), prior, "one count"), settings)
 
 
 @in_own_arithmetic
@@ -143,10 +143,10 @@ def optimal_attribute(
         if attribute.numeric
     ]
     places = np.column_stack(numeric) if numeric else None
-    return _designed(_problem(graph, epsilon, _cost(cost, size, places), prior, "one attribute"), settings, isolated)
+    return _design_with(_problem(graph, epsilon, _cost(cost, size, places), prior, "one attribute"), settings, isolated)
 
 
-def remapped_cost(channel: ArrayLike, prior: ArrayLike, cost: ArrayLike) -> float:
+def find_remapped_cost(channel: ArrayLike, prior: ArrayLike, cost: ArrayLike) -> float:
     """Return the expected cost of a channel whose answers are replaced by the best ones under the prior.
 
     Args:
@@ -186,16 +186,16 @@ def compare_counts(
     found = []
     for epsilon in np.atleast_1d(as_array(epsilons, "epsilons")).tolist():
         made = optimal_count(records, epsilon, cost, prior=prior, settings=settings)
-        geometric, laplace = Geometric(epsilon, size).matrix(), _rounded_laplace(float(exact(epsilon)), size)
+        geometric, laplace = Geometric(epsilon, size).matrix(), _make_laplace_channel(float(exact(epsilon)), size)
         found.append(
             CountCosts(
                 epsilon,
                 made.certificate.expected_cost,
                 made.certificate.lower_bound,
-                geometric=_expected(geometric, weights, matrix),
-                geometric_remapped=remapped_cost(geometric, weights, matrix),
-                laplace=_expected(laplace, weights, matrix),
-                laplace_remapped=remapped_cost(laplace, weights, matrix),
+                geometric=_find_expected_cost(geometric, weights, matrix),
+                geometric_remapped=find_remapped_cost(geometric, weights, matrix),
+                laplace=_find_expected_cost(laplace, weights, matrix),
+                laplace_remapped=find_remapped_cost(laplace, weights, matrix),
                 constant=float((weights @ matrix).min()),
             )
         )
@@ -226,11 +226,11 @@ def _cost(cost: str | ArrayLike, size: int, places: Floats | None) -> Floats:
     return np.asarray((apart if cost == "absolute" else apart**2).sum(axis=2), dtype=np.float64)
 
 
-def _expected(channel: Floats, prior: Floats, cost: Floats) -> float:
+def _find_expected_cost(channel: Floats, prior: Floats, cost: Floats) -> float:
     return float((prior[:, None] * channel * cost).sum())
 
 
-def _rounded_laplace(rate: float, size: int) -> Floats:
+def _make_laplace_channel(rate: float, size: int) -> Floats:
     """Return the channel of Laplace noise of scale 1/rate, rounded to the nearest count and clipped, (size, size)."""
     borders = np.concatenate([[-np.inf], np.arange(size - 1) + 0.5, [np.inf]])
     steps = borders[None, :] - np.arange(size)[:, None]
@@ -240,7 +240,7 @@ def _rounded_laplace(rate: float, size: int) -> Floats:
     return masses
 
 
-def _designed(problem: Problem, settings: SolveSettings | None, isolated: Isolated = "refuse") -> Design:
+def _design_with(problem: Problem, settings: SolveSettings | None, isolated: Isolated = "refuse") -> Design:
     given = SolveSettings() if settings is None else settings
     require_kind(given, SolveSettings, "settings", "SolveSettings")
     return design(problem, isolated=isolated, **{each.name: getattr(given, each.name) for each in fields(given)})

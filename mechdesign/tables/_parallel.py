@@ -105,7 +105,7 @@ class LedgerPart:
         Arguments are those of `mechdesign.Ledger.spend`. A release that names no policy is one under
         that of the part.
         """
-        part = self._named(policy)
+        part = self._find_part(policy)
         return self.ledger.spend(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)
 
     def check(
@@ -119,10 +119,10 @@ class LedgerPart:
         **exact: Any,
     ) -> None:
         """Raise what `spend` would raise of budget, process, policy and other releases, and record nothing."""
-        part = self._named(policy)
+        part = self._find_part(policy)
         self.ledger.check(what, protects, epsilon=epsilon, rho=rho, part=part, policy=self.policy, **exact)
 
-    def _named(self, policy: str | None) -> tuple[str, str]:
+    def _find_part(self, policy: str | None) -> tuple[str, str]:
         """Return the division and the group, if a release under this policy may be charged to them."""
         if policy is not None and policy != self.policy:
             raise InputError(

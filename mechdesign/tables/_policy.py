@@ -62,12 +62,12 @@ class Policy:
         >>> Policy.full(Domain({"age": range(100)})).sensitivity("cumulative")
         99
         """
-        return cls._built(domain, CompleteGraph(_checked(domain).size), constraints, unbounded)
+        return cls._build(domain, CompleteGraph(_require_domain(domain).size), constraints, unbounded)
 
     @classmethod
     def attribute(cls, domain: Domain, *, constraints: ConstraintsLike = (), unbounded: bool = False) -> Policy:
         """Protect each attribute: values are joined if they differ in exactly one attribute."""
-        return cls._built(domain, AttributeGraph(_checked(domain).shape), constraints, unbounded)
+        return cls._build(domain, AttributeGraph(_require_domain(domain).shape), constraints, unbounded)
 
     @classmethod
     def partition(
@@ -81,7 +81,9 @@ class Policy:
             constraints: publicly known counts.
             unbounded: whether a person may be added or removed.
         """
-        return cls._built(domain, PartitionGraph(block_numbers(_checked(domain), labels)), constraints, unbounded)
+        return cls._build(
+            domain, PartitionGraph(block_numbers(_require_domain(domain), labels)), constraints, unbounded
+        )
 
     @classmethod
     def threshold(
@@ -106,16 +108,16 @@ class Policy:
             constraints: publicly known counts.
             unbounded: whether a person may be added or removed.
         """
-        return cls._built(domain, _threshold(_checked(domain), theta, attributes), constraints, unbounded)
+        return cls._build(domain, _threshold(_require_domain(domain), theta, attributes), constraints, unbounded)
 
     @classmethod
     def line(cls, domain: Domain, *, constraints: ConstraintsLike = (), unbounded: bool = False) -> Policy:
         """Protect each value of one ordered attribute from the next and the previous one."""
-        name = _checked(domain).ordered_attribute("a line policy").name
+        name = _require_domain(domain).ordered_attribute("a line policy").name
         require_room(domain.size, "a line policy")
         reach = np.minimum(np.arange(domain.size) + 1, domain.size - 1)
         phrase = f"from one value of {name} to the next or the previous one"
-        return cls._built(domain, OrderedGraph(reach, "line", phrase), constraints, unbounded)
+        return cls._build(domain, OrderedGraph(reach, "line", phrase), constraints, unbounded)
 
     @classmethod
     def graph(
@@ -135,7 +137,7 @@ class Policy:
             constraints: publicly known counts.
             unbounded: whether a person may be added or removed.
         """
-        return cls._built(domain, _explicit(_checked(domain), graph, unbounded), constraints, unbounded)
+        return cls._build(domain, _explicit(_require_domain(domain), graph, unbounded), constraints, unbounded)
 
     @classmethod
     def union(cls, *policies: Policy) -> Policy:
@@ -154,10 +156,10 @@ class Policy:
         null = [part for part in parts if part.kind == "null"][:1]
         parts = [part for part in parts if part.kind != "null"] + null
         graph = parts[0] if len(parts) == 1 else UnionGraph(tuple(parts))
-        return cls._built(domain, graph, constraints, any(policy.unbounded for policy in policies))
+        return cls._build(domain, graph, constraints, any(policy.unbounded for policy in policies))
 
     @classmethod
-    def _built(cls, domain: Domain, graph: SecretGraph, constraints: ConstraintsLike, unbounded: bool) -> Policy:
+    def _build(cls, domain: Domain, graph: SecretGraph, constraints: ConstraintsLike, unbounded: bool) -> Policy:
         as_truth(unbounded, "unbounded")
         if unbounded and not graph.has_null:
             graph = UnionGraph((graph, NullGraph(domain.size)))
@@ -247,7 +249,7 @@ def as_policy(policy: object, path: str = "policy") -> Policy:
     return policy
 
 
-def _checked(domain: object) -> Domain:
+def _require_domain(domain: object) -> Domain:
     if not isinstance(domain, Domain):
         raise InputError(
             "domain", "is not a domain of tables", value=type(domain).__name__, remedy="use blowfish.Domain"
@@ -256,7 +258,7 @@ def _checked(domain: object) -> Domain:
 
 
 def _threshold(domain: Domain, theta: object, names: Sequence[str] | None) -> SecretGraph:
-    chosen = domain.names if names is None else _chosen(domain, names)
+    chosen = domain.names if names is None else _choose_names(domain, names)
     limit = exact(theta, "theta")
     for name in chosen:
         attribute = domain.attribute(name)
@@ -324,7 +326,7 @@ def _ends(attribute: Attribute) -> list[Hashable]:
     return [values[0], values[-1], next((value for value in values if isinstance(value, float)), values[0])]
 
 
-def _chosen(domain: Domain, names: Sequence[str]) -> tuple[str, ...]:
+def _choose_names(domain: Domain, names: Sequence[str]) -> tuple[str, ...]:
     if isinstance(names, str) or not names:
         raise InputError("attributes", "is not a list of names", value=names, bound="at least one name")
     found = tuple(domain.attribute(name).name for name in names)

@@ -17,7 +17,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.leakage._partition import Partition
 from mechdesign.tables._answers import check_table, true_answers
-from mechdesign.tables._budget import Budget, LedgerLike, scaled
+from mechdesign.tables._budget import Budget, LedgerLike, scale_numbers
 from mechdesign.tables._charges import CONFIDENCE, EXACT, UNBIASED, R, Rng, Terms, classes_of_rows
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy, as_policy, describe_policy
@@ -259,7 +259,7 @@ class Query(Generic[R]):
     def _plan(self, policy: Policy, budget: Budget, compare: bool) -> Plan:
         question = self.ask(policy)
         law = budget.noise(question.sensitivity(budget.norm), question.step)
-        error = 0.0 if law is None else scaled(law.standard_deviation, question.step).item()
+        error = 0.0 if law is None else scale_numbers(law.standard_deviation, question.step).item()
         others = () if law is None or not compare else self.strategies(policy, budget)
         options = (Option(*question.option, error, taken=True), *others)
         return Plan.of(question.planned or question.what, question.count, policy, budget, options)
@@ -275,19 +275,19 @@ class Query(Generic[R]):
             error, width, remark = law.standard_deviation, law.half_width(terms.level), UNBIASED
             mechanism = f"{law} on each answer, in steps of {exact_text(question.step)}"
         description = terms.describe(question.what, mechanism, (remark,), step=question.step, noisy=law is not None)
-        errors = scaled(np.full(len(answers), error), question.step)
+        errors = scale_numbers(np.full(len(answers), error), question.step)
 
-        def made(steps: Integers) -> Release:
-            ends = (scaled(number, question.step) for number in (steps - width, steps + width))
-            return Release(description, labels, scaled(steps, question.step), errors, *ends)
+        def make_release(steps: Integers) -> Release:
+            ends = (scale_numbers(number, question.step) for number in (steps - width, steps + width))
+            return Release(description, labels, scale_numbers(steps, question.step), errors, *ends)
 
         if law is None:
-            return terms.release(question.what, lambda: made(answers), None, question.classes)
+            return terms.release(question.what, lambda: make_release(answers), None, question.classes)
         noise = law
 
         def rehearse() -> None:
             noise.prepare()
             # That nothing of it depends on the answers, the zeros show.
-            made(np.zeros_like(answers))
+            make_release(np.zeros_like(answers))
 
-        return terms.release(question.what, lambda: made(noise.add(answers, terms.generator)), rehearse)
+        return terms.release(question.what, lambda: make_release(noise.add(answers, terms.generator)), rehearse)

@@ -159,12 +159,12 @@ class Release:
             raise ExportError(f"{target} could not be made: {error.strerror or error}") from error
         digest = hashlib.sha256()
 
-        def digested() -> Iterator[bytes]:
+        def digest_rows() -> Iterator[bytes]:
             for part in self._rows():
                 digest.update(part)
                 yield part
 
-        write_file(target / ANSWERS, digested())
+        write_file(target / ANSWERS, digest_rows())
         described = self.description
         header = Header(
             version=VERSION,
@@ -224,7 +224,7 @@ class Release:
         columns = self._columns()
         # An attribute may be called "low": no two columns have the same name.
         headings = [f"{name} (label)" if name in columns else name for name in self.labels]
-        yield ",".join(map(_quoted, [*headings, *columns])).encode() + b"\n"
+        yield ",".join(map(_quote, [*headings, *columns])).encode() + b"\n"
         for start in range(0, len(self), _ROWS_AT_ONCE):
             part = slice(start, start + _ROWS_AT_ONCE)
             cells = [_cells(array[part]) for array in (*self.labels.values(), *columns.values())]
@@ -257,12 +257,12 @@ class Header(msgspec.Struct, forbid_unknown_fields=True):
 def _cells(array: Column) -> list[bytes]:
     """Return the texts of a column; those of floats keep all of them."""
     if array.dtype.kind == "U":
-        return [_quoted(text).encode() for text in array.tolist()]
+        return [_quote(text).encode() for text in array.tolist()]
     if array.dtype.kind == "f" and (array == np.rint(array)).all() and np.abs(array).max(initial=0) < 2.0**53:
         array = array.astype(np.int64)
     return msgspec.json.encode(array.tolist())[1:-1].split(b",")
 
 
-def _quoted(text: str) -> str:
+def _quote(text: str) -> str:
     text = to_cell(text)
     return '"' + text.replace('"', '""') + '"' if any(mark in text for mark in ',"\r\n') else text

@@ -84,7 +84,7 @@ def range_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int
         InputError: what is no pair, an end outside the domain, or a first value after the last.
     """
     found = []
-    for index, pair in enumerate(checked_pairs(ranges, path)):
+    for index, pair in enumerate(check_pairs(ranges, path)):
         ends = [_position(domain, end, f"{path}[{index}]") for end in pair]
         if ends[0] > ends[1]:
             raise InputError(
@@ -94,10 +94,10 @@ def range_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int
     return found
 
 
-def checked_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int, int]]:
+def check_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int, int]]:
     """Return ranges of positions, pairs of the first and the last one; raise `InputError` for others."""
     found = []
-    for index, pair in enumerate(checked_pairs(ranges, path)):
+    for index, pair in enumerate(check_pairs(ranges, path)):
         if any(isinstance(end, bool | np.bool_) or not isinstance(end, int | np.integer) for end in pair):
             raise InputError(f"{path}[{index}]", "is not a range", value=tuple(pair), bound="a pair of integers")
         if not 0 <= pair[0] <= pair[1] < domain.size:
@@ -107,7 +107,7 @@ def checked_positions(domain: Domain, ranges: object, path: str) -> list[tuple[i
     return found
 
 
-def checked_pairs(ranges: object, path: str) -> list[Sequence[Any]]:
+def check_pairs(ranges: object, path: str) -> list[Sequence[Any]]:
     """Return ranges as pairs of what they go from and to; raise `InputError` for what is no list of pairs."""
     listed = list(ranges) if isinstance(ranges, Iterable) and not isinstance(ranges, str | bytes) else []
     if not listed:

@@ -28,7 +28,7 @@ from mechdesign.tables._query import Option, Plan, Query, Question
 from mechdesign.tables._release import Release
 from mechdesign.tables._strategies._choice import check_choice, check_strategy, choose
 from mechdesign.tables._strategies._strategy import Strategy
-from mechdesign.tables._values import checked_positions, range_positions, value_names
+from mechdesign.tables._values import check_positions, range_positions, value_names
 
 TOLERANCE = 5e-5
 """The relative gap at which the search for the best Gaussian strategy ends."""
@@ -337,7 +337,7 @@ def marginals(domain: Domain, ways: int | Iterable[Sequence[str]] = 1) -> Matrix
         _check_tables(math.comb(len(names), ways), domain.size)
         tables: list[tuple[str, ...]] = list(itertools.combinations(names, ways))
     else:
-        tables = [tuple(names_of_one) for names_of_one in _listed(ways)]
+        tables = [tuple(names_of_one) for names_of_one in _list_tables(ways)]
     if not tables:
         raise InputError("ways", "holds no table", bound="at least one")
     for index, table in enumerate(tables):
@@ -392,11 +392,11 @@ def as_workload(workload: object, domain: Domain, *, positions: object = None) -
         problem = "is not given" if workload is None else "is given beside positions"
         raise InputError("workload", problem, bound="a workload, or positions of ranges")
     if positions is not None:
-        found: Workload = _range_list(checked_positions(domain, positions, "positions"), domain)
+        found: Workload = _range_list(check_positions(domain, positions, "positions"), domain)
     elif isinstance(workload, Workload):
         found = workload
     elif isinstance(workload, str):
-        found = _named(workload, domain)
+        found = _find_named(workload, domain)
     elif isinstance(workload, list | tuple) and len(workload) and all(isinstance(pair, tuple) for pair in workload):
         found = _range_list(range_positions(domain, workload, "workload"), domain)
     else:
@@ -414,7 +414,7 @@ def check_width(queries: LinearQueries, size: int) -> None:
         raise InputError("workload", "has the wrong width", value=queries.size, bound=bound)
 
 
-def _named(name: str, domain: Domain) -> Workload:
+def _find_named(name: str, domain: Domain) -> Workload:
     require_room(domain.size, "a workload")
     match name:
         case "identity" | "histogram":
@@ -461,7 +461,7 @@ def _coefficients(workload: Any) -> MatrixQueries:
     return MatrixQueries(matrix)
 
 
-def _listed(ways: object) -> list[Any]:
+def _list_tables(ways: object) -> list[Any]:
     if isinstance(ways, str | bytes) or not isinstance(ways, Iterable):
         raise InputError(
             "ways", "is no list of tables", value=ways, bound='a number, or lists such as [["age", "sex"]]'
@@ -545,7 +545,7 @@ def plan_workload(
     return asked.plan(policy, budget), None if policy.constraints else asked.strategy(policy, budget.law)
 
 
-def compared(workload: object, policy: Policy, budget: Budget) -> tuple[Option, ...]:
+def compare_strategies(workload: object, policy: Policy, budget: Budget) -> tuple[Option, ...]:
     """Return strategies for queries that are answered otherwise, best first, where finding them takes seconds only."""
     if policy.constraints or policy.domain.size > COMPARED:
         return ()

@@ -23,9 +23,9 @@ from mechdesign.tables._policies._graphs import (
     SecretGraph,
     along,
     as_scalar,
-    largest_of,
-    merged,
-    one_per_pair,
+    find_largest,
+    merge_labels,
+    select_one_per_pair,
 )
 
 
@@ -69,12 +69,12 @@ class CliqueGraph(SecretGraph):
         labels = np.arange(self.size)
         for groups in self.groupings():
             first, inverse = np.unique(groups, return_index=True, return_inverse=True)[1:]
-            labels = merged(labels, labels, labels[first[inverse]])
+            labels = merge_labels(labels, labels, labels[first[inverse]])
         return labels
 
     def spread(self, weights: NDArray[Any], within: Integers | None = None) -> Largest:
         """Return the largest |w_x − w_y| over the edges: the widest group."""
-        return largest_of(_widest(weights, _refined(groups, within)) for groups in self.groupings())
+        return find_largest(_widest(weights, _refine(groups, within)) for groups in self.groupings())
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
         """Return an edge between two values with different labels, or None."""
@@ -84,14 +84,14 @@ class CliqueGraph(SecretGraph):
     def largest_sum(self, radii: NDArray[Any], points: Integers | None = None) -> Largest:
         """Return the largest r_x + r_y over the edges whose ends have different points."""
         points = np.arange(self.size) if points is None else points
-        return largest_of(_top_two(radii, groups, points) for groups in self.groupings())
+        return find_largest(_top_two(radii, groups, points) for groups in self.groupings())
 
     def joined(self, labels: Integers) -> Integers:
         """Return one edge for each unordered pair of labels that an edge joins."""
         found = [np.zeros((0, 2), dtype=np.int64)]
         extended = np.append(labels, labels.max() + 1)
         for groups in self.groupings():
-            refined = _refined(groups, labels)
+            refined = _refine(groups, labels)
             order = np.argsort(refined, kind="stable")
             starts = np.flatnonzero(np.append(True, np.diff(refined[order]) != 0))
             # Two values of each label in each group stand for all of them.
@@ -99,7 +99,7 @@ class CliqueGraph(SecretGraph):
             by_group = kept[np.argsort(groups[kept], kind="stable")]
             last = np.searchsorted(groups[by_group], groups[by_group], side="right")
             for block in _pairs(by_group, last):
-                found = [one_per_pair(np.concatenate((*found, block)), extended)]
+                found = [select_one_per_pair(np.concatenate((*found, block)), extended)]
         return found[0]
 
 
@@ -281,7 +281,7 @@ def _pairs(order: Integers, last: Integers) -> Iterator[Integers]:
         yield np.concatenate(pending)
 
 
-def _refined(groups: Integers, labels: Integers | None) -> Integers:
+def _refine(groups: Integers, labels: Integers | None) -> Integers:
     """Return groups cut by labels, numbered from 0."""
     if labels is None:
         return groups

@@ -18,7 +18,7 @@ _LARGEST_COUNT = 10**9
 
 def check_consistent(constraints: Sequence[Constraint], size: int) -> None:
     """Raise `InputError` naming a smallest set of known counts that no table can have together."""
-    guilty = contradictory(constraints, size)
+    guilty = find_contradiction(constraints, size)
     if not guilty:
         return
     shown = ", ".join(f"constraints[{index}] = {constraints[index].known}" for index in guilty)
@@ -27,7 +27,7 @@ def check_consistent(constraints: Sequence[Constraint], size: int) -> None:
     raise InputError(path, problem, value=shown, remedy="correct or leave out one of them")
 
 
-def contradictory(constraints: Sequence[Constraint], size: int) -> tuple[int, ...]:
+def find_contradiction(constraints: Sequence[Constraint], size: int) -> tuple[int, ...]:
     """Return a set of constraints whose known counts no table can have together, none of which can be left out.
 
     Decides whether there are whole numbers n_a >= 0 of records of each kind with Σ_a Q[q, a] n_a = count of q; a
@@ -122,7 +122,7 @@ def minimal_zero_sums(vectors: Integers) -> tuple[Integers, bool]:
     return minimal, True
 
 
-def longest(dimension: int) -> int:
+def bound_length(dimension: int) -> int:
     """Return a length that no minimal zero sum of vectors with entries −1, 0 and 1 passes that span q dimensions.
 
     Up to q = 3 it is that of the longest one: 2, 4 and 10, found by `minimal_zero_sums` for all vectors at once. Beyond
@@ -133,10 +133,10 @@ def longest(dimension: int) -> int:
     return _LONGEST[dimension] if dimension < len(_LONGEST) else int((2 * dimension + 1) ** dimension)
 
 
-def rank(vectors: Integers) -> int:
+def find_rank(vectors: Integers) -> int:
     """Return the exact rank of the rows of an array of integers, by elimination in fractions.
 
-    >>> rank(np.array([[1, 1, 0], [0, 1, 1], [1, 2, 1]]))
+    >>> find_rank(np.array([[1, 1, 0], [0, 1, 1], [1, 2, 1]]))
     2
     """
     pivots: dict[int, dict[int, Fraction]] = {}

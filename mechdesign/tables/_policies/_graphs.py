@@ -112,7 +112,7 @@ class SecretGraph(ABC):
         n = self.node_count
         labels = np.arange(n)
         for block in self.edge_blocks():
-            labels = merged(labels, labels[block[:, 0]], labels[block[:, 1]])
+            labels = merge_labels(labels, labels[block[:, 0]], labels[block[:, 1]])
         return labels
 
     def spread(self, weights: NDArray[Any], within: Integers | None = None) -> Largest:
@@ -170,7 +170,7 @@ class SecretGraph(ABC):
         extended = np.append(labels, labels.max() + 1)
         found = np.zeros((0, 2), dtype=np.int64)
         for block in self.edge_blocks():
-            found = one_per_pair(np.concatenate((found, block)), extended)
+            found = select_one_per_pair(np.concatenate((found, block)), extended)
         return found
 
     def _largest(self, quantity: Any, allowed: Any) -> Largest:
@@ -249,7 +249,7 @@ class ExplicitGraph(SecretGraph):
 
     def components(self) -> Integers:
         """Return the number of the connected component of each node."""
-        return merged(np.arange(self.node_count), self.listed[:, 0], self.listed[:, 1])
+        return merge_labels(np.arange(self.node_count), self.listed[:, 0], self.listed[:, 1])
 
 
 @dataclass(frozen=True, eq=False)
@@ -350,20 +350,20 @@ class UnionGraph(SecretGraph):
             # The first node of a component stands for it.
             _, first = np.unique(own, return_index=True)
             own = np.unique(own, return_inverse=True)[1]
-            labels = merged(labels, labels[: len(own)], labels[first[own]])
+            labels = merge_labels(labels, labels[: len(own)], labels[first[own]])
         return labels
 
     def spread(self, weights: NDArray[Any], within: Integers | None = None) -> Largest:
         """Return the largest |w_x − w_y| over the edges of any part."""
-        return largest_of(part.spread(weights, within) for part in self.parts)
+        return find_largest(part.spread(weights, within) for part in self.parts)
 
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
         """Return the largest |w_x − w_y| over the edges of any part."""
-        return largest_of(part.spread_along(shape, axis, weights) for part in self.parts)
+        return find_largest(part.spread_along(shape, axis, weights) for part in self.parts)
 
     def largest_sum(self, radii: NDArray[Any], points: Integers | None = None) -> Largest:
         """Return the largest r_x + r_y over the edges of any part."""
-        return largest_of(part.largest_sum(radii, points) for part in self.parts)
+        return find_largest(part.largest_sum(radii, points) for part in self.parts)
 
     def crossing(self, labels: Integers | None = None) -> Edge | None:
         """Return an edge of any part between two values with different labels, or None."""
@@ -372,7 +372,7 @@ class UnionGraph(SecretGraph):
     def joined(self, labels: Integers) -> Integers:
         """Return one edge for each unordered pair of labels that an edge joins."""
         found = np.concatenate([part.joined(labels) for part in self.parts])
-        return one_per_pair(found, np.append(labels, labels.max() + 1))
+        return select_one_per_pair(found, np.append(labels, labels.max() + 1))
 
 
 def require_room(size: int, what: str) -> None:
@@ -398,7 +398,7 @@ def along(shape: tuple[int, ...], axis: int, found: Largest) -> Largest:
     return found if found.edge is None else Largest(found.value, (found.edge[0] * stride, found.edge[1] * stride))
 
 
-def largest_of(candidates: Any) -> Largest:
+def find_largest(candidates: Any) -> Largest:
     """Return the largest of several values over edges."""
     best = Largest(0, None)
     for candidate in candidates:
@@ -412,14 +412,14 @@ def as_scalar(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def one_per_pair(edges: Integers, labels: Integers) -> Integers:
+def select_one_per_pair(edges: Integers, labels: Integers) -> Integers:
     """Return one of the edges for each unordered pair of labels of their ends."""
     first, second = labels[edges[:, 0]], labels[edges[:, 1]]
     codes = np.minimum(first, second) * (int(labels.max()) + 1) + np.maximum(first, second)
     return edges[np.unique(codes, return_index=True)[1]]
 
 
-def merged(labels: Integers, x: Integers, y: Integers) -> Integers:
+def merge_labels(labels: Integers, x: Integers, y: Integers) -> Integers:
     """Return labels in which the labels x[i] and y[i] have become one, renumbered from 0."""
     count = int(labels.max()) + 1
     links = sparse.coo_matrix((np.ones(len(x), dtype=np.int8), (x, y)), shape=(count, count))

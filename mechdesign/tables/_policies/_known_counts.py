@@ -102,7 +102,7 @@ def _constraint(entry: object, size: int, path: str) -> Constraint:
     # A pair holds an array first; a plain list of two numbers is the array of a domain of two values.
     if isinstance(entry, tuple | list) and len(entry) == 2 and np.ndim(entry[0]) == 1:
         entry, answer = entry
-        known = None if answer is None else _known(answer, path)
+        known = None if answer is None else _check_count(answer, path)
     require_unmasked(entry, path)
     try:
         array = np.asarray(entry)
@@ -123,7 +123,7 @@ def _constraint(entry: object, size: int, path: str) -> Constraint:
     return Constraint(counted, known)
 
 
-def _known(answer: object, path: str) -> int:
+def _check_count(answer: object, path: str) -> int:
     try:
         if isinstance(answer, bool | np.bool_):
             raise TypeError

@@ -21,8 +21,8 @@ from mechdesign.tables._policies._graphs import (
     SecretGraph,
     along,
     as_scalar,
-    largest_of,
-    one_per_pair,
+    find_largest,
+    select_one_per_pair,
 )
 
 
@@ -89,7 +89,7 @@ class OrderedGraph(SecretGraph):
         """Return the largest |w_x − w_y| over the edges."""
         if within is not None:
             return super().spread(weights, within)
-        return largest_of(_highest_sum(-w, w, self.reach) for w in (weights, -weights))
+        return find_largest(_highest_sum(-w, w, self.reach) for w in (weights, -weights))
 
     def largest_sum(self, radii: NDArray[Any], points: Integers | None = None) -> Largest:
         """Return the largest r_x + r_y over the edges whose ends have different points."""
@@ -114,13 +114,13 @@ class OrderedGraph(SecretGraph):
             x = np.arange(starts[run], ends[run])
             if len(x := x[self.reach[x] > x]):
                 found = np.concatenate((found, [[x[0], x[0] + 1]]))
-        found = one_per_pair(found, extended)
+        found = select_one_per_pair(found, extended)
         offset = 1
         runs = np.arange(len(starts))
         while len(runs := runs[runs + offset < len(starts)]):
             runs = runs[starts[runs + offset] <= self.reach[ends[runs]]]
             new = np.column_stack((ends[runs], starts[runs + offset]))
-            found = one_per_pair(np.concatenate((found, new)), extended)
+            found = select_one_per_pair(np.concatenate((found, new)), extended)
             offset += 1
         return found
 
@@ -155,7 +155,7 @@ class ThresholdGraph(SecretGraph):
         """Return the number of edges, from the number of pairs at each distance on each axis."""
         counts = {0: 1}
         for length, axis in zip(self.shape, self.positions, strict=True):
-            counts = _convolved(counts, _ordered_pairs(length, axis, self.limit), self.limit)
+            counts = _convolve(counts, _count_ordered_pairs(length, axis, self.limit), self.limit)
         # Ordered pairs, the values paired with themselves included.
         return (sum(counts.values()) - self.size) // 2
 
@@ -301,7 +301,7 @@ def _shortest(length: int, axis: Integers | None, limit: int) -> dict[int, int]:
     return shortest
 
 
-def _ordered_pairs(length: int, axis: Integers | None, limit: int) -> dict[int, int]:
+def _count_ordered_pairs(length: int, axis: Integers | None, limit: int) -> dict[int, int]:
     """Return how many ordered pairs of values of an axis are at each distance of at most `limit`."""
     pairs = {0: length}
     if axis is not None:
@@ -314,7 +314,7 @@ def _ordered_pairs(length: int, axis: Integers | None, limit: int) -> dict[int, 
     return pairs
 
 
-def _convolved(first: dict[int, int], second: dict[int, int], limit: int) -> dict[int, int]:
+def _convolve(first: dict[int, int], second: dict[int, int], limit: int) -> dict[int, int]:
     result: dict[int, int] = {}
     for (a, m), (b, n) in itertools.product(first.items(), second.items()):
         if a + b <= limit:

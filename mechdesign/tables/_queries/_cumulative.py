@@ -29,9 +29,9 @@ from mechdesign.tables._queries._cumulative_release import (
     NamedQuantile,
     NamedRange,
     as_probability,
+    list_values,
     quantile_numbers,
     range_query,
-    released_values,
     require_cumulative,
 )
 from mechdesign.tables._queries._trees import RangeNoise, RangeTree, as_fanout, interval_about, plan_ranges
@@ -39,12 +39,12 @@ from mechdesign.tables._query import Option, Plan, Query
 from mechdesign.tables._release import Release
 from mechdesign.tables._sensitivity._sensitivity import Sensitivity, of_cumulative_counts
 from mechdesign.tables._values import (
-    checked_pairs,
-    checked_positions,
+    check_pairs,
+    check_positions,
     range_positions,
     value_labels,
 )
-from mechdesign.tables._workload import as_workload, compared, prefixes
+from mechdesign.tables._workload import as_workload, compare_strategies, prefixes
 
 Spans = Sequence[tuple[int, int]]
 _Noisy = Callable[[DiscreteLaplace, Integers], Integers]
@@ -110,7 +110,7 @@ class Cumulative(Query[CumulativeRelease]):
         others: tuple[Option, ...] = ()
         if best > 0 and compare:
             same = prefixes(size) if spans is None else as_workload(None, policy.domain, positions=spans)
-            others = compared(same, policy, budget)
+            others = compare_strategies(same, policy, budget)
         limit = others[0].limit if others else None
         taken = self._best(ways)
         found = tuple(Option(way.option, way.detail, error, limit, way is taken) for error, way in ways)
@@ -131,7 +131,7 @@ class Cumulative(Query[CumulativeRelease]):
         found: Iterator[_Way]
         spans = self.spans(policy.domain)
         if policy.constraints:
-            found = iter([_by_sensitivity(policy, budget)])
+            found = iter([_plan_by_sensitivity(policy, budget)])
             if mechanism not in ("auto", "ordered"):
                 bound = '"auto" or "ordered" under publicly known counts'
                 raise InputError("mechanism", "does not take known counts", value=mechanism, bound=bound)
@@ -140,8 +140,8 @@ class Cumulative(Query[CumulativeRelease]):
             if mechanism == "ordered-hierarchical" and theta in (1, size):
                 # At the ends it is one of the others.
                 mechanism = "ordered" if theta == 1 else "hierarchical"
-            trees = (_hierarchical(size, reach, budget, self.fanout) for reach in sorted({theta, size} - {1}))
-            found = itertools.chain([_ordered(size, theta, budget)], trees)
+            trees = (_plan_hierarchical(size, reach, budget, self.fanout) for reach in sorted({theta, size} - {1}))
+            found = itertools.chain([_plan_ordered(size, theta, budget)], trees)
         ways = [(_error(way, size, spans), way) for way in found if mechanism in ("auto", way.option)]
         if not ways:
             raise _unknown(mechanism)
@@ -180,12 +180,12 @@ class Ranges(Cumulative):
             raise InputError("positions", "are given beside ranges", bound="either of them")
         for name in ("ranges", "positions"):
             if (given := getattr(self, name)) is not None:
-                object.__setattr__(self, name, tuple(map(tuple, checked_pairs(given, name))))
+                object.__setattr__(self, name, tuple(map(tuple, check_pairs(given, name))))
 
     def spans(self, domain: Domain) -> Spans:
         """Return the ranges as numbers of values; raise `InputError` for ends that are no values of the domain."""
         if self.positions is not None:
-            return checked_positions(domain, self.positions, "positions")
+            return check_positions(domain, self.positions, "positions")
         return range_positions(domain, self.ranges, "ranges")
 
     def read(self, release: Release, domain: Domain) -> dict[str, Any]:
@@ -237,7 +237,7 @@ def _source(release: Release, domain: Domain) -> tuple[CumulativeRelease, Sequen
     """Return a released cumulative histogram and the values that it counts; refuse a domain with others."""
     source = require_cumulative(release)
     require_kind(domain, Domain, "domain", "a mechdesign.tables.Domain")
-    values, counted = domain.attributes[0].values, released_values(source)
+    values, counted = domain.attributes[0].values, list_values(source)
     if len(domain.attributes) != 1 or [str(value) for value in values] != [str(value) for value in counted.tolist()]:
         raise InputError("domain", "is not that of the release", value=domain.size, bound=f"its {len(counted)} values")
     return source, values
@@ -279,10 +279,12 @@ def ordered(
     >>> release.answers.tolist()
     [5.0, 5.0, 5.0, 12.0, 13.0]
     """
-    histogram, threshold = _checked(counts, theta)
+    histogram, threshold = _check_arguments(counts, theta)
     policy, budget = _policy(len(histogram), threshold), Budget.of(epsilon)
     return _release(
-        _ordered(len(histogram), threshold, budget), histogram, Terms(policy, budget, rng, ledger, confidence, together)
+        _plan_ordered(len(histogram), threshold, budget),
+        histogram,
+        Terms(policy, budget, rng, ledger, confidence, together),
     )
 
 
@@ -322,9 +324,9 @@ def ordered_hierarchical(
         BudgetExceededError: the ledger refuses.
         ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
     """
-    histogram, threshold = _checked(counts, theta)
+    histogram, threshold = _check_arguments(counts, theta)
     policy, budget = _policy(len(histogram), threshold), Budget.of(epsilon)
-    way = _hierarchical(len(histogram), threshold, budget, fanout)
+    way = _plan_hierarchical(len(histogram), threshold, budget, fanout)
     return _release(way, histogram, Terms(policy, budget, rng, ledger, confidence, together))
 
 
@@ -395,7 +397,7 @@ def release_cumulative(
     (4, Fraction(4, 1))
     """
     budget = Budget.of(epsilon)
-    way = _by_sensitivity(as_policy(policy), budget)
+    way = _plan_by_sensitivity(as_policy(policy), budget)
     return _release(way, _counts(policy, data, positions), Terms(policy, budget, rng, ledger, confidence, together))
 
 
@@ -453,14 +455,14 @@ def _unknown(mechanism: object) -> InputError:
     return InputError("mechanism", "is not known", value=mechanism, bound=bound)
 
 
-def _ordered(size: int, theta: int, budget: Budget) -> _Way:
+def _plan_ordered(size: int, theta: int, budget: Budget) -> _Way:
     sensitivity = min(theta, size - 1)
     detail = f"noise of sensitivity {sensitivity} on each count" if sensitivity else "the only count is public"
     scale = sensitivity / budget.in_epsilon("a cumulative histogram") if sensitivity else None
     return _Way("ordered", detail, "ordered mechanism", theta, 1, 2, RangeNoise(scale, None))
 
 
-def _by_sensitivity(policy: Policy, budget: Budget) -> _Way:
+def _plan_by_sensitivity(policy: Policy, budget: Budget) -> _Way:
     """Return the ordered mechanism under any policy; raise `InputError` where it does not go with the policy."""
     policy.domain.ordered_attribute("a cumulative histogram")
     if policy.unbounded:
@@ -476,7 +478,7 @@ def _by_sensitivity(policy: Policy, budget: Budget) -> _Way:
     return _Way("ordered", detail, "ordered mechanism", policy.domain.size, 1, 2, RangeNoise(scale, None))
 
 
-def _hierarchical(size: int, theta: int, budget: Budget, fanout: int | None) -> _Way:
+def _plan_hierarchical(size: int, theta: int, budget: Budget, fanout: int | None) -> _Way:
     plan = plan_ranges(size, theta, budget.epsilon, fanout=fanout)
     noise = plan.noise
     option = "hierarchical" if theta == size else "ordered-hierarchical"
@@ -524,8 +526,8 @@ def _release(
     standard_errors = np.sqrt(variances)
     labels = value_labels(terms.policy.domain)
 
-    def made(linear: Floats) -> CumulativeRelease:
-        answers = _inferred(linear, records)
+    def make_release(linear: Floats) -> CumulativeRelease:
+        answers = _fit_monotone(linear, records)
         low, high = interval_about(linear, widths, answers, records)
         return CumulativeRelease(
             description=description,
@@ -544,7 +546,7 @@ def _release(
 
     what = f"cumulative histogram ({way.name})"
     if structure is None:
-        found = made(np.cumsum(histogram).astype(np.float64))
+        found = make_release(np.cumsum(histogram).astype(np.float64))
         read(found)
         return terms.release(what, lambda: found, None, lambda: classes_of_values(size))
     tree = structure
@@ -553,15 +555,15 @@ def _release(
         way.noise.prepare()
         public = np.zeros_like(histogram)
         public[0] = records
-        read(made(_measured(public, way, tree, lambda law, values: values)))
+        read(make_release(_measure(public, way, tree, lambda law, values: values)))
 
     def draw() -> CumulativeRelease:
-        return made(_measured(histogram, way, tree, lambda law, values: law.add(values, terms.generator)))
+        return make_release(_measure(histogram, way, tree, lambda law, values: law.add(values, terms.generator)))
 
     return terms.release(what, draw, rehearse, lambda: number_of_records(size))
 
 
-def _measured(histogram: Integers, way: _Way, structure: RangeTree, noisy: _Noisy) -> Floats:
+def _measure(histogram: Integers, way: _Way, structure: RangeTree, noisy: _Noisy) -> Floats:
     """Return the unbiased estimates of the cumulative counts from what is measured with noise."""
     cumulative = np.cumsum(histogram)
     nodes = cumulative[way.block - 1 : -1 : way.block]
@@ -575,7 +577,7 @@ def _measured(histogram: Integers, way: _Way, structure: RangeTree, noisy: _Nois
     return linear
 
 
-def _inferred(linear: Floats, records: int) -> Floats:
+def _fit_monotone(linear: Floats, records: int) -> Floats:
     """Return the monotone fit between 0 and the number of records, which the last count is."""
     fitted = np.full(len(linear), float(records))
     if len(linear) > 1:
@@ -618,7 +620,7 @@ def _policy(size: int, theta: int) -> Policy:
     return Policy.full(domain) if theta >= size - 1 else Policy.threshold(domain, theta)
 
 
-def _checked(counts: ArrayLike, theta: int) -> tuple[Integers, int]:
+def _check_arguments(counts: ArrayLike, theta: int) -> tuple[Integers, int]:
     histogram = _as_counts(counts)
     threshold = as_integer(theta, "theta", 1)
     if threshold > len(histogram):

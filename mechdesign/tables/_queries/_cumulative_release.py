@@ -170,9 +170,9 @@ def range_query(
     if positions is not None:
         if low is not None or high is not None:
             raise InputError("positions", "are given beside low and high", bound="either of them")
-        first, last = _checked_positions(positions, len(release))
+        first, last = _check_positions(positions, len(release))
     else:
-        labels = released_values(release)
+        labels = list_values(release)
         first, last = (_number(end, name, labels) for end, name in ((low, "low"), (high, "high")))
         if first > last:
             raise InputError("low", "is above high", value=low, bound=f"at most {high}", remedy="exchange the two")
@@ -200,7 +200,7 @@ def cdf(release: CumulativeRelease) -> Distribution:
         release.low / records,
         release.high / records,
         release.description.confidence,
-        released_values(release),
+        list_values(release),
     )
 
 
@@ -227,7 +227,7 @@ def quantile(release: CumulativeRelease, probability: object) -> Quantile:
     >>> quantile(release_cumulative([30, 31, 60], ages, epsilon=100, rng=1), 0.5).value
     31
     """
-    numbers, labels = quantile_numbers(release, probability), released_values(release)
+    numbers, labels = quantile_numbers(release, probability), list_values(release)
     low, value, high = (read_label(labels[number]) for number in numbers)
     return Quantile(value, low, high, release.description.confidence)
 
@@ -256,7 +256,7 @@ def require_cumulative(release: object) -> CumulativeRelease:
     return release
 
 
-def released_values(release: CumulativeRelease) -> NDArray[Any]:
+def list_values(release: CumulativeRelease) -> NDArray[Any]:
     """Return the labels of the values, ascending, shape (|T|,)."""
     return next(iter(release.labels.values()))
 
@@ -267,7 +267,7 @@ def _number(value: object, path: str, labels: NDArray[Any]) -> int:
     return find_label(labels, value, path)
 
 
-def _checked_positions(positions: object, size: int) -> tuple[int, int]:
+def _check_positions(positions: object, size: int) -> tuple[int, int]:
     try:
         first, last = (operator.index(end) for end in positions)  # type: ignore[attr-defined]
     except (TypeError, ValueError) as error:

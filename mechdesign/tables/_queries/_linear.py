@@ -23,9 +23,9 @@ from mechdesign.tables._policies._cliques import block_numbers, label_numbers
 from mechdesign.tables._policy import Policy, as_policy
 from mechdesign.tables._query import Option, Plan, Query, Question
 from mechdesign.tables._release import Release
-from mechdesign.tables._sensitivity._sensitivity import of_counts, of_sum, summed_attribute
+from mechdesign.tables._sensitivity._sensitivity import find_summed_attribute, of_counts, of_sum
 from mechdesign.tables._values import as_labels, value_labels
-from mechdesign.tables._workload import COMPARED, Workload, compared
+from mechdesign.tables._workload import COMPARED, Workload, compare_strategies
 
 # What a histogram holds: 2 GiB of labels and answers.
 _MOST_NUMBERS = 1 << 28
@@ -110,9 +110,9 @@ class Histogram(Query[Release]):
     def strategies(self, policy: Policy, budget: Budget) -> tuple[Option, ...]:
         """Return strategies for the same counts, best first, where finding them takes seconds only."""
         if self.partition is None or policy.domain.size > COMPARED:
-            return compared("histogram", policy, budget)
+            return compare_strategies("histogram", policy, budget)
         blocks = np.unique(as_array(self.partition, "partition").ravel(), return_inverse=True)[1]
-        return compared((np.arange(blocks.max() + 1)[:, None] == blocks).astype(np.float64), policy, budget)
+        return compare_strategies((np.arange(blocks.max() + 1)[:, None] == blocks).astype(np.float64), policy, budget)
 
 
 @dataclass(frozen=True)
@@ -142,7 +142,7 @@ class Sum(Query[Release]):
     def ask(self, policy: Policy) -> Question:
         """Return the sum; raise `InputError` where the attribute is unknown, not given or not numeric."""
         domain = policy.domain
-        attribute = summed_attribute(domain, self.attribute)
+        attribute = find_summed_attribute(domain, self.attribute)
         name, values, unit = attribute.name, attribute.positions, attribute.unit
 
         def total(data: object, positions: ArrayLike | None) -> Integers:

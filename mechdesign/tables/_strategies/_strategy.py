@@ -147,7 +147,7 @@ class Strategy:
         Two-sided geometric noise of scale Δ₁/ε is ε-private, a discrete Gaussian with σ² = Δ₂²/(2ρ) is ρ-zCDP (Canonne,
         Kamath and Steinke 2020); both are exact statements about integers.
         """
-        budget = self._checked(epsilon, rho)
+        budget = self._check_budget(epsilon, rho)
         if self.power == 0:
             return None
         return budget.laplace(self.power) if self.noise == "laplace" else budget.gaussian(self.power)
@@ -235,7 +235,7 @@ class Strategy:
             BudgetExceededError: the ledger refuses.
             ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
         """
-        budget = self._checked(epsilon, rho)
+        budget = self._check_budget(epsilon, rho)
         return self.answer(Terms(self.policy, budget, rng, ledger, confidence, together), data, positions)
 
     def answer(self, terms: Terms, data: object, positions: ArrayLike | None) -> Release:
@@ -260,22 +260,22 @@ class Strategy:
         description = terms.describe(what, mechanism, remarks, step=self.unit, noisy=law is not None)
         labels = workload.labels()
 
-        def made(histogram: NDArray[Any]) -> Release:
+        def make_release(histogram: NDArray[Any]) -> Release:
             answers = workload.answers(histogram)
             return Release(description, labels, answers, errors, answers - widths, answers + widths)
 
         # Of the data nothing but what the policy leaves exact is used without noise.
         if law is None:
-            return terms.release(what, lambda: made(totals), None, workload.classes)
+            return terms.release(what, lambda: make_release(totals), None, workload.classes)
         noise, steps = law, true_answers(self.rows, counts)
 
         def rehearse() -> None:
             noise.prepare()
             # That nothing of it depends on the answers, the zeros show.
-            made(self.estimate(np.zeros_like(steps), np.zeros_like(totals)))
+            make_release(self.estimate(np.zeros_like(steps), np.zeros_like(totals)))
 
         def draw() -> Release:
-            return made(self.estimate(noise.add(steps, terms.generator), totals))
+            return make_release(self.estimate(noise.add(steps, terms.generator), totals))
 
         return terms.release(what, draw, rehearse, self._classes_of_totals if len(space.free) else None)
 
@@ -297,14 +297,14 @@ class Strategy:
         )
 
     def _budget(self, epsilon: Any, rho: Any) -> Fraction:
-        budget = self._checked(epsilon, rho)
+        budget = self._check_budget(epsilon, rho)
         amount = budget.epsilon if self.noise == "laplace" else budget.rho
         assert amount is not None
         # A budget that no release takes has no error either.
         self.law(epsilon=epsilon, rho=rho)
         return amount
 
-    def _checked(self, epsilon: Any, rho: Any) -> Budget:
+    def _check_budget(self, epsilon: Any, rho: Any) -> Budget:
         budget = Budget.of(epsilon, rho)
         if self.noise == "laplace":
             if budget.epsilon is None:
