@@ -47,7 +47,7 @@ class Policy:
         domain: the values a record may have.
         secret_graph: which two values of a record must not be told apart.
         constraints: the publicly known counts.
-        unbounded: whether a person may be added or removed.
+        unbounded: whether a record may be added or removed.
     """
 
     domain: Domain
@@ -78,8 +78,8 @@ class Policy:
         Args:
             domain: the values.
             labels: the block of each value, texts or numbers, shape (|T|,).
-            constraints: publicly known counts.
-            unbounded: whether a person may be added or removed.
+            constraints: the publicly known counts.
+            unbounded: whether a record may be added or removed.
         """
         return cls._build(
             domain, PartitionGraph(block_numbers(_require_domain(domain), labels)), constraints, unbounded
@@ -105,8 +105,8 @@ class Policy:
             domain: the values.
             theta: the threshold θ, at least the least distance of two values.
             attributes: the attributes that may change, ascending numbers; all unless given.
-            constraints: publicly known counts.
-            unbounded: whether a person may be added or removed.
+            constraints: the publicly known counts.
+            unbounded: whether a record may be added or removed.
         """
         return cls._build(domain, _threshold(_require_domain(domain), theta, attributes), constraints, unbounded)
 
@@ -134,8 +134,8 @@ class Policy:
             domain: the values.
             graph: an undirected networkx graph on the numbers of the values, or a list of edges. With ``unbounded``
                 None stands for the null node.
-            constraints: publicly known counts.
-            unbounded: whether a person may be added or removed.
+            constraints: the publicly known counts.
+            unbounded: whether a record may be added or removed.
         """
         return cls._build(domain, _explicit(_require_domain(domain), graph, unbounded), constraints, unbounded)
 

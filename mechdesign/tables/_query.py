@@ -174,7 +174,7 @@ class Query(Generic[R]):
         """Return how far the answers on two neighbouring tables may be apart.
 
         Args:
-            policy: what is protected.
+            policy: the Blowfish policy that the release must keep.
             norm: 1 for the ℓ1 norm, which noise for a budget in ε needs, or 2 for the ℓ2 norm, for a budget in ρ.
 
         Raises:
@@ -187,7 +187,7 @@ class Query(Generic[R]):
         """Return the expected error of every known way to answer, before any data are touched.
 
         Args:
-            policy: what is protected.
+            policy: the Blowfish policy that the release must keep.
             budget: the ε or ρ that the release may spend.
             compare: find strategies for the same answers, too, where that takes seconds only.
 
@@ -213,23 +213,24 @@ class Query(Generic[R]):
         """Answer from a table, with the noise that the policy asks for.
 
         Args:
-            data: the table, as for `Domain.indices`.
-            policy: what is protected.
+            data: the table, in any form that `Domain.indices` accepts.
+            policy: the Blowfish policy that the release must keep.
             budget: the ε or ρ that the release may spend.
-            rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-            positions: instead of `data`, which is None then, the numbers of the values of the records.
-            ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-            confidence: of the interval of each answer.
-            together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the
-                other protects what it tells apart; the ledger records that.
+            rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating
+                system's randomness.
+            positions: the numbers of the records' values, instead of `data`, which is then None.
+            ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+            confidence: the confidence level of each answer's interval, in (0, 1).
+            together: whether to release even if this and an earlier release, one of them exact, together distinguish
+                protected values. The ledger records this choice.
 
         Returns:
             The release, one of the kind `released`.
 
         Raises:
             InputError: the query does not go with the policy or the budget, or the table not with the domain.
-            BudgetExceededError: the ledger refuses.
-            ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+            BudgetExceededError: the ledger has too little budget left.
+            ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
         """
         found: R = self._release(Terms(policy, budget, rng, ledger, confidence, together), data, positions)
         return found

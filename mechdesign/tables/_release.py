@@ -65,7 +65,8 @@ class Description:
 
     @property
     def unsound(self) -> bool:
-        """Say whether a version before this one made the release, with noise that may be too small for the policy."""
+        """Return whether an earlier version made the release, with noise that may be too small for the policy.
+        """
         return self.definition == EARLIER
 
     @property

@@ -60,7 +60,7 @@ def find_label(labels: NDArray[Any], value: object, path: str) -> int:
     if number == len(labels) or _number(labels[number]) != wanted:
         bound = f"one of the {len(labels)} values, from {labels[0]} to {labels[-1]}"
         remedy = "name a value of the domain; positions are given as positions="
-        raise InputError(path, "is no value of the domain", value=value, bound=bound, remedy=remedy)
+        raise InputError(path, "is not a value of the domain", value=value, bound=bound, remedy=remedy)
     return number
 
 

@@ -246,7 +246,7 @@ class MatrixQueries(Workload):
 
     @property
     def integral(self) -> bool:
-        """Say whether all coefficients are integers so small that `gram` is exact."""
+        """Return whether all coefficients are integers so small that `gram` is exact."""
         entries = self.rows.data
         if not len(entries):
             return True

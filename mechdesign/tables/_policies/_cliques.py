@@ -46,7 +46,7 @@ class CliqueGraph(SecretGraph):
         return total
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Say for each two nodes whether an edge joins them."""
+        """Return for each pair of nodes whether an edge joins them."""
         first, second = np.broadcast_arrays(np.asarray(x), np.asarray(y))
         values = (first != second) & (first < self.size) & (second < self.size)
         a, b = np.where(values, first, 0), np.where(values, second, 0)
@@ -65,7 +65,7 @@ class CliqueGraph(SecretGraph):
             yield from _pairs(order, last)
 
     def components(self) -> Integers:
-        """Return the number of the connected component of each value."""
+        """Return the number of each value's connected component."""
         labels = np.arange(self.size)
         for groups in self.groupings():
             first, inverse = np.unique(groups, return_index=True, return_inverse=True)[1:]
@@ -130,7 +130,7 @@ class CompleteGraph(CliqueGraph):
         return self.size * (self.size - 1) // 2
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Say for each two nodes whether an edge joins them."""
+        """Return for each pair of nodes whether an edge joins them."""
         first, second = np.asarray(x), np.asarray(y)
         return np.asarray((first != second) & (first < self.size) & (second < self.size))
 

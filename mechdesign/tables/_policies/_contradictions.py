@@ -59,7 +59,7 @@ def find_contradiction(constraints: Sequence[Constraint], size: int) -> tuple[in
 
 
 def _possible(counted: Floats, answers: Floats) -> bool:
-    """Say whether some table has the counts; a yes is checked in whole numbers."""
+    """Return whether some table has the counts; a yes is checked in whole numbers."""
     result = optimize.milp(
         np.zeros(counted.shape[1]),
         integrality=np.ones(counted.shape[1], dtype=np.int64),

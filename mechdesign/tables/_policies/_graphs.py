@@ -198,7 +198,7 @@ class ExplicitGraph(SecretGraph):
 
     @property
     def has_null(self) -> bool:  # type: ignore[override]
-        """Say whether an edge leads to the null node."""
+        """Return whether an edge leads to the null node."""
         return bool((self.listed[:, 1] == self.size).any())
 
     @property
@@ -237,7 +237,7 @@ class ExplicitGraph(SecretGraph):
         return np.sort(self.listed[:, 0] * (self.size + 1) + self.listed[:, 1])
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Say for each two nodes whether an edge joins them."""
+        """Return for each pair of nodes whether an edge joins them."""
         first, second = np.asarray(x, dtype=np.int64), np.asarray(y, dtype=np.int64)
         codes = np.minimum(first, second) * (self.size + 1) + np.maximum(first, second)
         return np.isin(codes, self._codes)
@@ -248,7 +248,7 @@ class ExplicitGraph(SecretGraph):
             yield self.listed[start : start + BLOCK]
 
     def components(self) -> Integers:
-        """Return the number of the connected component of each node."""
+        """Return the number of each node's connected component."""
         return merge_labels(np.arange(self.node_count), self.listed[:, 0], self.listed[:, 1])
 
 
@@ -271,7 +271,7 @@ class NullGraph(SecretGraph):
         return self.size
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Say for each two nodes whether an edge joins them."""
+        """Return for each pair of nodes whether an edge joins them."""
         return np.asarray((np.asarray(x) == self.size) ^ (np.asarray(y) == self.size))
 
     def edge_blocks(self) -> Iterator[Integers]:
@@ -308,7 +308,7 @@ class UnionGraph(SecretGraph):
 
     @property
     def has_null(self) -> bool:  # type: ignore[override]
-        """Say whether an edge leads to the null node."""
+        """Return whether an edge leads to the null node."""
         return any(part.has_null for part in self.parts)
 
     @property
@@ -329,7 +329,7 @@ class UnionGraph(SecretGraph):
         return sum(part.kind != "null" for part in self.parts)
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Say for each two nodes whether an edge joins them."""
+        """Return for each pair of nodes whether an edge joins them."""
         return np.asarray(np.logical_or.reduce([part.has_edge(x, y) for part in self.parts]))
 
     def edge_blocks(self) -> Iterator[Integers]:
@@ -342,7 +342,7 @@ class UnionGraph(SecretGraph):
                     yield block
 
     def components(self) -> Integers:
-        """Return the number of the connected component of each node."""
+        """Return the number of each node's connected component."""
         n = self.node_count
         labels = np.arange(n)
         for part in self.parts:

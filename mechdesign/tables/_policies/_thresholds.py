@@ -63,7 +63,7 @@ class OrderedGraph(SecretGraph):
         return int(self._widths.sum())
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Say for each two nodes whether an edge joins them."""
+        """Return for each pair of nodes whether an edge joins them."""
         low, high = np.minimum(x, y), np.maximum(x, y)
         values = (low < high) & (high < self.size)
         return np.asarray(values & (high <= self.reach[np.where(values, low, 0)]))
@@ -160,7 +160,7 @@ class ThresholdGraph(SecretGraph):
         return (sum(counts.values()) - self.size) // 2
 
     def has_edge(self, x: ArrayLike, y: ArrayLike) -> Flags:
-        """Say for each two nodes whether an edge joins them."""
+        """Return for each pair of nodes whether an edge joins them."""
         first, second = np.broadcast_arrays(np.asarray(x), np.asarray(y))
         values = (first != second) & (first < self.size) & (second < self.size)
         a = np.unravel_index(np.where(values, first, 0), self.shape)
@@ -252,7 +252,7 @@ class ThresholdGraph(SecretGraph):
         return None
 
     def components(self) -> Integers:
-        """Return the number of the connected component of each value.
+        """Return the number of each value's connected component.
 
         If two values are joined, so are all values next to each other on a monotone way between them: components are
         products of runs of values with gaps of at most the threshold.

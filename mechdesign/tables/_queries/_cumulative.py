@@ -69,7 +69,7 @@ class Cumulative(Query[CumulativeRelease]):
 
     Attributes:
         mechanism: "auto" for the one of the three with the least expected error, or the name of one.
-        fanout: of the trees; without it the one of least expected error.
+        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
 
     Raises:
         InputError: another mechanism, or a fan-out below 2.
@@ -262,18 +262,19 @@ def ordered(
 
     Args:
         counts: how many records have each of the |T| ordered values, non-negative integers, shape (|T|,).
-        theta: θ: values at most θ places apart are protected from each other; from 1 to |T|.
+        theta: θ, from 1 to |T|; values at most θ numbers apart are protected from each other.
         epsilon: ε in nats.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of each cumulative count.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of each cumulative count's interval, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
 
     Raises:
         InputError: A count is not an integer from 0 to 2^61, the counts sum to 0, or θ or ε is out of range.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
 
     >>> release = ordered([5, 0, 0, 7, 1], theta=1, epsilon=100, rng=1)
     >>> release.answers.tolist()
@@ -309,20 +310,21 @@ def ordered_hierarchical(
 
     Args:
         counts: how many records have each of the |T| ordered values, non-negative integers, shape (|T|,).
-        theta: θ: values at most θ places apart are protected from each other; from 1 to |T|.
+        theta: θ, from 1 to |T|; values at most θ numbers apart are protected from each other.
         epsilon: ε in nats.
-        fanout: of the trees; without it the one of least expected error.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of each cumulative count.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
+        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of each cumulative count's interval, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
 
     Raises:
         InputError: a count is not an integer from 0 to 2^61, there are no records, or θ, ε or the fan-out is out of
             range.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
     """
     histogram, threshold = _check_arguments(counts, theta)
     policy, budget = _policy(len(histogram), threshold), Budget.of(epsilon)
@@ -375,21 +377,22 @@ def release_cumulative(
     Δ/ε, Δ the sensitivity of the cumulative histogram under the policy; isotonic regression follows, as in `ordered`.
 
     Args:
-        data: the table, as for `Domain.indices`.
+        data: the table, in any form that `Domain.indices` accepts.
         policy: what is protected, on one ordered attribute.
         epsilon: ε in nats.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        positions: instead of `data`, which is None then, the numbers of the values of the records.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of each cumulative count.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
+        positions: the numbers of the records' values, instead of `data`, which is then None.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of each cumulative count's interval, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
 
     Raises:
         InputError: records outside the domain or none, several attributes or one without order, a policy that lets
             records be added or removed, ε not positive, known counts that do not hold.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
 
     >>> policy = Policy.line(Domain({"x": range(6)}), constraints=[([1, 1, 1, 0, 0, 0], 3)])
     >>> release = release_cumulative([0, 1, 1, 4, 5], policy, epsilon=1, rng=1)
@@ -420,7 +423,7 @@ def plan_cumulative(
         epsilon: ε in nats.
         mechanism: "auto" for the one of the three with the least expected error on these queries, or the name of one;
             strategies, which may err less, are shown beside them, and are those of `plan_workload`.
-        fanout: of the trees; without it the one of least expected error.
+        fanout: the fan-out of the trees, at least 2. By default it is the fan-out with the least expected error.
         ranges: the ranges to be read, pairs of values, both included; all cumulative counts unless given.
         positions: instead of `ranges` pairs of numbers of values.
         compare: find strategies for the same queries, too, and the proven limit, where that takes seconds only.

@@ -281,24 +281,26 @@ def kmeans(
         points: the table, as for `Domain.indices`, where attributes that are not numeric are left aside; or an array
             or list of points, (n, attributes) reals, each rounded to the nearest value of its attribute.
         k: the number of clusters.
-        policy: what is protected. Its domain says which values are possible, and so the box and the step.
+        policy: the Blowfish policy that the release must keep. Its domain says which values are possible, and so the
+            box and the step.
         epsilon: ε in nats, for all iterations together.
         iterations: how many; fixed beforehand.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
         positions: instead of `points`, which are None then, the numbers of the values of the records.
         initial: the centroids to begin with, shape (k, numeric attributes), chosen **without looking at the data**;
             without them they are drawn uniformly from the box.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of each size and sum.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of the interval of each size and sum, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
 
     Raises:
         InputError: a point outside the domain, with its row and value; no points where their number is public; k or
             iterations below 1, or k above 1,000,000; ε not positive; no numeric attribute; publicly known counts, for
             which no sensitivity is proven.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
     """
     asked = KMeans(k, iterations, initial)
     return asked.release(

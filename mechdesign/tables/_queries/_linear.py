@@ -240,17 +240,18 @@ def release_histogram(
     one count to another, more under publicly known counts, and 0, so that the counts are exact, where no record may.
 
     Args:
-        data: the table, as for `Domain.indices`.
-        policy: what is protected.
+        data: the table, in any form that `Domain.indices` accepts.
+        policy: the Blowfish policy that the release must keep.
         epsilon: ε in nats, for two-sided geometric noise.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        positions: instead of `data`, which is None then, the numbers of the values of the records.
-        rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
+        positions: the numbers of the records' values, instead of `data`, which is then None.
+        rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
         partition: the block of each value, texts or numbers of shape (|T|,).
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of each count.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of each count's interval, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
 
     Returns:
         The release; its answers are unbiased and may be negative.
@@ -258,8 +259,8 @@ def release_histogram(
     Raises:
         InputError: a record outside the domain, a budget that is not positive, known counts that do not hold, an empty
             table where the number of records is public, or labels and answers of more than 2 GiB.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> release = release_histogram([0, 1, 1, 3], Policy.full(Domain({"floor": range(4)})), epsilon=2, rng=1)
@@ -293,25 +294,26 @@ def release_linear(
     under publicly known counts, for which no `strategy` is offered.
 
     Args:
-        data: the table, as for `Domain.indices`.
-        policy: what is protected.
+        data: the table, in any form that `Domain.indices` accepts.
+        policy: the Blowfish policy that the release must keep.
         queries: the weight of each value, shape (|T|,), or of each value in each query, shape (q, |T|); or a `Workload`
             of at most 4,000,000 weights.
         epsilon: ε in nats, for two-sided geometric noise.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
         step: the step of the lattice: all weights are multiples of it, and so are the answers. A float stands for the
             decimal that Python prints.
-        positions: instead of `data`, which is None then, the numbers of the values of the records.
-        rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of each answer.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
+        positions: the numbers of the records' values, instead of `data`, which is then None.
+        rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of each answer's interval, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
 
     Raises:
         InputError: weights off the lattice or too large, and as for `release_histogram`.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
     """
     budget = Budget.of(epsilon, rho)
     return Linear(queries, step, as_policy(policy).domain.size).release(
@@ -336,22 +338,23 @@ def release_sum(
     """Release the sum of a numeric attribute over the records, on the lattice of its values.
 
     Args:
-        data: the table, as for `Domain.indices`.
-        policy: what is protected.
+        data: the table, in any form that `Domain.indices` accepts.
+        policy: the Blowfish policy that the release must keep.
         attribute: its name; may be left out where there is only one.
         epsilon: ε in nats, for two-sided geometric noise.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-        positions: instead of `data`, which is None then, the numbers of the values of the records.
-        rho: instead of `epsilon`, ρ under zero-concentrated differential privacy, for discrete Gaussian noise.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of the sum.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
+        positions: the numbers of the records' values, instead of `data`, which is then None.
+        rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of the sum's interval, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
 
     Raises:
         InputError: an unknown attribute or one that is not numeric, and as for `release_histogram`.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
     """
     budget = Budget.of(epsilon, rho)
     return Sum(attribute).release(

@@ -42,7 +42,7 @@ class LatticeMatrix:
 
     @property
     def rounded(self) -> bool:
-        """Say whether the entries are floats, so that arithmetic on them is rounded."""
+        """Return whether the entries are floats, so that arithmetic on them is rounded."""
         return bool(self.entries.dtype.kind == "f")
 
 

@@ -307,7 +307,7 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
 
 
 def _has_protected_query(queries: LinearQueries, space: EdgeSpace) -> bool:
-    """Say whether any edge changes the answer to any query, however little.
+    """Return whether any edge changes the answer to any query, however little.
 
     The Gram matrix of integers is exact. That of other coefficients is not, and may hide a difference; but two floats
     differ if and only if their difference is not zero.

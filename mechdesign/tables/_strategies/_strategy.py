@@ -71,7 +71,7 @@ class Strategy:
 
     Attributes:
         workload: the queries that are to be answered.
-        policy: what is protected.
+        policy: the Blowfish policy that the release must keep.
         noise: ``"gaussian"`` or ``"laplace"``.
         kind: which strategy it is, such as ``"optimal"`` or ``"hierarchical"``.
         reason: why this kind was taken.
@@ -216,15 +216,16 @@ class Strategy:
         """Answer the workload from a table.
 
         Args:
-            data: the table, as for `Domain.indices`.
+            data: the table, in any form that `Domain.indices` accepts.
             positions: instead of `data` the numbers of the values of the records.
             epsilon: ε in nats, for Laplace noise.
             rho: ρ under zero-concentrated differential privacy, for Gaussian noise.
-            ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-            rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-            confidence: of the interval of each answer on its own.
-            together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the
-                other protects what it tells apart; the ledger records that.
+            ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+            rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating
+                system's randomness.
+            confidence: the confidence level of each answer's interval, in (0, 1).
+            together: whether to release even if this and an earlier release, one of them exact, together distinguish
+                protected values. The ledger records this choice.
 
         Returns:
             The answers with their standard errors and intervals, what was spent and what is protected, in words.
@@ -232,8 +233,8 @@ class Strategy:
         Raises:
             InputError: a value outside the domain, a budget of the other kind, or no record where their number is
                 public.
-            BudgetExceededError: the ledger refuses.
-            ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+            BudgetExceededError: the ledger has too little budget left.
+            ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
         """
         budget = self._check_budget(epsilon, rho)
         return self.answer(Terms(self.policy, budget, rng, ledger, confidence, together), data, positions)
