@@ -2,8 +2,8 @@
 
 The randomised answer to one count or one value is a channel, and the policy's guarantee is a set of linear inequalities
 on it. `mechdesign.design` finds the channel of least expected cost and proves the guarantee and the optimality. For
-counts on a line and costs that never decrease with the error, another mechanism is also optimal: the geometric
-mechanism with a Bayes-optimal remap of its answers (Ghosh, Roughgarden and Sundararajan 2009).
+counts on a line and costs that never decrease with the error, the geometric mechanism with a Bayes-optimal remap is
+also optimal (Ghosh, Roughgarden and Sundararajan 2009).
 """
 
 from __future__ import annotations
@@ -79,12 +79,12 @@ def optimal_count(
     some edge changes the count. Otherwise `Policy.sensitivity` computes it.
 
     Args:
-        records: the number of records; the count is from 0 to it.
+        records: the number of records; the count is from 0 to this number.
         epsilon: ε in nats.
         cost: "absolute", "squared" or "hamming", or a matrix c(count, answer) of shape (records + 1, answers).
-        prior: how likely each count is; all equally unless given.
+        prior: the probability of each count; uniform by default.
         sensitivity: the largest difference between the counts of neighbouring databases.
-        settings: how the program is solved.
+        settings: the settings of the solver.
 
     Returns:
         The certified design.
@@ -123,8 +123,11 @@ def optimal_attribute(
         prior: the probability of each value, shape (|T|,); uniform by default.
         cost: "absolute" (the sum of differences of the numeric attributes), "squared" (of their squares) or "hamming",
             or a matrix c(value, answer) of shape (|T|, answers).
-        isolated: what to do with values that the policy ties to no other, as for `mechdesign.design`.
-        settings: how the program is solved.
+        isolated: the treatment of values without an edge, as for `mechdesign.design`.
+        settings: the settings of the solver.
+
+    Returns:
+        The certified design.
 
     >>> from mechdesign.tables import Domain
     >>> policy = Policy.line(Domain({"floor": range(5)}))
@@ -181,10 +184,10 @@ def compare_counts(
     (1.728, 1.2, 1.2)
 
     Args:
-        records: the number of records; the count is from 0 to it.
+        records: the number of records; the count is from 0 to this number.
         epsilons: ε in nats, shape (k,).
         cost: "absolute", "squared" or "hamming".
-        prior: how likely each count is; all equally unless given.
+        prior: the probability of each count; uniform by default.
         settings: the settings of the solver.
 
         Returns:
