@@ -78,8 +78,7 @@ class LinearQueries(ABC):
         return self.matrix()
 
     def classes(self) -> Partition:
-        """Return the classes of values that exact answers distinguish; the last node is an absent record.
-        """
+        """Return the classes of values that exact answers distinguish; the last node is absence."""
         if self.size >= LARGEST_LISTED:
             return UNKNOWN
         labels = np.zeros(self.size + 1, dtype=np.int64)

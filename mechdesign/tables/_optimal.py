@@ -3,7 +3,7 @@
 The randomised answer to one count or one value is a channel, and the policy's guarantee is a set of linear inequalities
 on it. `mechdesign.design` finds the channel of least expected cost and proves the guarantee and the optimality. For
 counts on a line and costs that never decrease with the error, the geometric mechanism with a Bayes-optimal remap is
-also optimal (Ghosh, Roughgarden and Sundararajan 2009).
+also optimal. This is a theorem of Ghosh, Roughgarden and Sundararajan (2009).
 """
 
 from __future__ import annotations
@@ -190,8 +190,8 @@ def compare_counts(
         prior: the probability of each count; uniform by default.
         settings: the settings of the solver.
 
-        Returns:
-            The costs for each ε.
+    Returns:
+        The costs for each ε.
     """
     size = as_integer(records, "records", 1) + 1
     matrix = _cost(cost, size, np.arange(size, dtype=np.float64)[:, None])

@@ -49,6 +49,10 @@ class Policy:
         secret_graph: the graph whose edges join values that must stay indistinguishable.
         constraints: the publicly known counts.
         unbounded: whether a record may be added or removed.
+
+    >>> policy = Policy.full(Domain({"age": range(100)}))
+    >>> policy.sensitivity("histogram"), policy.steps
+    (2, 99)
     """
 
     domain: Domain
@@ -123,8 +127,7 @@ class Policy:
 
         On one attribute with values one unit apart, θ = 1 gives the line, and θ = |T| − 1 or |T| the complete graph.
         Values and θ mean the decimals that they print. A small tolerance allows for rounded floats: a distance may
-        exceed θ
-        by a share of 1e-9, or by 4 units in the last place of the largest value.
+        exceed θ by a share of 1e-9, or by 4 units in the last place of the largest value.
 
         Args:
             domain: the domain of the records.
@@ -259,11 +262,14 @@ which changes from one value of age to the next or the previous one.
         known = "the publicly known count" if number == 1 else f"all {number} publicly known counts"
         size = "" if self.unbounded else "have the same number of records, "
         others = "from any value to any other" + (", or to being absent, or back" if self.unbounded else "")
-        return (
-            f"Two databases are neighbours if they {size}both agree with {known}, and differ in at least one record, "
-            f"where at least one record changes {change}, the other records that differ change {others}, and no "
-            f"smaller part of these changes alone would lead to a database that agrees with {known}."
+        clauses = (
+            f"{size}both agree with {known}",
+            "and differ in at least one record",
+            f"where at least one record changes {change}",
+            f"the other records that differ change {others}",
+            f"and no smaller part of these changes alone would lead to a database that agrees with {known}.",
         )
+        return f"Two databases are neighbours if they {', '.join(clauses)}"
 
     @property
     def definition(self) -> str:
@@ -372,8 +378,7 @@ def _threshold(domain: Domain, theta: object, names: Sequence[str] | None) -> Se
 
 
 def _scale_positions(attribute: Attribute, unit: Fraction, count: int) -> Integers:
-    """Return the values of one of `count` attributes in common steps; raise `InputError` if distances would overflow.
-    """
+    """Return the values of one of `count` attributes in common steps; raise `InputError` on overflow."""
     factor = int(attribute.unit / unit)
     if int(np.abs(attribute.positions[[0, -1]]).max()) * factor * count > _LARGEST_DISTANCE:
         raise InputError(

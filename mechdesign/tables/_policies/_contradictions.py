@@ -123,7 +123,7 @@ def minimal_zero_sums(vectors: Integers) -> tuple[Integers, bool]:
 
 
 def bound_length(dimension: int) -> int:
-    """Return an upper bound on the length of minimal zero sums of vectors with entries −1, 0 and 1 that span q dimensions.
+    """Return an upper bound on the length of minimal zero sums of vectors with entries −1, 0 and 1 of rank q.
 
     Up to q = 3 the bound is the length of the longest zero sum: 2, 4 and 10, found by `minimal_zero_sums` for all
     vectors. For larger q it is (2q + 1)^q. By Steinitz's lemma the vectors have an order in which all partial sums have

@@ -472,7 +472,8 @@ class UnionGraph(SecretGraph):
 
         Args:
             weights: the weights, shape (|T|,).
-            within: labels of the values, shape (|T|,). If given, only edges within one label and to the null node count.
+            within: labels of the values, shape (|T|,). If given, only edges within one label and to the null node
+                count.
 
         Returns:
             The largest difference, and an edge that attains it.

@@ -223,9 +223,7 @@ class ThresholdGraph(SecretGraph):
         return np.sort(np.column_stack((x, x + int(np.dot(offset, strides)))), axis=1)
 
     def spread_along(self, shape: tuple[int, ...], axis: int, weights: NDArray[Any]) -> Largest:
-        """Return the largest |w_x − w_y| over the edges that change only this attribute; no other edge has a larger
-        one.
-        """
+        """Return the largest |w_x − w_y| over the edges that change only this attribute, where it is attained."""
         if (positions := self.positions[axis]) is not None:
             reach = np.searchsorted(positions, positions + self.limit, side="right") - 1
             found = OrderedGraph(reach, self.kind).spread(weights)
