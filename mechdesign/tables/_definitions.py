@@ -16,11 +16,10 @@ KNOWN_COUNTS = (  # words: ok, because published files hold this text
 )
 """The definition for policies with publicly known counts."""
 
-# words: ok, because files of version 1 are recognised by this text
 EARLIER = (
     "Unsound: under known counts every record that changes was asked to do so along an edge of the policy. "
     "Definition 4.1 of Blowfish (He et al. 2014) has neighbours that these leave out, and the noise may be too small "
-    "for them, or none. Take what the policy protects as published."
+    "for them, or none. Take what the policy protects as published."  # words: ok, because files are recognised by it
 )
 """The definition in files of version 1, if counts are publicly known and the policy is not complete."""
 

@@ -217,11 +217,11 @@ class RangeQueries(Workload):
     def answers(self, histogram: NDArray[Any]) -> Floats:
         """Return the counts of the ranges.
 
-                Args:
-                    histogram: the histogram h, shape (size,).
+        Args:
+            histogram: the histogram h, shape (size,).
 
-                Returns:
-                    The counts, shape (count,).
+        Returns:
+            The counts, shape (count,).
         """
         sums = np.concatenate([[0.0], np.cumsum(histogram, dtype=float)])
         result: Floats = sums[self.high + 1] - sums[self.low]
@@ -230,11 +230,11 @@ class RangeQueries(Workload):
     def variances(self, covariance: Floats) -> Floats:
         """Return the variances of the counts of the ranges.
 
-                Args:
-                    covariance: the covariance of an estimated histogram, shape (size, size).
+        Args:
+            covariance: the covariance of an estimated histogram, shape (size, size).
 
-                Returns:
-                    The variances, shape (count,).
+        Returns:
+            The variances, shape (count,).
         """
         sums = np.zeros((self.size + 1, self.size + 1))
         sums[1:, 1:] = covariance.cumsum(axis=0).cumsum(axis=1)
@@ -319,11 +319,11 @@ class MatrixQueries(Workload):
     def answers(self, histogram: NDArray[Any]) -> Floats:
         """Return the answers Wh.
 
-                Args:
-                    histogram: the histogram h, shape (size,).
+        Args:
+            histogram: the histogram h, shape (size,).
 
-                Returns:
-                    The answers, shape (count,).
+        Returns:
+            The answers, shape (count,).
         """
         result: Floats = self.rows @ np.asarray(histogram, dtype=float)
         return result
@@ -331,11 +331,11 @@ class MatrixQueries(Workload):
     def variances(self, covariance: Floats) -> Floats:
         """Return the diagonal of WΣWᵀ.
 
-                Args:
-                    covariance: the covariance Σ of an estimated histogram, shape (size, size).
+        Args:
+            covariance: the covariance Σ of an estimated histogram, shape (size, size).
 
-                Returns:
-                    The variances, shape (count,).
+        Returns:
+            The variances, shape (count,).
         """
         left = self.rows @ covariance
         result: Floats = np.maximum(np.asarray(self.rows.multiply(left).sum(axis=1)).ravel(), 0.0)
