@@ -222,9 +222,8 @@ def refuse_kmeans(policy: PolicyLike) -> None:
             "has publicly known counts",
             value=len(policy.constraints),
             bound="none for k-means",
-            remedy="release a histogram, which takes known counts, and cluster its answers. Several records of two "
-            "neighbouring tables differ under known counts, and for k-means no bound on what they change together is "
-            "proven",
+            remedy="release a histogram, which supports known counts, and cluster its answers. Under known counts "
+            "several records of neighbouring tables may differ, and no bound on their joint change is proven for k-means",
         )
 
 
