@@ -30,7 +30,6 @@ ROOMS_TO_DO: tuple[str, ...] = (
     "runs",
     "solve",
     "specification",
-    "tables",
     "traces",
 )
 OPTIONAL = ("torch", "accelerator", "__main__")

@@ -88,7 +88,7 @@ def test_every_kind_can_be_asked_for(kind, noise):
     found = strategy("ranges", policy, noise=noise, kind=kind)
     assert found.kind == kind
     assert len(found.candidates) == 1
-    assert found.reason.startswith("it was asked for")
+    assert found.reason.startswith("it was requested")
     best = strategy("ranges", policy, noise=noise)
     assert best.error(**_NOISES[noise]) <= found.error(**_NOISES[noise]) * (1 + 1e-9)
     assert best.lower_bound(**_NOISES[noise]) == pytest.approx(found.lower_bound(**_NOISES[noise]), rel=1e-6)

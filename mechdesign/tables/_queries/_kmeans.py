@@ -102,8 +102,8 @@ class ClusteringRelease(Release):
 class KMeans(Query[ClusteringRelease]):
     """Clusters of records by their numeric attributes: SuLQ k-means under a policy (Blowfish, He et al. 2014).
 
-    Every iteration assigns each value to its nearest centroid. It adds noise to the number of records in each cluster
-    and to their sums relative to the middle of the domain's box; the quotients are the new centroids. An iteration
+    Every iteration assigns each value to its nearest centroid. It adds noise to the number of records in each cluster,
+    and to their sums relative to the middle of the domain's box. The quotients are the new centroids. An iteration
     spends ε/iterations: half on the sizes and half on the sums, or all on those that need noise. The sensitivities
     ``"kmeans-size"`` and ``"kmeans-sum"`` hold for all clusterings, even if a record moves to another cluster.
 
@@ -242,9 +242,7 @@ class KMeans(Query[ClusteringRelease]):
     def _prepare_release(
         self, terms: Terms, box: Box, middles: Floats, noise: Sequence[DiscreteLaplace | None]
     ) -> Callable[[Integers, Integers, Floats], ClusteringRelease]:
-        """Return a function that makes a release of sizes, sums and centroids; sums and centroids are relative to the
-        middle.
-        """
+        """Return a function that makes a release of sizes, sums and centroids, relative to the middle of the box."""
         names = [terms.policy.domain.names[i] for i in box.axes]
         errors = [0.0 if law is None else law.standard_deviation for law in noise]
         widths = [0 if law is None else law.half_width(terms.level) for law in noise]

@@ -1,6 +1,9 @@
 """Least squares on trees: structure, noise, planned errors.
 
-The structure (Blowfish, He et al. 2014, section 7.2) cuts |T| ordered values into blocks of θ values. It measures the cumulative count at the end of every block except the last, where it is the public number of records. In every block it also measures the nodes of a tree of fan-out f, except the root. The count of a root is the difference of two cumulative counts. A node represents a range of values; at the end of a block it may have fewer than f children.
+The structure (Blowfish, He et al. 2014, section 7.2) cuts |T| ordered values into blocks of θ values. It measures the
+cumulative count at the end of every block except the last, where it is the public number of records. In every block it
+also measures the nodes of a tree of fan-out f, except the root. The count of a root is the difference of two cumulative
+counts. A node represents a range of values; at the end of a block it may have fewer than f children.
 
 A record that moves by at most θ passes the end of at most one block, which changes one cumulative count by 1. On each
 of the h levels of the trees it leaves one node and enters another. Noise of scale 1/ε_S on cumulative counts and 2h/ε_H
@@ -95,9 +98,7 @@ class Block:
         return found[::-1]
 
     def downwards(self, upwards: list[Floats], roots: Floats) -> Floats:
-        """Return the counts of the values, shape (blocks, size), from the upward estimates and the counts of the
-        blocks.
-        """
+        """Return the counts of the values, shape (blocks, size), from the upward estimates and the block counts."""
         above = roots[:, None]
         for level, (estimate, spread) in enumerate(zip(upwards, self.spreads, strict=True)):
             parent = self._parents(level)
@@ -186,9 +187,7 @@ class RangeTree:
 
     @cached_property
     def shapes(self) -> tuple[tuple[Block, int], ...]:
-        """Return the shapes of the blocks, each with the number of blocks: the full blocks, then a shorter last block
-        if any.
-        """
+        """Return the shapes of the blocks with their numbers: first the full blocks, then a shorter last block."""
         whole, rest = divmod(self.size, self.theta)
         sizes = [(self.theta, whole), (rest, 1)] if rest else [(self.theta, whole)]
         return tuple((Block(size, self.fanout, self.levels, self.tree_variance), number) for size, number in sizes)
@@ -308,8 +307,7 @@ class RangeTree:
 
     @cached_property
     def _precision(self) -> Floats:
-        """Return the matrix of the normal equations for the ends of blocks in upper banded form, shape (2, blocks - 1).
-        """
+        """Return the matrix of the normal equations for the ends of blocks, in banded form (2, blocks - 1)."""
         weights = 1 / self._root_variances
         bands = np.zeros((2, self.block_count - 1))
         bands[1] = 1 / self.node_variance + weights[:-1] + weights[1:]
@@ -327,9 +325,7 @@ class RangeTree:
 
     @cached_property
     def _ends(self) -> tuple[Floats, Floats]:
-        """Return the variances of the cumulative counts before and after each block, (blocks + 1,), and their
-        covariances.
-        """
+        """Return the variances of the cumulative counts at the ends of blocks, and the covariances of adjacent ones."""
         number = self.block_count
         variances, covariances = np.zeros(number + 1), np.zeros(number)
         if number > 1:
@@ -600,7 +596,7 @@ def budget_split(size: int, theta: int, fanout: int, *, epsilon: object) -> tupl
 def ordered_error(size: int, theta: int, epsilon: object) -> float:
     """Return the expected squared error of a range query by the ordered mechanism, averaged over all ranges.
 
-    A range within the domain is a difference of two cumulative counts with noise of scale Δ/ε, where Δ = min(θ, |T| − 1).
+    A range within the domain is a difference of two cumulative counts with noise of scale Δ/ε, Δ = min(θ, |T| − 1).
     With continuous noise its error is 4Δ²/ε² for every |T| (Blowfish, He et al. 2014, Theorem 7.1, for θ = 1). Ranges
     that start at the first or end at the last value need only one count. Isotonic regression can only reduce the error.
 
@@ -616,7 +612,7 @@ def ordered_error(size: int, theta: int, epsilon: object) -> float:
         InputError: An argument is out of range.
 
     >>> round(ordered_error(100, 1, epsilon=1), 3)
-    3.609
+    3.61
     """
     size, theta, _, budget = _check_arguments(size, theta, 2, epsilon)
     sensitivity = min(theta, size - 1)

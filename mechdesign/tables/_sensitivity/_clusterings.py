@@ -66,8 +66,7 @@ def kmeans_sums(policy: PolicyLike, norm: int, clusters: ArrayLike | None, origi
 
 @dataclass(frozen=True)
 class Box:
-    """The numeric attributes relative to the middle of their box: `axes[i]` × `unit` is value − middle on attribute i.
-    """
+    """The numeric attributes relative to the middle of their box: on attribute i this is `axes[i]` × `unit`."""
 
     axes: dict[int, Integers]
     unit: Fraction

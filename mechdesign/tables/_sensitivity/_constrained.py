@@ -10,24 +10,25 @@ the count. If its move were not allowed, the secret would be released exactly.
 1. at least one record that differs moves along an edge of the secret graph G, and
 2. no nonempty proper subset of the moves preserves all the counts.
 
-**These pairs include all neighbours of Definition 4.1.** Let D and D' be neighbours by that definition, M the records
-in which they differ, and T the records of M that move along an edge. T is not empty, which is condition 1. Suppose that
-the moves of a subset S of M preserve the counts. Then the moves of M without S preserve them, too. If both sets contain
-records of T, the table that differs from D only by S has fewer discriminative pairs. This contradicts condition 3(a) of
-the definition. If one set contains no record of T, the other contains all of T and has fewer changes. This contradicts
-condition 3(b).
+**These pairs include all neighbours of Definition 4.1.** This is the proof. Let D and D' be neighbours by that
+definition, and let M be the records in which they differ. Let T be the records of M that move along an edge. T is not
+empty, which is condition 1. Suppose that the moves of a subset S of M preserve the counts. Then the moves of M without
+S preserve them, too. If both sets contain records of T, the table that differs from D only by S has fewer
+discriminative pairs. This contradicts condition 3(a) of the definition. If one set contains no record of T, the other
+contains all of T and has fewer changes. This contradicts condition 3(b).
 
-**These pairs also include all neighbours of another reading, in which all changed records must move along edges.** Such
+**These pairs also include all neighbours of another reading.** In it all changed records must move along edges. Such
 pairs satisfy condition 1, and condition 2 is minimality in that reading. Neither reading includes the other, and a
 bound for the pairs above holds for both.
 
-**How far these pairs are apart.** Values counted by the same known counts are of one *kind*; the null node is of the
-kind that no count counts. A move within a kind keeps all the counts, so that by 2 it is the only one, along an edge.
-All other sets consist of moves between kinds whose effects on the counts, vectors with entries −1, 0 and 1, add up to
-nothing while no smaller part does: *minimal zero sums*. Where the vectors of counts of the kinds are affinely
-independent, as for disjoint and for nested counts, they are simple cycles of kinds: each kind is left by one record and
-taken up by one at most. Otherwise they are enumerated; beyond the limit of the search they have at most 10 moves for
-three counts, and (2q + 1)^q for q (see `zero_sums.bound_length`), each as large as between any two values.
+**The distance of these pairs.** Values that the same known counts include are of one *kind*; the null node is of the
+kind without counts. A move within a kind preserves all the counts, so by condition 2 it is the only move, along an
+edge. All other sets consist of moves between kinds. Their effects on the counts are vectors with entries −1, 0 and 1,
+which add up to zero, and no proper subset does: *minimal zero sums*. For disjoint and nested counts the count vectors
+of the kinds are affinely independent. Minimal zero sums are then simple cycles of kinds: at most one record leaves each
+kind, and at most one enters it. Otherwise the zero sums are enumerated. If the search reaches its limit, an upper bound
+on the number of moves is used. It is 10 for three counts, and (2q + 1)^q for q > 3 (see `bound_length`). Each of these
+moves is then assumed to be between the two most distant values.
 
 A query adds up the contributions of the records. Its change therefore depends only on the values that records leave and
 enter, not on which records move. A value that is left and a value that is entered within one kind are paired. Each pair

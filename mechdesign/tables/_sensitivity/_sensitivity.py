@@ -79,8 +79,8 @@ def sensitivity(
             - ``"histogram"``: the count of every value, or of every block of `partition`;
             - ``"cumulative"``: for each value of one ordered attribute the count of all values up to it;
             - ``"sum"``: the sum of a numeric attribute, named by `attribute` if there are several;
-            - ``"kmeans-sum"``: for each cluster the sum of its records' numeric attributes minus the middle of their
-              box, for all clusterings or for given `clusters` and `origins`;
+            - ``"kmeans-sum"``: for each cluster the sum of its records' numeric attributes, relative to the middle of
+              their box. For all clusterings, or for given `clusters` and `origins`;
             - ``"kmeans-size"``: the number of records in each cluster, for all or for given `clusters`;
             - an array of shape (|T|,) or (q, |T|): linear queries, whose columns are the contributions of a record with
               each value to the answers;
@@ -91,7 +91,8 @@ def sensitivity(
         attribute: the attribute that ``"sum"`` adds up.
         partition: the block of each value, shape (|T|,), for ``"histogram"``.
         clusters: the cluster of each value, integers from 0 on, shape (|T|,).
-        origins: the point that is subtracted in each cluster, shape (k, numeric attributes); by default the middle of the box.
+        origins: the point that is subtracted in each cluster, shape (k, numeric attributes); by default the middle of
+            the box.
         records: the number of records for a function; with the null node the largest number.
 
     Returns:
@@ -99,8 +100,7 @@ def sensitivity(
 
     Raises:
         InputError: The query or the norm is unknown, an option belongs to another query, or an array has the wrong
-            shape.
-            Or the query is of k-means and the policy has known counts.
+            shape. Or the query is of k-means and the policy has known counts.
 
     >>> from mechdesign.tables import Domain, Policy
     >>> sensitivity(Policy.full(Domain({"age": range(100)})), "cumulative").value
@@ -161,8 +161,7 @@ def of_lattice(policy: PolicyLike, norm: int, weights: LatticeMatrix) -> Sensiti
 
 
 def of_sum(policy: PolicyLike, norm: int, attribute: str | None = None) -> Sensitivity:
-    """Return the sensitivity of the sum of a numeric attribute; an array of all values is made only under known counts.
-    """
+    """Return the sensitivity of the sum of a numeric attribute; under known counts it makes an array of all values."""
     domain = policy.domain
     axis = domain.names.index(find_summed_attribute(domain, attribute).name)
     summed = domain.attributes[axis]
@@ -198,7 +197,7 @@ def of_cluster_sums(
 def of_function(policy: PolicyLike, norm: int, function: Callable[..., Any], records: int | None = None) -> Sensitivity:
     """Return the sensitivity of a function by evaluating it on all databases with `records` records."""
     if records is None:
-        raise InputError("records", "is not given", remedy="give the number of records of the databases on which to evaluate the function")
+        raise InputError("records", "is not given", remedy="give the number of records of the databases")
     change = largest_change(policy, function, records, norm)
     return _make_sensitivity(LargestChange(change, None, exact=False, floats=True), norm)
 
@@ -223,7 +222,7 @@ def refuse_kmeans(policy: PolicyLike) -> None:
             value=len(policy.constraints),
             bound="none for k-means",
             remedy="release a histogram, which supports known counts, and cluster its answers. Under known counts "
-            "several records of neighbouring tables may differ, and no bound on their joint change is proven for k-means",
+            "several records of neighbouring tables differ, and for k-means no bound on their joint change is proven",
         )
 
 

@@ -39,7 +39,7 @@ class StrategyBound:
 
 
 def certified_bound(workload: LinearQueries, space: EdgeSpace, weights: Floats) -> StrategyBound:
-    """Return a proven lower bound on the error of every strategy with unit sensitivity, from weights on the edges.
+    """Return a proven lower bound on the error of every strategy with unit sensitivity.
 
     Let H·M·Hᵀ ⪯ E = Σ w_e c_e c_eᵀ, and let X be feasible. Then tr(X⁺M) ≥ 2·tr(HM) − tr(X·HMHᵀ) ≥ 2·tr(HM) − Σ w_e, by
     completing the square in X^{1/2}. The best scaling of H and w gives the bound **tr(HM)²/Σw**. The value τ²/Σw is
@@ -49,11 +49,11 @@ def certified_bound(workload: LinearQueries, space: EdgeSpace, weights: Floats) 
     - the weights are integers below 2⁵⁰ in total and the paths are 0/1, so that E is exact in float64;
     - M is exact for integral workloads, else |ΔM_ij| ≤ γ_{q+4}·√(M_ii·M_jj);
     - |fl(HMHᵀ) − HMHᵀ| ≤ γ_{2d+2}·|H||M||H|ᵀ (Higham 2002, section 3.5), whose norm is at most its largest row sum;
-    - if a floating-point Cholesky factorisation of A − cI succeeds, then A ⪰ 0, where c is at least γ_{d+2}·tr A/(1 −
+    - if a floating-point Cholesky factorisation of A − cI succeeds, then A ⪰ 0. Here c is at least γ_{d+2}·tr A/(1 −
       γ_{d+2}) (Rump 2006, theorem 2.3; Higham 2002, theorem 10.3).
 
-    H is shrunk until the check succeeds; if it never succeeds, the bound is 0. No product underflows if the coefficients
-    of the workload are zero or between 1e-100 and 1e100 in magnitude.
+    H is shrunk until the check succeeds; if it never succeeds, the bound is 0. No product underflows if coefficients of
+    the workload are zero or between 1e-100 and 1e100 in magnitude.
 
     Args:
         workload: the queries.
@@ -63,7 +63,7 @@ def certified_bound(workload: LinearQueries, space: EdgeSpace, weights: Floats) 
     Returns:
         The bound, with its proof.
 
-    >>> from mechdesign.tables import identity
+    >>> from mechdesign.tables import edge_space, identity
     >>> space = edge_space(2, np.array([[0, 1]]))
     >>> round(certified_bound(identity(2), space, np.ones(1)).value, 6)
     0.5
@@ -126,9 +126,7 @@ def _smallest_slack(inner: Floats, multiplier: Floats, gram: Floats, inexact: fl
 
 
 def _integral_weights(space: EdgeSpace, weights: Floats, floor: float) -> Floats:
-    """Return weights scaled to integers with a sum below 2⁵⁰; weights on the spanning forest have at least the share
-    `floor`.
-    """
+    """Return weights scaled to integers with a sum below 2⁵⁰, at least the share `floor` on the spanning forest."""
     shares = weights / weights.sum()
     if floor > 0:
         shares = np.where(space.in_forest, np.maximum(shares, floor), shares)

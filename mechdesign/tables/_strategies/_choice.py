@@ -310,7 +310,7 @@ def _has_protected_query(queries: LinearQueries, space: EdgeSpace) -> bool:
     """Return whether any edge changes the answer to any query.
 
     The Gram matrix of integer coefficients is exact. The Gram matrix of other coefficients is rounded and may hide a
-    difference, but two floats differ if and only if their difference is not zero.
+    difference. Two floats, however, differ if and only if their difference is not zero.
     """
     if space.rank == 0:
         return False

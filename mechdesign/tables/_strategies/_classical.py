@@ -26,8 +26,8 @@ def build_hierarchical_levels(size: int, fanout: int) -> list[Floats]:
 def build_ordered_hierarchical_levels(size: int, theta: int, fanout: int) -> list[Floats]:
     """Return the levels of the ordered hierarchical strategy: cumulative counts at every θ-th value, trees in between.
 
-    A record that moves by at most θ values changes one of the cumulative counts and two counts of each level below
-    (He et al. 2014, section 7.2).
+    A move by at most θ values changes one cumulative count and two counts on each lower level (He et al. 2014, section
+    7.2).
     """
     ends = np.append(np.arange(theta - 1, size - 1, theta), size - 1)
     levels = [(np.arange(size) <= ends[:, None]).astype(float)]

@@ -310,9 +310,7 @@ class _Orbits:
         self.representatives = space.edges[index]
 
     def laplacian(self, weights: Floats) -> Floats:
-        """Return the Laplacian of the edges without the null node; each orbit's weight is divided evenly among its
-        edges.
-        """
+        """Return the Laplacian without the null node; each orbit's weight is divided evenly among its edges."""
         first, second = self.representatives.T
         pairs = coo_array((weights, (first, second)), shape=(self._nodes, self._nodes)).toarray()
         pairs += pairs.T

@@ -168,8 +168,8 @@ class Strategy:
     def error(self, *, epsilon: Any = None, rho: Any = None) -> float:
         """Return the expected total squared error over the workload.
 
-        It is 2(Δ₁/ε)²·tr(M(AᵀA)⁺) for Laplace noise and Δ₂²/(2ρ)·tr(M(AᵀA)⁺) for Gaussian noise. The lattice is fine enough for
-        discrete noise to have this variance.
+        It is 2(Δ₁/ε)²·tr(M(AᵀA)⁺) for Laplace noise and Δ₂²/(2ρ)·tr(M(AᵀA)⁺) for Gaussian noise. The lattice is fine
+        enough for discrete noise to have this variance.
 
         Args:
             epsilon: ε in nats, for Laplace noise.
@@ -186,12 +186,10 @@ class Strategy:
     def lower_bound(self, *, epsilon: Any = None, rho: Any = None) -> float:
         """Return a lower bound on the expected total squared error of linear strategies with continuous noise.
 
-        For Gaussian noise it is τ²/Σμ/(2ρ), for all linear strategies with the same noise on every row. For Laplace noise it is
-        2/ε²·τ²/Σμ, for linear unbiased decoding, because the ℓ1 sensitivity is at least the ℓ2 sensitivity. Nonlinear
-        or
-        biased decoding, such as isotonic regression, can have a smaller error. So can integer noise that is mostly
-        zero, as in
-        `release_histogram` for ε of about 3 or more, because counts are integers.
+        For Gaussian noise it is τ²/Σμ/(2ρ), for all linear strategies with the same noise on every row. For Laplace
+        noise it is 2/ε²·τ²/Σμ, for linear unbiased decoding, because the ℓ1 sensitivity is at least the ℓ2 sensitivity.
+        Nonlinear or biased decoding, such as isotonic regression, can have a smaller error. So can integer noise that
+        is mostly zero, as in `release_histogram` for ε of about 3 or more, because counts are integers.
 
         Args:
             epsilon: ε in nats, for Laplace noise.
