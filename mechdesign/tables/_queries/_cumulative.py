@@ -669,6 +669,12 @@ def _fit_monotone(linear: Floats, records: int) -> Floats:
 def cumulative_theta(policy: Policy) -> int:
     """Return the θ of a policy for the mechanisms of cumulative histograms, from 1 to |T|.
 
+    Args:
+        policy: the policy.
+
+    Returns:
+        θ.
+
     Returns:
         The release.
 

@@ -343,9 +343,9 @@ def release_linear(
         epsilon: ε in nats, for two-sided geometric noise.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
+        positions: the numbers of the records' values, instead of `data`, which is then None.
         step: the step of the lattice; all weights and all answers are multiples of it. A float means the decimal that
             Python prints.
-        positions: the numbers of the records' values, instead of `data`, which is then None.
         rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each answer's interval, in (0, 1).

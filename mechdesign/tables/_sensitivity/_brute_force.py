@@ -33,6 +33,13 @@ def neighbouring_databases(policy: PolicyLike, records: int) -> Iterator[tuple[D
     include all neighbours of Definition 4.1 of Blowfish (He et al. 2014): see
     `mechdesign.tables._sensitivity._constrained`.
 
+    Args:
+        policy: the policy.
+        records: the number of records.
+
+    Yields:
+        Pairs of databases.
+
     Raises:
         InputError: There are more than `LARGEST_SEARCH` databases, or pairs of databases.
     """

@@ -150,6 +150,9 @@ def linear(graph: SecretGraph, matrix: LatticeMatrix, norm: int, within: Integer
         matrix: A, shape (q, |T|).
         norm: 1 or 2.
         within: labels of the values. If given, only edges within one label and to the null node count.
+
+    Returns:
+        The largest change.
     """
     entries = matrix.entries
     if len(entries) == 1 and entries.dtype.kind != "O":

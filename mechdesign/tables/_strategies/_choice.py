@@ -92,6 +92,9 @@ def program(workload: LinearQueries, space: EdgeSpace, shape: tuple[int, ...], t
         space: the edges.
         shape: the number of values of each attribute.
         tolerance: stop when upper/lower − 1 is no more than this.
+
+    Returns:
+        The problem.
     """
     if workload.integral:
         inside = space.centred(space.centred(workload.gram()).T)
@@ -122,6 +125,9 @@ def candidate(kind: str, programme: StrategyProgram, norm: int, *, balance: bool
         programme: the workload and the edges.
         norm: 1 for Laplace, 2 for Gaussian noise.
         balance: whether to optimise the budgets of the levels of trees.
+
+    Returns:
+        The strategy, or None.
     """
     return _BUILDERS[kind](programme, norm, balance)
 

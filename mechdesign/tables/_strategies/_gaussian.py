@@ -279,6 +279,9 @@ def symmetries(gram: Floats, space: EdgeSpace, shape: tuple[int, ...]) -> list[I
         gram: M = WᵀW of the workload projected on the span of the edges.
         space: the edges.
         shape: the number of values of each attribute, the last fastest.
+
+    Returns:
+        The permutations of the values.
     """
     numbers = np.arange(space.size).reshape(shape)
     known = np.sort(_keys(space.edges, space.size))
