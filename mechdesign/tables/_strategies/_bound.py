@@ -66,7 +66,7 @@ def certified_bound(workload: LinearQueries, space: EdgeSpace, weights: Floats) 
     >>> from mechdesign.tables import edge_space, identity
     >>> space = edge_space(2, np.array([[0, 1]]))
     >>> round(certified_bound(identity(2), space, np.ones(1)).value, 6)
-    0.5
+    2.0
     """
     rank = space.rank
     gram, inexact = _forest_gram(workload, space)
