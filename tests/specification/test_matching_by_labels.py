@@ -146,7 +146,7 @@ def test_the_states_of_a_released_trace_are_read_as_they_were_written():
         Path("wrong.csv").write_text(wrong)
         with pytest.raises(InputError, match="line 3"):
             read_states("wrong.csv", houses)
-    # A column of remarks that is called so is left alone.
+    # A column of remarks that is called so is ignored.
     Path("remarks.csv").write_text("state,label\n3,morning\n0,noon\n")
     assert read_states("remarks.csv", houses).tolist() == [0, 3]
 
