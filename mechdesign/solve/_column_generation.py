@@ -17,14 +17,14 @@ from mechdesign.base._errors import SolverError
 from mechdesign.solve._contract import STATUS_OF_STOP, Status
 
 # Relative gap below 0 that rounding may leave.
-_CROSSING = 1e-6
+_MAX_CROSSING = 1e-6
 
 Point = TypeVar("Point")
 Proof = TypeVar("Proof")
 Prices = TypeVar("Prices")
 
 
-class Best(Generic[Point, Proof]):
+class Bracket(Generic[Point, Proof]):
     """The best point and the best lower bound so far.
 
     Args:
@@ -58,9 +58,9 @@ class Best(Generic[Point, Proof]):
             return math.inf
         return (self.upper - self.lower) / max(abs(self.upper), self.unit)
 
-    def is_closed(self, gap: float) -> bool:
+    def is_within(self, gap: float) -> bool:
         """Tell whether the relative gap is at most `gap`; ends that cross by more than rounding close nothing."""
-        return -_CROSSING <= self.gap <= gap
+        return -_MAX_CROSSING <= self.gap <= gap
 
 
 class WorkingSet(Protocol):
@@ -77,7 +77,7 @@ Working = TypeVar("Working", bound=WorkingSet)
 
 
 @dataclass(frozen=True, eq=False)
-class Restricted(Generic[Working, Prices]):
+class RestrictedSolution(Generic[Working, Prices]):
     """A solved restricted problem.
 
     Attributes:
@@ -98,7 +98,7 @@ class Restricted(Generic[Working, Prices]):
 
 
 @dataclass(frozen=True, eq=False)
-class Pricing:
+class PricingResult:
     """The columns that a pricer proposes.
 
     Attributes:
@@ -115,19 +115,19 @@ class Pricing:
 class Master(Protocol[Working, Prices, Point, Proof]):
     """Solver of restricted problems."""
 
-    def solve(self, working: Working, number: int, best: Best[Point, Proof]) -> Restricted[Working, Prices]:
+    def solve(self, working: Working, number: int, best: Bracket[Point, Proof]) -> RestrictedSolution[Working, Prices]:
         """Solve the restricted problem of a round, and offer its point."""
 
 
 class Pricer(Protocol[Working, Prices, Point, Proof]):
     """Solver of pricing problems."""
 
-    def price(self, found: Restricted[Working, Prices], best: Best[Point, Proof]) -> Pricing:
+    def price(self, found: RestrictedSolution[Working, Prices], best: Bracket[Point, Proof]) -> PricingResult:
         """Price the columns left out at the prices of a restricted problem, and offer the bound that they prove."""
 
 
 @dataclass(frozen=True, eq=False)
-class Outcome(Generic[Working]):
+class GenerationOutcome(Generic[Working]):
     """How the rounds ended: the status, in words, the number of rounds, and the last working set."""
 
     status: Status
@@ -140,13 +140,13 @@ def generate_columns(
     master: Master[Working, Prices, Point, Proof],
     pricer: Pricer[Working, Prices, Point, Proof],
     working: Working,
-    best: Best[Point, Proof],
+    best: Bracket[Point, Proof],
     gap: float,
     deadline: Deadline,
     *,
     max_rounds: int,
     min_entering: int,
-) -> Outcome[Working]:
+) -> GenerationOutcome[Working]:
     """Solve and price in turn until the relative gap of `best` is at most `gap`, or nothing improves it.
 
     A round takes in the columns that improve; without any, those that lower the bound.
@@ -171,28 +171,28 @@ def generate_columns(
         except SolverError as error:
             if best.point is None:
                 raise
-            return Outcome(Status.STALLED, str(error), number, working)
-        working, priced, proved = found.working, Pricing(), best.proof is not None
+            return GenerationOutcome(Status.STALLED, str(error), number, working)
+        working, priced, proved = found.working, PricingResult(), best.proof is not None
         # A restricted problem that was stopped is priced only if its bound exceeds the best one.
         stopped = found.status in (Status.INTERRUPTED, Status.TIME_LIMIT)
-        if not best.is_closed(gap) and (not stopped or found.lower > best.lower):
+        if not best.is_within(gap) and (not stopped or found.lower > best.lower):
             try:
                 priced = pricer.price(found, best)
             except SolverError as error:
                 if not proved:
                     raise
-                return Outcome(Status.STALLED, str(error), number, working)
+                return GenerationOutcome(Status.STALLED, str(error), number, working)
         entering = priced.improving or priced.unproved
-        status = _end(found, priced, deadline, closed=best.is_closed(gap), stuck=not entering and found.complete)
+        status = _find_status(found, priced, deadline, closed=best.is_within(gap), stuck=not entering and found.complete)
         if status is not None:
             words = f"relative gap {best.gap:.1e} after {number + 1} rounds, {len(working)} columns"
-            return Outcome(status, found.message if status is Status.INTERRUPTED else words, number + 1, working)
+            return GenerationOutcome(status, found.message if status is Status.INTERRUPTED else words, number + 1, working)
         working = working.add(entering[: max(min_entering, len(working))])
-    return Outcome(Status.ITERATION_LIMIT, f"no end after {max_rounds} rounds", max_rounds, working)
+    return GenerationOutcome(Status.ITERATION_LIMIT, f"no end after {max_rounds} rounds", max_rounds, working)
 
 
-def _end(
-    found: Restricted[Any, Any], priced: Pricing, deadline: Deadline, *, closed: bool, stuck: bool
+def _find_status(
+    found: RestrictedSolution[Any, Any], priced: PricingResult, deadline: Deadline, *, closed: bool, stuck: bool
 ) -> Status | None:
     """Return why the rounds end here, or None."""
     if found.status is Status.INTERRUPTED:

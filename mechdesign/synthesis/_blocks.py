@@ -12,8 +12,8 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._version import __version__
 from mechdesign.solve import _solve as solvers
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock
-from mechdesign.solve._blocks.automorphisms import find_symmetry, generated, invariant, symmetry_of
-from mechdesign.solve._blocks.solution import BlockSolution, combine
+from mechdesign.solve._blocks.automorphisms import find_symmetry, generate_group, is_invariant, make_symmetry
+from mechdesign.solve._blocks.solution import BlockSolution, combine_solutions
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import Attempt
@@ -109,7 +109,7 @@ def solve_blocks(attempt: Attempt, settings: SolveSettings, deadline: Deadline, 
         plain = solve(program, options, gap=options.relative_gap)
         if plain.upper - plain.lower < solution.upper - solution.lower:
             symmetry = None
-        solution = combine(solution, plain)
+        solution = combine_solutions(solution, plain)
     return inverse(solution).noted(solver=attempt.solver, symmetries=1 if symmetry is None else symmetry.order)
 
 
@@ -137,14 +137,14 @@ def asked_symmetry(form: NormalForm, program: BlockProgram, asked: Any) -> Symme
         image = np.zeros(form.groups, dtype=np.int64)
         image[form.group] = form.group[permutation]
         together = np.array_equal(image[form.group], form.group[permutation])
-        if not together or not invariant(program, image):
+        if not together or not is_invariant(program, image):
             raise InputError(
                 f"{path}[{index}]",
                 "changes the problem: prior, costs or requirements are not the same after it",
                 remedy="leave it out, or give symmetry = true to have the symmetries found",
             )
         groups.append(image)
-    elements = generated(np.array(groups, dtype=np.int64).reshape(-1, form.groups))
+    elements = generate_group(np.array(groups, dtype=np.int64).reshape(-1, form.groups))
     if elements is None:
         raise InputError(path, "generates too large a group", bound="permutations with at most 64 products")
-    return symmetry_of(program, elements)
+    return make_symmetry(program, elements)

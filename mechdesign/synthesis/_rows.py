@@ -16,7 +16,7 @@ from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._deadline import Deadline, OutOfTimeError
 from mechdesign.base._errors import InputError
 from mechdesign.solve import _solve as solvers
-from mechdesign.solve._column_generation import Best
+from mechdesign.solve._column_generation import Bracket
 from mechdesign.solve._contract import Options, Solution, Status
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.synthesis._attempts import Attempt
@@ -380,7 +380,7 @@ def _lazy(form: NormalForm, pairs: Flags, near: Flags, run: RowPrograms) -> Cand
     loaded[triples.sources, triples.targets, triples.observables] = True
     sources, targets = np.nonzero(pairs)
     last = Candidate(None, None, SolveSummary(Status.FAILED, "no round was finished"))
-    best: Best[Floats, FormMultipliers] = Best()
+    best: Bracket[Floats, FormMultipliers] = Bracket()
     # The centre of the optimal face violates far fewer of the rows left out than a vertex of it does.
     run = replace(run, options=replace(run.options, vertex=False))
     start: object = None
@@ -420,7 +420,7 @@ def _lazy(form: NormalForm, pairs: Flags, near: Flags, run: RowPrograms) -> Cand
     return _with_best(last, best).noted(status=Status.ITERATION_LIMIT, message=message)
 
 
-def _with_best(last: Candidate, best: Best[Floats, FormMultipliers]) -> Candidate:
+def _with_best(last: Candidate, best: Bracket[Floats, FormMultipliers]) -> Candidate:
     """Return the last candidate with the cheapest channel, once it is repaired, and the best bound of all rounds."""
     matrix = last.matrix if best.point is None else best.point
     return replace(last, matrix=matrix, multipliers=last.multipliers if best.proof is None else best.proof)

@@ -12,7 +12,7 @@ from scipy.optimize import linprog
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock, lower_bound, with_columns
 from mechdesign.solve._blocks.initial_working_set import initial_working_set
 from mechdesign.solve._blocks.interior_point import solve_block
-from mechdesign.solve._blocks.iterate import first_iterate
+from mechdesign.solve._blocks.iterate import start_iterate
 from mechdesign.solve._blocks.master import BlockMaster
 from mechdesign.solve._blocks.memory import MemoryBudget
 from mechdesign.solve._blocks.newton import factor_blocks
@@ -20,10 +20,10 @@ from mechdesign.solve._blocks.parallel import Workers
 from mechdesign.solve._blocks.pricer import BlockPricer
 from mechdesign.solve._blocks.ratios import RatioRows
 from mechdesign.solve._blocks.step import take_step
-from mechdesign.solve._blocks.trial import TrialFirst
+from mechdesign.solve._blocks.trial import TrialMaster
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._blocks.working_set import BlockWorkingSet
-from mechdesign.solve._column_generation import Best, Restricted, generate_columns
+from mechdesign.solve._column_generation import Bracket, RestrictedSolution, generate_columns
 from mechdesign.solve._contract import Options
 
 # Programs of a few rows begin with the columns of one of two,
@@ -37,7 +37,7 @@ LARGE = replace(TUNING, generation=replace(TUNING.generation, min_entries=1, min
 def master_of(program, gap=3e-7, tuning=TUNING, kind=BlockMaster, **options):
     """Return a master of a program, with a bracket of its own."""
     options = Options(**options).begun()
-    return kind(program, options, gap, Best(), MemoryBudget.of_options(options.extra), tuning)
+    return kind(program, options, gap, Bracket(), MemoryBudget.of_options(options.extra), tuning)
 
 
 def working_of(program, columns=None):
@@ -52,7 +52,7 @@ def generate(master, working=None, pricer=None):
     if working is None:
         working, tried = initial_working_set(master, always=True)
     return generate_columns(
-        master if tried is None else TrialFirst(master, tried), pricer or BlockPricer(master), working, master.best,
+        master if tried is None else TrialMaster(master, tried), pricer or BlockPricer(master), working, master.best,
         master.gap, master.deadline, max_rounds=rules.max_rounds, min_entering=rules.min_entering,
     )  # fmt: skip
 
@@ -61,7 +61,7 @@ def priced(program, used, tolerance=1e-6, inactive=1e-6, pricer=None):
     """Return the solution with some columns, and what pricing the others finds: of each, and the multipliers of all."""
     solution = solve_block(with_columns(program, used))
     pricer = pricer or BlockPricer(master_of(program, threads=1))
-    return solution, *pricer.price_others(Restricted(working_of(program, used), solution), tolerance, inactive)
+    return solution, *pricer.price_others(RestrictedSolution(working_of(program, used), solution), tolerance, inactive)
 
 
 def grid(columns, rows, eps=0.6, cost="euclidean", floor=None, worst=False, masked=None):
@@ -87,7 +87,7 @@ def grid(columns, rows, eps=0.6, cost="euclidean", floor=None, worst=False, mask
 def iterates(layout, kernel, steps):
     """Return the factored blocks after a few steps."""
     ratios = RatioRows(layout, Workers(1, layout.blocks, kernel.batch), kernel)
-    iterate, mu = first_iterate(layout)
+    iterate, mu = start_iterate(layout)
     ratios.start(np.ascontiguousarray(iterate.points[:, : layout.rows]), mu)
     for _ in range(steps):
         iterate = take_step(factor_blocks(layout, ratios, iterate)).iterate

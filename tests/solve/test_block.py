@@ -26,7 +26,7 @@ from mechdesign.solve._blocks import interior_point as solve_module
 from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.kernels.numpy import NumpyKernel
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.newton import Targets, newton_direction
+from mechdesign.solve._blocks.newton import Targets, solve_newton
 from mechdesign.solve._blocks.parallel import Workers
 from mechdesign.solve._contract import Options, Status
 
@@ -164,7 +164,7 @@ def test_directions_solve_the_newton_system(program):
     layout, point, x = blocks.layout, blocks.iterate, blocks.x
     n = layout.rows
     affine = Targets(np.zeros((layout.blocks, n)), np.zeros(layout.auxiliary.size))
-    found = newton_direction(blocks.system(), affine)
+    found = solve_newton(blocks.system(), affine)
     z = layout.ratios * x[:, None, :] - x[:, :, None]
     dx = x * found.u[:, :n]
     dz = layout.ratios * dx[:, None, :] - dx[:, :, None]

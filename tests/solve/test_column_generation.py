@@ -8,7 +8,7 @@ import pytest
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import SolverError
-from mechdesign.solve._column_generation import Best, Pricing, Restricted, generate_columns
+from mechdesign.solve._column_generation import Bracket, PricingResult, RestrictedSolution, generate_columns
 from mechdesign.solve._contract import Status
 
 NAN = math.nan
@@ -34,7 +34,7 @@ class Script:
         if isinstance(named, Exception):
             raise named
         best.offer_point(upper, f"point {number}")
-        return Restricted(working, number, **named)
+        return RestrictedSolution(working, number, **named)
 
     def price(self, found, best):
         lower, pricing = self.priced[min(self.prices, len(self.priced) - 1)]
@@ -48,12 +48,12 @@ class Script:
 def run(solved, priced, *, deadline=None, cancels=False, gap=0.01, max_rounds=9, min_entering=2):
     """Return how the rounds of a script end, the script and the bracket."""
     deadline = deadline or Deadline()
-    script, best = Script(solved, priced, deadline if cancels else None), Best()
+    script, best = Script(solved, priced, deadline if cancels else None), Bracket()
     rules = {"max_rounds": max_rounds, "min_entering": min_entering}
     return generate_columns(script, script, Columns((0,)), best, gap, deadline, **rules), script, best
 
 
-MORE = Pricing(improving=(1, 2, 3, 4, 5, 6))
+MORE = PricingResult(improving=(1, 2, 3, 4, 5, 6))
 
 
 def test_rounds_go_on_until_the_gap_is_closed():
@@ -70,7 +70,7 @@ def test_the_better_ends_of_all_rounds_count_and_no_others():
     _, _, best = run([(each, {}) for each in uppers], [(each, MORE) for each in lowers], max_rounds=4)
     assert (best.upper, best.point, best.lower, best.proof) == (5.0, "point 1", 4.0, "proof 2")
     assert best.gap == pytest.approx(0.2)
-    best = Best(unit=10.0)
+    best = Bracket(unit=10.0)
     assert best.gap == math.inf
     assert not best.offer_point(NAN, "point")
     assert best.offer_point(5.0, "point")
@@ -91,17 +91,17 @@ def test_the_first_problem_has_to_be_solved_and_later_ones_need_not():
 @pytest.mark.parametrize(
     ("pricing", "named", "status"),
     [
-        (Pricing(unproved=(7,)), {}, Status.OPTIMAL),
-        (Pricing(), {"complete": False}, Status.OPTIMAL),
-        (Pricing(), {}, Status.STALLED),
-        (Pricing(), {"status": Status.TIME_LIMIT}, Status.TIME_LIMIT),
+        (PricingResult(unproved=(7,)), {}, Status.OPTIMAL),
+        (PricingResult(), {"complete": False}, Status.OPTIMAL),
+        (PricingResult(), {}, Status.STALLED),
+        (PricingResult(), {"status": Status.TIME_LIMIT}, Status.TIME_LIMIT),
         (MORE, {"status": Status.TIME_LIMIT}, Status.OPTIMAL),
-        (Pricing((1,), status=Status.TIME_LIMIT), {}, Status.TIME_LIMIT),
-        (Pricing((1,), status=Status.INTERRUPTED), {}, Status.INTERRUPTED),
+        (PricingResult((1,), status=Status.TIME_LIMIT), {}, Status.TIME_LIMIT),
+        (PricingResult((1,), status=Status.INTERRUPTED), {}, Status.INTERRUPTED),
     ],
 )
 def test_rounds_end_where_nothing_enters_or_the_pricer_ends(pricing, named, status):
-    outcome, script, _ = run([(9.0, named), (9.0, {})], [(1.0, pricing), (9.0, Pricing())])
+    outcome, script, _ = run([(9.0, named), (9.0, {})], [(1.0, pricing), (9.0, PricingResult())])
     assert outcome.status is status
     assert len(script.sizes) == (2 if status is Status.OPTIMAL else 1)
 

@@ -10,10 +10,10 @@ from block_cases import TINY, generate, grid, master_of, optimum, violation, wor
 
 from mechdesign.solve._block_angular import lower_bound, objective
 from mechdesign.solve._blocks.column_generation import solve_columns
-from mechdesign.solve._blocks.estimates import close_estimates, with_close_estimates, with_estimates
+from mechdesign.solve._blocks.estimates import find_close_estimates, activate_close_estimates, with_estimates
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
-from mechdesign.solve._blocks.iterate import UNIFORM
-from mechdesign.solve._blocks.merging import merge
+from mechdesign.solve._blocks.iterate import UNIFORM_START
+from mechdesign.solve._blocks.merging import merge_small_columns
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 
@@ -24,7 +24,7 @@ ARRAYS = "numpy", "numba"
 
 def begun(program, near, arrays="numpy", gap=1e-6):
     """Iterate with the estimates `near` of each column."""
-    start = replace(UNIFORM, near=tuple(near))
+    start = replace(UNIFORM_START, near=tuple(near))
     return iterate_blocks(program, Options(extra={"arrays": arrays}), gap=gap, start=start)
 
 
@@ -50,7 +50,7 @@ def test_some_estimates_in_every_column_are_a_program_with_these(arrays):
     flags = np.zeros((20, 20), dtype=bool)
     flags[:, some] = True
     mine = begun(program, [flags], arrays)
-    theirs = iterate_blocks(with_estimates(program, [some]), Options(extra={"arrays": arrays}), gap=1e-6, start=UNIFORM)
+    theirs = iterate_blocks(with_estimates(program, [some]), Options(extra={"arrays": arrays}), gap=1e-6, start=UNIFORM_START)
     assert theirs.status is Status.OPTIMAL
     # Whether the gap is reached is measured with all estimates: here it never is.
     assert mine.status is Status.STALLED
@@ -87,13 +87,13 @@ def test_close_ones_come_in_and_the_point_stays():
     program = grid(6, 5, floor=0.9)
     every = [np.ones((30, 30), dtype=bool)]
     best = begun(program, every, gap=0.03).state
-    close = close_estimates(program, best.points[:, :30].T, 0.02)[0].T
+    close = find_close_estimates(program, best.points[:, :30].T, 0.02)[0].T
     narrow = replace(best, floor_y=(np.where(close, best.floor_y[0], 0.0),))
-    wider = with_close_estimates(narrow, program, within(0.1))
+    wider = activate_close_estimates(narrow, program, within(0.1))
     new = wider.near[0] & ~narrow.near[0]
     assert new.any()
     assert (wider.near[0] >= narrow.near[0]).all()
-    assert (wider.near[0] <= close_estimates(program, best.points[:, :30].T, 0.1)[0].T).all()
+    assert (wider.near[0] <= find_close_estimates(program, best.points[:, :30].T, 0.1)[0].T).all()
     slacks = best.points[:, :30] @ program.floors[0].error.T - best.points[:, 30:]
     # On the central path, as all others.
     assert (wider.floor_y[0] * slacks)[new] == pytest.approx(best.mu)
@@ -113,20 +113,20 @@ def test_those_that_the_point_does_not_allow_stay_out():
     only[np.arange(30), worst] = 1.0
     high = replace(state, points=points, floor_y=(only,))
     assert (errors.min(axis=1) < points[:, 30]).all()
-    wider = with_close_estimates(high, program, within(10.0))
+    wider = activate_close_estimates(high, program, within(10.0))
     assert (wider.near[0] == ((errors > 1.0001 * points[:, 30:]) | (only > 0))).all()
 
 
 def test_columns_that_other_estimates_do_not_allow_are_not_merge():
     program = grid(6, 5, floor=0.9)
     state = begun(program, [np.ones((30, 30), dtype=bool)], gap=0.03).state
-    _, stay = merge(state, program.cost, 0.5)
+    _, stay = merge_small_columns(state, program.cost, 0.5)
     assert stay.size < 30
     movable = np.ones(30, dtype=bool)
     movable[np.setdiff1d(np.arange(30), stay)[0]] = False
-    _, kept = merge(state, program.cost, 0.5, movable)
+    _, kept = merge_small_columns(state, program.cost, 0.5, movable)
     assert kept.tolist() == sorted([*stay.tolist(), int(np.flatnonzero(~movable)[0])])
-    _, none = merge(state, program.cost, 0.5, np.zeros(30, dtype=bool))
+    _, none = merge_small_columns(state, program.cost, 0.5, np.zeros(30, dtype=bool))
     assert none.tolist() == list(range(30))
 
 
@@ -181,7 +181,7 @@ def test_after_a_stall_all_take_part():
     # Nothing had been left out then; but here the best ones had.
     after, complete = one.completed(program, x, one.active_estimates())
     assert not complete
-    best = close_estimates(program, x, 0.0)[0]
+    best = find_close_estimates(program, x, 0.0)[0]
     assert (after.active[0] >= best).all()
 
 

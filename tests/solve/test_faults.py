@@ -21,10 +21,10 @@ from mechdesign.solve._blocks.initial_working_set import initial_working_set
 from mechdesign.solve._blocks.interior_point import InteriorPoint, iterate_blocks, solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
-from mechdesign.solve._blocks.layout import geometry_of, lay_out
-from mechdesign.solve._blocks.master import Walk
+from mechdesign.solve._blocks.layout import make_geometry, lay_out
+from mechdesign.solve._blocks.master import ScheduleRun
 from mechdesign.solve._blocks.pricer import BlockPricer
-from mechdesign.solve._blocks.solution import combine
+from mechdesign.solve._blocks.solution import combine_solutions
 from mechdesign.solve._contract import Options, Status
 
 
@@ -46,7 +46,7 @@ def test_all_restricted_problems_of_a_round_end_at_the_same_time() -> None:
     # Two fifths are left for pricing; with all columns in use there are none to price.
     assert BlockPricer(master).deadline.left() == pytest.approx(30.0)
     for columns, status in ((np.arange(10), Status.TIME_LIMIT), (None, Status.OPTIMAL)):
-        assert master.finish(Walk(working_of(program, columns), None, Status.OPTIMAL)).status is status
+        assert master.finish(ScheduleRun(working_of(program, columns), None, Status.OPTIMAL)).status is status
 
 
 def test_a_stall_of_all_blocks_at_once_is_not_solved_again() -> None:
@@ -71,12 +71,12 @@ def test_the_better_ends_of_two_brackets_count() -> None:
     loose, tight = (solve_block(program, gap=gap) for gap in (0.1, 1e-6))
     point = replace(loose, x=tight.x, upper=tight.upper)
     bound = replace(loose, multipliers=tight.multipliers, lower=tight.lower, message="the bound")
-    for both in (combine(point, bound), combine(bound, point)):
+    for both in (combine_solutions(point, bound), combine_solutions(bound, point)):
         assert (both.lower, both.upper) == (tight.lower, tight.upper)
         assert both.x is tight.x
         assert both.multipliers is tight.multipliers
-    assert combine(loose, tight) is tight
-    assert combine(tight, loose) is tight
+    assert combine_solutions(loose, tight) is tight
+    assert combine_solutions(tight, loose) is tight
 
 
 def test_multipliers_are_those_of_any_order_of_answers() -> None:
@@ -109,8 +109,8 @@ def test_hessians_with_two_floors_are_symmetric(arrays: str) -> None:
 
 
 def test_the_geometry_of_the_bounds_is_computed_once_for_all_groups(monkeypatch: pytest.MonkeyPatch) -> None:
-    made, laid = Mock(wraps=geometry_of), Mock(wraps=lay_out)
-    monkeypatch.setattr(pricing, "geometry_of", made)
+    made, laid = Mock(wraps=make_geometry), Mock(wraps=lay_out)
+    monkeypatch.setattr(pricing, "make_geometry", made)
     monkeypatch.setattr(pricing, "lay_out", laid)
     priced(grid(6, 5, floor=0.97), np.arange(0, 30, 3))
     # Once with the estimates that are likely to matter, and at most once with all of them.
@@ -135,7 +135,7 @@ def test_sparse_blocks_that_end_an_iteration_are_not_factored(monkeypatch: pytes
 
 def test_kernels_of_one_geometry_share_the_lists_of_pairs() -> None:
     program = grid(9, 8, masked=lambda distance: distance > 1.1)
-    geometry = geometry_of(program.exponents, 0)
+    geometry = make_geometry(program.exponents, 0)
     few = lay_out(with_columns(program, np.arange(4)), geometry=geometry)
     others = lay_out(with_columns(program, np.arange(4, 9)), geometry=geometry)
     kernels = [choose("sparse", None, 0)(layout, 1, None) for layout in (few, others, lay_out(program))]
@@ -154,7 +154,7 @@ def test_prices_of_a_solution_that_was_cut_are_proved_as_closely_as_it_is_solved
             tolerances.append(tolerance * program.rows / master.best.upper)
             return super().price_others(found, tolerance, inactive)
 
-    solved = master.finish(Walk(working_of(program, used), None, Status.OPTIMAL))
+    solved = master.finish(ScheduleRun(working_of(program, used), None, Status.OPTIMAL))
     rough = solve_block(with_columns(program, used), gap=0.2)
     reached = (rough.upper - rough.lower) / rough.upper
     for found in (solved, replace(solved, prices=rough, status=Status.TIME_LIMIT)):

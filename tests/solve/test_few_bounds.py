@@ -22,7 +22,7 @@ from mechdesign.solve._blocks.kernels import choose, few_bounds
 from mechdesign.solve._blocks.kernels.filled import FilledKernel
 from mechdesign.solve._blocks.kernels.lapack import Lapack
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.pricing import ColumnPricing, Prices
+from mechdesign.solve._blocks.pricing import ColumnPricing, DualPrices
 from mechdesign.solve._blocks.pricing_problem import price
 from mechdesign.solve._contract import Options, Status
 
@@ -153,7 +153,7 @@ def test_columns_that_few_bounds_do_not_prove_are_priced_with_all(floor):
     program, used = grid(6, 5, floor=floor), np.arange(0, 30, 3)
     others = np.setdiff1d(np.arange(30), used)
     asked, solved, prices, weights = pricing_of(program, used)
-    found = asked.price_columns(program, used, solved.x, others, Prices(prices, weights, 1e-6))
+    found = asked.price_columns(program, used, solved.x, others, DualPrices(prices, weights, 1e-6))
     for column, one in found.items():
         assert one.lower <= reduced_cost(program, column, prices, weights) + 1e-7
     (fewer, first), (every, last) = asked.tiers[0], asked.tiers[-1]
@@ -169,10 +169,10 @@ def test_columns_worth_less_than_a_value_are_among_those_told():
     others = np.setdiff1d(np.arange(30), used)
     exact = np.array([reduced_cost(program, column, prices, weights) for column in others])
     for most in (0.0, 0.01 * unit, 0.1 * unit):
-        told = asked.find_below(used, solved.x, Prices(prices + most, weights, 0.0), 0.3, others)
+        told = asked.find_negative(used, solved.x, DualPrices(prices + most, weights, 0.0), 0.3, others)
         assert set(others[exact < most - 1e-9].tolist()) <= set(told)
         assert set(told) <= set(others.tolist())
-    few_told = asked.find_below(used, solved.x, Prices(prices + 0.01 * unit, weights, 0.0), 0.3, others)
+    few_told = asked.find_negative(used, solved.x, DualPrices(prices + 0.01 * unit, weights, 0.0), 0.3, others)
     assert 0 < len(few_told) < others.size
 
 

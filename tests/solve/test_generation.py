@@ -23,19 +23,19 @@ from block_cases import (
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import FloorBlock, lower_bound, reduced_costs
-from mechdesign.solve._blocks.coarsening import aggregated
-from mechdesign.solve._blocks.column_generation import may_pay, solve_columns
-from mechdesign.solve._blocks.estimates import close_estimates, with_all_estimates, with_estimates
+from mechdesign.solve._blocks.coarsening import aggregate_rows
+from mechdesign.solve._blocks.column_generation import may_generate_columns, solve_columns
+from mechdesign.solve._blocks.estimates import find_close_estimates, with_all_estimates, with_estimates
 from mechdesign.solve._blocks.initial_working_set import initial_working_set
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.memory import MemoryBudget
-from mechdesign.solve._blocks.merging import coarse_sizes, merge
+from mechdesign.solve._blocks.merging import choose_coarse_sizes, merge_small_columns
 from mechdesign.solve._blocks.neighbours import group_columns
 from mechdesign.solve._blocks.pricer import BlockPricer
-from mechdesign.solve._blocks.pricing import ColumnPricing, Prices
-from mechdesign.solve._blocks.pricing_problem import Priced, price
+from mechdesign.solve._blocks.pricing import ColumnPricing, DualPrices
+from mechdesign.solve._blocks.pricing_problem import PricedColumn, price
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 
@@ -119,7 +119,7 @@ def test_a_tolerance_below_rounding_costs_no_proof(floor):
 def test_sums_of_columns_keep_rows_bounds_and_floors():
     program = grid(5, 4, floor=0.8)
     reached = iterate_blocks(program, Options(), gap=0.03)
-    state, stay = merge(reached.state, program.cost, 0.5)
+    state, stay = merge_small_columns(reached.state, program.cost, 0.5)
     assert 0 < stay.size < program.columns
     n = program.rows
     before, after = reached.state.points, state.points
@@ -156,7 +156,7 @@ def test_columns_left_out_are_grouped_with_what_would_serve_in_their_place():
 def test_what_is_proved_with_some_estimates_is_proved_with_all():
     program = grid(5, 4, floor=0.97)
     whole = solve_block(program)
-    some = [np.flatnonzero(flags.any(axis=1)) for flags in close_estimates(program, whole.x, 0.1)]
+    some = [np.flatnonzero(flags.any(axis=1)) for flags in find_close_estimates(program, whole.x, 0.1)]
     assert some[0].size < 20
     few = with_estimates(program, some)
     solved = solve_block(few)
@@ -173,7 +173,7 @@ def test_estimates_that_say_too_little_are_followed_by_all():
     # A third of the columns has the prices of all, and half of them, at first, an estimate or two.
     least, used = solve_block(program), np.arange(0, 30, 3)
     sums = reduced_costs(program, least.multipliers).min(axis=1)
-    prices = Prices(sums, np.array([least.multipliers.floors[0].sum(axis=0).min()]), 1e-6)
+    prices = DualPrices(sums, np.array([least.multipliers.floors[0].sum(axis=0).min()]), 1e-6)
     tuning = replace(TUNING.pricing, similar_slack=0.0, neighbours=1)
     master = master_of(program)
     asked = ColumnPricing(program, master.options, master.tell, master.deadline, master.budget, tuning)
@@ -187,19 +187,19 @@ def test_estimates_that_say_too_little_are_followed_by_all():
 def test_nothing_is_merged_where_nothing_is_empty():
     program = grid(3, 3)
     state = iterate_blocks(program, Options(), gap=0.1).state
-    same, stay = merge(state, program.cost, 1e-6)
+    same, stay = merge_small_columns(state, program.cost, 1e-6)
     assert same is state
     assert stay.tolist() == list(range(9))
 
 
 def test_clusters_keep_what_constants_cost_and_err():
     program = grid(6, 5, floor=0.8)
-    small = aggregated(program, 8)
+    small = aggregate_rows(program, 8)
     assert small.rows == 8
     assert small.columns == program.columns
     assert small.cost.sum(axis=0) == pytest.approx(program.cost.sum(axis=0))
     assert small.floors[0].error.sum(axis=1) == pytest.approx(program.floors[0].error.sum(axis=1))
-    worst = aggregated(grid(4, 4, worst=True), 5)
+    worst = aggregate_rows(grid(4, 4, worst=True), 5)
     assert worst.worst is not None
     assert worst.worst.row.max() < 5
 
@@ -236,9 +236,9 @@ def test_interruption_and_time_limit_return_valid_brackets():
 
 
 def test_it_is_chosen_by_size_and_by_floors():
-    assert not may_pay(grid(5, 4, floor=0.8))
-    assert may_pay(grid(20, 15))
-    assert may_pay(grid(20, 15, floor=0.8))
+    assert not may_generate_columns(grid(5, 4, floor=0.8))
+    assert may_generate_columns(grid(20, 15))
+    assert may_generate_columns(grid(20, 15, floor=0.8))
 
 
 def test_an_option_that_is_no_truth_value_is_refused():
@@ -247,7 +247,7 @@ def test_an_option_that_is_no_truth_value_is_refused():
 
 
 def test_coarse_problems_have_a_third_of_the_rows_of_the_next_and_those_of_large_ones_a_quarter():
-    sizes = [coarse_sizes(rows, TUNING.trial, TUNING.merging) for rows in (100, 300, 500, 1024)]
+    sizes = [choose_coarse_sizes(rows, TUNING.trial, TUNING.merging) for rows in (100, 300, 500, 1024)]
     assert sizes == [[], [100], [55, 166], [64, 256]]
 
 
@@ -311,7 +311,7 @@ class Told(ColumnPricing):
         self.rounds += 1
         lower, upper = (-1.0, -2.0) if self.rounds == 1 else (-3.0, -0.5)
         nothing = np.zeros(0, dtype=np.int64)
-        one = Priced(lower, upper, nothing, nothing, np.zeros(0), (np.zeros(30),), 1)
+        one = PricedColumn(lower, upper, nothing, nothing, np.zeros(0), (np.zeros(30),), 1)
         return {column: one for group in groups for column in group.columns.tolist()}
 
 

@@ -14,13 +14,13 @@ from mechdesign.errors import SolverError
 from mechdesign.solve._block_angular import BlockProgram, lower_bound
 from mechdesign.solve._blocks import interior_point as solve_module
 from mechdesign.solve._blocks import memory, newton
-from mechdesign.solve._blocks.column_generation import may_pay, solve_columns
+from mechdesign.solve._blocks.column_generation import may_generate_columns, solve_columns
 from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels.lapack import Lapack, address
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors
 from mechdesign.solve._blocks.layout import lay_out
-from mechdesign.solve._blocks.newton import Targets, newton_direction, refined_direction
+from mechdesign.solve._blocks.newton import Targets, solve_newton, refine_direction
 from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
@@ -136,17 +136,17 @@ def test_the_direction_that_is_taken_meets_the_linking_rows(arrays):
     blocks = iterates(layout, kernel, 4)
     assert kernel.rough
     targets, system = _affine(blocks), blocks.system()
-    rough = newton_direction(system, targets)
-    refined = refined_direction(system, targets, rough)
+    rough = solve_newton(system, targets)
+    refined = refine_direction(system, targets, rough)
     assert 1e-11 < rough.rest < 1e-3
     assert refined.rest <= 1e-11
     kernel.tune(0.0)
     exact = newton.factor_blocks(layout, blocks.ratios, blocks.iterate)
-    double = newton_direction(exact.system(), targets)
+    double = solve_newton(exact.system(), targets)
     assert double.rest <= 1e-11
     assert blocks.schur == pytest.approx(exact.schur, rel=1e-3, abs=1e-5 * exact.schur.max())
     assert refined.u == pytest.approx(double.u, abs=1e-2 * np.abs(double.u).max())
-    assert refined_direction(exact.system(), targets, double) is double
+    assert refine_direction(exact.system(), targets, double) is double
 
 
 @pytest.mark.parametrize("arrays", DENSE)
@@ -311,7 +311,7 @@ def test_sums_of_inverses_in_both_precisions():
 @pytest.mark.parametrize("cost", ["euclidean", "hamming"])
 def test_large_programs_without_floors_merge_columns(cost):
     program, gap = grid(10, 10, cost=cost), 1e-4
-    assert may_pay(program, tuning=LARGE.generation)
+    assert may_generate_columns(program, tuning=LARGE.generation)
     found = solve_columns(program, gap=gap, tuning=LARGE)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= gap * found.upper
@@ -320,14 +320,14 @@ def test_large_programs_without_floors_merge_columns(cost):
 
 
 def test_small_ones_and_the_worst_cost_do_not():
-    assert not may_pay(grid(10, 10))
+    assert not may_generate_columns(grid(10, 10))
     large = BlockProgram(np.ones((600, 600)), np.full((600, 600), 0.5))
-    assert may_pay(large)
+    assert may_generate_columns(large)
     for extra in ({"device": "cuda"}, {"arrays": "torch"}):
-        assert not may_pay(large, Options(extra=extra))
+        assert not may_generate_columns(large, Options(extra=extra))
     few = TUNING.generation.min_rows_without_floors - 1
     for rows, worst in ((600, True), (few, False)):
-        assert not memory.few_may_do(rows, 600, 0, worst=worst, sparse=False, merges=True)
+        assert not memory.may_generation_pay(rows, 600, 0, worst=worst, sparse=False, merges=True)
 
 
 def test_memory_is_less_where_the_gap_is_wide():

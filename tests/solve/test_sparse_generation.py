@@ -14,14 +14,14 @@ from test_sparse_blocks import GRAPHS, program_on, roads, squares
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.solve._block_angular import BlockProgram, lower_bound, reduced_costs, with_columns
-from mechdesign.solve._blocks.coarsening import aggregated
-from mechdesign.solve._blocks.column_generation import may_pay, solve_columns
+from mechdesign.solve._blocks.coarsening import aggregate_rows
+from mechdesign.solve._blocks.column_generation import may_generate_columns, solve_columns
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.layout import is_sparse, lay_out
-from mechdesign.solve._blocks.merging import merge
+from mechdesign.solve._blocks.merging import merge_small_columns
 from mechdesign.solve._blocks.neighbours import group_columns
-from mechdesign.solve._blocks.pricing import ColumnPricing, Prices
+from mechdesign.solve._blocks.pricing import ColumnPricing, DualPrices
 from mechdesign.solve._blocks.pricing_problem import price
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
@@ -56,7 +56,7 @@ def test_brackets_are_those_of_all_blocks_at_once(name, worst):
 
 def test_it_takes_few_of_the_blocks_where_it_is_chosen():
     program = program_on(roads(330, 5))
-    assert may_pay(program)
+    assert may_generate_columns(program)
     few, every = solve_columns(program, gap=1e-3), solve_block(program, gap=1e-3)
     assert few.status is every.status is Status.OPTIMAL
     assert few.blocks < 0.7 * every.blocks
@@ -66,9 +66,9 @@ def test_it_takes_few_of_the_blocks_where_it_is_chosen():
 
 
 def test_it_is_chosen_by_size():
-    assert not may_pay(program_on(squares(10, 10)))
-    assert may_pay(program_on(squares(15, 15)))
-    assert not may_pay(program_on(squares(20, 20), worst=True))
+    assert not may_generate_columns(program_on(squares(10, 10)))
+    assert may_generate_columns(program_on(squares(15, 15)))
+    assert not may_generate_columns(program_on(squares(20, 20), worst=True))
 
 
 @pytest.mark.parametrize("limit", [None, 2.0])
@@ -206,9 +206,9 @@ def test_dense_kernels_do_not_count_on_sparse_blocks(extra, most):
     program = program_on(squares(20, 20))
     master, used = master_of(program, threads=1, extra=extra), np.arange(10)
     tuning = replace(TUNING.generation, min_rows_without_floors=500)
-    assert may_pay(program, master.options, tuning) is (not extra)
+    assert may_generate_columns(program, master.options, tuning) is (not extra)
     asked = Groups(program, master.options, master.tell, master.deadline, master.budget, TUNING.pricing)
-    asked.price_columns(program, used, np.ones((400, 10)), np.arange(10, 400), Prices(np.zeros(400), np.zeros(0), 1e-6))
+    asked.price_columns(program, used, np.ones((400, 10)), np.arange(10, 400), DualPrices(np.zeros(400), np.zeros(0), 1e-6))
     assert asked.largest == most
 
 
@@ -227,7 +227,7 @@ def test_the_iteration_goes_on_from_a_state():
 
 def test_sums_of_columns_keep_rows_and_bounds():
     program = program_on(GRAPHS["roads"])
-    state, stay = merge(iterate_blocks(program, Options(), gap=0.03).state, program.cost, 0.5)
+    state, stay = merge_small_columns(iterate_blocks(program, Options(), gap=0.03).state, program.cost, 0.5)
     assert 0 < stay.size < program.columns
     assert state.points.sum(axis=0) == pytest.approx(np.ones(program.rows), abs=1e-6)
     few = with_columns(program, stay)
@@ -238,7 +238,7 @@ def test_sums_of_columns_keep_rows_and_bounds():
 @pytest.mark.parametrize("name", ["squares", "roads", "pieces"])
 def test_a_small_program_keeps_bounds_between_clusters_side_by_side(name):
     program = program_on(GRAPHS[name], columns=7)
-    small = aggregated(program, 16)
+    small = aggregate_rows(program, 16)
     assert small.rows == 16
     assert small.cost.sum(axis=0) == pytest.approx(program.cost.sum(axis=0))
     bounded = np.isfinite(small.exponents)
@@ -249,7 +249,7 @@ def test_a_small_program_keeps_bounds_between_clusters_side_by_side(name):
     # Between neighbours they are means of what chains imply: no less than the shortest bound.
     assert small.exponents.min() >= program.exponents.min()
     larger = program_on(squares(20, 20), columns=5)
-    assert is_sparse(133, int(np.isfinite(aggregated(larger, 133).exponents).sum()), 0)
+    assert is_sparse(133, int(np.isfinite(aggregate_rows(larger, 133).exponents).sum()), 0)
 
 
 def test_clusters_are_bound_by_what_chains_imply():
@@ -257,7 +257,7 @@ def test_clusters_are_bound_by_what_chains_imply():
     for s in range(3):
         exponents[s, s + 1] = exponents[s + 1, s] = 1.0 + s
     cost = np.array([[1.0], [1e-9], [1e-9], [1.0]])
-    small = aggregated(BlockProgram(cost, exponents), 2)
+    small = aggregate_rows(BlockProgram(cost, exponents), 2)
     # Rows 0 to 2, at 0, 1 and 3, and row 3 at 6.
     assert small.exponents[0, 1] == small.exponents[1, 0] == pytest.approx((6 + 5 + 3) / 3)
 

@@ -10,7 +10,7 @@ from block_cases import LARGE, generate, grid, master_of, working_of
 
 from mechdesign.solve._block_angular import lower_bound, objective
 from mechdesign.solve._blocks.interior_point import iterate_blocks
-from mechdesign.solve._blocks.iterate import EAGER, SPREAD, UNIFORM, first_iterate, primal_residual
+from mechdesign.solve._blocks.iterate import LOW_MU_START, DISTANCE_START, UNIFORM_START, start_iterate, primal_residual
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.master import BlockMaster
 from mechdesign.solve._blocks.pricer import BlockPricer
@@ -19,14 +19,14 @@ from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
 
-STARTS = {"spread": SPREAD, "uniform": UNIFORM, "eager": EAGER}
+STARTS = {"spread": DISTANCE_START, "uniform": UNIFORM_START, "eager": LOW_MU_START}
 
 
 @pytest.mark.parametrize("name", STARTS)
 def test_starts_are_channels_well_inside_all_bounds(name):
     program = grid(6, 5)
     layout = lay_out(program)
-    iterate, mu = first_iterate(layout, STARTS[name])
+    iterate, mu = start_iterate(layout, STARTS[name])
     channel = iterate.points[:, : layout.rows].T
     assert channel.sum(axis=1) == pytest.approx(1.0)
     assert primal_residual(layout, iterate) <= 1e-12
@@ -38,12 +38,12 @@ def test_starts_are_channels_well_inside_all_bounds(name):
 
 def test_the_slope_is_that_of_the_start():
     program = grid(6, 5)
-    for start in (SPREAD, EAGER):
-        channel = first_iterate(lay_out(program), start)[0].points.T
+    for start in (DISTANCE_START, LOW_MU_START):
+        channel = start_iterate(lay_out(program), start)[0].points.T
         fall = np.log(channel[3, 3]) - np.log(channel[0, 3]) - (np.log(channel[3, 0]) - np.log(channel[0, 0]))
         # Normalisation cancels in a ratio of ratios, which is that of twice the distance.
         assert fall == pytest.approx(2 * start.slope * program.exponents[0, 3])
-    uniform = first_iterate(lay_out(program), UNIFORM)[0].points
+    uniform = start_iterate(lay_out(program), UNIFORM_START)[0].points
     assert (uniform == uniform[0, 0]).all()
 
 
@@ -52,7 +52,7 @@ def test_a_channel_that_is_not_inside_all_bounds_gives_way_to_the_uniform_one(bo
     """The first bound is tighter than the triangle inequality allows; the second too wide for a spread-out channel."""
     program = grid(6, 5)
     program.exponents[0, 29] = program.exponents[29, 0] = bound
-    x = first_iterate(lay_out(program), SPREAD)[0].points
+    x = start_iterate(lay_out(program), DISTANCE_START)[0].points
     assert bool(x.min() == x.max()) is uniform
 
 
@@ -62,7 +62,7 @@ def test_all_starts_lead_to_the_same_optimum(name):
     reached = iterate_blocks(program, Options(), gap=1e-6, start=STARTS[name])
     assert reached.status is Status.OPTIMAL
     last = reached.history[-1]
-    other = iterate_blocks(program, Options(), gap=1e-6, start=SPREAD).history[-1]
+    other = iterate_blocks(program, Options(), gap=1e-6, start=DISTANCE_START).history[-1]
     assert last.upper == pytest.approx(other.upper, rel=2e-6)
 
 

@@ -10,10 +10,10 @@ from block_cases import grid, iterates, optimum
 import mechdesign as md
 from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import BlockProgram, WorstBlock
-from mechdesign.solve._blocks.automorphisms import find_symmetry, generated, symmetry_of
+from mechdesign.solve._blocks.automorphisms import find_symmetry, generate_group, make_symmetry
 from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.kernels import choose
-from mechdesign.solve._blocks.layout import Layout, lay_out
+from mechdesign.solve._blocks.layout import BlockLayout, lay_out
 from mechdesign.solve._contract import Options, Status
 
 
@@ -94,16 +94,16 @@ def test_multipliers_within_a_block_stay_symmetric(kind, arrays, monkeypatch):
     """Else they drift apart where symmetric steps cannot correct them, and the gap ends at 1e-8 to 1e-7."""
     pytest.importorskip(arrays)
     assert asymmetry(arrays, kind, 7) <= 1e-14
-    monkeypatch.setattr(Layout, "symmetrise", lambda self, steps: None)
+    monkeypatch.setattr(BlockLayout, "symmetrise", lambda self, steps: None)
     assert asymmetry(arrays, kind, 7) > 1e-13
 
 
 def test_groups_are_generated():
     quarter = np.rot90(np.arange(9).reshape(3, 3)).ravel()
-    assert generated(quarter[None]).shape == (4, 9)
-    assert generated(np.stack([quarter, np.arange(9).reshape(3, 3).T.ravel()])).shape == (8, 9)
-    assert generated(np.zeros((0, 9), dtype=np.int64)).tolist() == [list(range(9))]
-    assert generated(np.roll(np.arange(65), 1)[None]) is None
+    assert generate_group(quarter[None]).shape == (4, 9)
+    assert generate_group(np.stack([quarter, np.arange(9).reshape(3, 3).T.ravel()])).shape == (8, 9)
+    assert generate_group(np.zeros((0, 9), dtype=np.int64)).tolist() == [list(range(9))]
+    assert generate_group(np.roll(np.arange(65), 1)[None]) is None
 
 
 def test_given_permutations_are_used():
@@ -174,9 +174,9 @@ def test_wrong_permutations_are_refused():
     program = grid(4, 3)
     wrong = np.arange(12)[None, ::-1].copy()
     wrong[0, :2] = wrong[0, 1::-1]
-    assert symmetry_of(program, wrong).order == 1
+    assert make_symmetry(program, wrong).order == 1
     right = np.arange(12)[None, ::-1]
-    assert symmetry_of(program, right).order == 2
+    assert make_symmetry(program, right).order == 2
 
 
 def test_more_symmetry_than_can_be_listed_is_left_alone():

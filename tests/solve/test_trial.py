@@ -10,11 +10,11 @@ from block_cases import FEW, agree, generate, grid, master_of
 
 from mechdesign.base._deadline import Deadline
 from mechdesign.errors import SolverError
-from mechdesign.solve._blocks.coarsening import aggregated
+from mechdesign.solve._blocks.coarsening import aggregate_rows
 from mechdesign.solve._blocks.column_generation import solve_columns
 from mechdesign.solve._blocks.initial_working_set import initial_working_set
 from mechdesign.solve._blocks.interior_point import solve_block
-from mechdesign.solve._blocks.master import BlockMaster, Walk
+from mechdesign.solve._blocks.master import BlockMaster, ScheduleRun
 from mechdesign.solve._blocks.trial import solve_with_trial
 from mechdesign.solve._contract import Options, Status
 
@@ -39,7 +39,7 @@ class Master(BlockMaster):
         if program.rows < self.program.rows or self.begun:
             return super().walk(program, working, schedule, **options)
         if self.when == "stall":
-            return Walk(working, None, Status.STALLED)
+            return ScheduleRun(working, None, Status.STALLED)
         self.press("trial")
         walk = super().walk(program, working, schedule, **options)
         self.press("pricing")
@@ -50,14 +50,14 @@ class Master(BlockMaster):
             self.press("measuring")
         return super().finish(walk, measure=measure)
 
-    def walk_and_finish(self, working, care=1.0):
+    def solve_with_care(self, working, care=1.0):
         self.begun += (working.columns,)
         self.press("anew")
         if self.when == "refuse":
             raise SolverError("the memory does not suffice")
         if self.when == "time":
             self.round = Deadline(0.0)
-        return super().walk_and_finish(working, care)
+        return super().solve_with_care(working, care)
 
 
 def trial(floor=0.9, when="", tuning=TRIED, **options):
@@ -140,7 +140,7 @@ def test_rows_equally_far_apart_make_as_many_clusters_as_asked_for():
     np.fill_diagonal(exponents, np.inf)
     program = replace(grid(4, 3), exponents=exponents)
     for count in (1, 4, 11, 12, 20):
-        small = aggregated(program, count)
+        small = aggregate_rows(program, count)
         assert small.rows == min(count, 12)
         assert small.exponents[~np.eye(small.rows, dtype=bool)] == pytest.approx(0.5)
 
@@ -149,12 +149,12 @@ def test_rows_equally_far_apart_make_as_many_clusters_as_asked_for():
 def test_geometric_means_over_clusters_meet_their_bounds(count):
     """A column that meets all bounds: the geometric means of its rows meet those of the small program."""
     program = grid(6, 5)
-    small = aggregated(program, count)
+    small = aggregate_rows(program, count)
     assert small.rows == count
     finite = program.exponents.copy()
     np.fill_diagonal(finite, 0.0)
     # Which row is in which cluster shows in the costs of columns of unit vectors.
-    member = aggregated(replace(program, cost=np.eye(30)), count).cost
+    member = aggregate_rows(replace(program, cost=np.eye(30)), count).cost
     assert (member.sum(axis=0) == 1).all()
     rng = np.random.default_rng(count)
     for _ in range(20):

@@ -123,7 +123,7 @@ def test_the_estimate_of_the_block_method_is_at_most_its_own(monkeypatch: pytest
     size = size_of(problem, split(problem)[0])
     assert size == Size(42, 42, 0, 1, True)
     said = estimate(size, SolveSettings("block"))
-    monkeypatch.setattr(memory, "allowed_memory", lambda limit=None: 1.0)
+    monkeypatch.setattr(memory, "find_allowed_memory", lambda limit=None: 1.0)
     form = normalise(problem)
     with pytest.raises(SolverError) as caught:
         solve_blocks(first_attempt(form, "block"), SolveSettings("block"), Deadline())

@@ -13,37 +13,37 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._blocks.symmetry import Symmetry, trivial
+from mechdesign.solve._blocks.symmetry import Symmetry, trivial_symmetry
 
 _TOLERANCE = 1e-9
-_LARGEST_BASE = 8
-_LARGEST_ORDER = 64
+_MAX_BASE = 8
+_MAX_ORDER = 64
 _SEED = 20
 
 
 def find_symmetry(program: BlockProgram) -> Symmetry:
     """Return the full symmetry group, or the trivial one where it is too large or too tangled to be listed."""
     if program.worst is not None and not np.array_equal(program.worst.row, np.arange(program.rows)):
-        return trivial(program)
+        return trivial_symmetry(program)
     if any(floor.rewards is not None for floor in program.floors):
         # Columns alike may earn different things.
-        return trivial(program)
-    relations = _relations(program)
-    base = _base(relations)
+        return trivial_symmetry(program)
+    relations = _mix_relations(program)
+    base = _choose_base(relations)
     if base is None:
-        return trivial(program)
-    images = _images(relations, base)
+        return trivial_symmetry(program)
+    images = _find_images(relations, base)
     if images is None:
-        return trivial(program)
+        return trivial_symmetry(program)
     found = []
     for image in images:
         rows = _complete(relations, base, image)
         if rows is not None:
             found.append(rows)
-    return symmetry_of(program, np.array(found, dtype=np.int64).reshape(-1, program.rows))
+    return make_symmetry(program, np.array(found, dtype=np.int64).reshape(-1, program.rows))
 
 
-def generated(permutations: Integers) -> Integers | None:
+def generate_group(permutations: Integers) -> Integers | None:
     """Return the group that permutations (k, n) generate, as (G, n), or None when it has more than 64 elements."""
     identity = np.arange(permutations.shape[1])
     found = {tuple(identity.tolist()): identity}
@@ -56,33 +56,33 @@ def generated(permutations: Integers) -> Integers | None:
             if key not in found:
                 found[key] = product
                 fresh.append(product)
-        if len(found) > _LARGEST_ORDER:
+        if len(found) > _MAX_ORDER:
             return None
     return np.array(list(found.values()), dtype=np.int64)
 
 
-def invariant(program: BlockProgram, element: Integers) -> bool:
+def is_invariant(program: BlockProgram, element: Integers) -> bool:
     """Tell whether a permutation (n,) of the rows leaves the program as it is, with a fitting one of the columns."""
-    return _images_under(program, element) is not None
+    return _match_columns_and_estimates(program, element) is not None
 
 
-def symmetry_of(program: BlockProgram, rows: Integers) -> Symmetry:
+def make_symmetry(program: BlockProgram, rows: Integers) -> Symmetry:
     """Return the symmetry group given by a group of permutations of the rows (G, n), after checking it.
 
     Columns and estimates are matched; permutations under which the program changes are left out, and the trivial group
     is returned unless those that remain form a group.
     """
-    identity = trivial(program)
+    identity = trivial_symmetry(program)
     n = program.rows
     rows = np.unique(np.vstack([np.arange(n)[None, :], rows]), axis=0)
     if program.worst is not None and not np.array_equal(program.worst.row, np.arange(n)):
         return identity
     kept: list[tuple[Integers, Integers, list[Integers]]] = []
     for element in rows:
-        images = _images_under(program, element)
+        images = _match_columns_and_estimates(program, element)
         if images is not None:
             kept.append((element, *images))
-        if len(kept) > _LARGEST_ORDER:
+        if len(kept) > _MAX_ORDER:
             return identity
     members = [element if program.worst is not None else element[:0] for element, _, _ in kept]
     listed = {tuple(element.tolist()) for element, _, _ in kept}
@@ -104,22 +104,22 @@ def symmetry_of(program: BlockProgram, rows: Integers) -> Symmetry:
     )
 
 
-def _images_under(program: BlockProgram, element: Integers) -> tuple[Integers, list[Integers]] | None:
+def _match_columns_and_estimates(program: BlockProgram, element: Integers) -> tuple[Integers, list[Integers]] | None:
     """Return what happens to columns and estimates under a permutation of the rows, None where the program changes."""
     # Not for an infinite difference: both sides are infinite there.
-    if not _alike(program.exponents[np.ix_(element, element)], program.exponents):
+    if not _are_alike(program.exponents[np.ix_(element, element)], program.exponents):
         return None
-    sizes, cost = _scaled(program.cost if program.worst is None else program.worst.cost)
-    errors = [_scaled(floor.error.T) for floor in program.floors]
-    if not all(_close(scales[element], scales) for scales in (sizes, *(scales for scales, _ in errors))):
+    sizes, cost = _scale_rows(program.cost if program.worst is None else program.worst.cost)
+    errors = [_scale_rows(floor.error.T) for floor in program.floors]
+    if not all(_are_close(scales[element], scales) for scales in (sizes, *(scales for scales, _ in errors))):
         return None
-    columns = _match(cost.T, cost[element].T)
-    estimates = [_match(error.T, error[element].T) for _, error in errors]
+    columns = _match_rows(cost.T, cost[element].T)
+    estimates = [_match_rows(error.T, error[element].T) for _, error in errors]
     found = [estimate for estimate in estimates if estimate is not None]
     return (columns, found) if columns is not None and len(found) == len(estimates) else None
 
 
-def _relations(program: BlockProgram) -> Floats:
+def _mix_relations(program: BlockProgram) -> Floats:
     """Return one number for each ordered pair of rows that every symmetry leaves as it is (n, n).
 
     It mixes exponents, and the inner products of rows of costs and of columns of errors, with fixed random factors.
@@ -143,15 +143,15 @@ def _relations(program: BlockProgram) -> Floats:
     return total
 
 
-def _colours(relations: Floats) -> Integers:
+def _colour_rows(relations: Floats) -> Integers:
     """Group rows whose sorted relations agree."""
     generator = np.random.default_rng(_SEED)
     weights = generator.uniform(0.5, 1.5, (2, relations.shape[0]))
     both = np.sort(relations, axis=1) @ weights[0] + np.sort(relations, axis=0).T @ weights[1]
-    return _clusters(both)
+    return _cluster_values(both)
 
 
-def _clusters(values: Floats) -> Integers:
+def _cluster_values(values: Floats) -> Integers:
     """Return the numbers of the clusters of values that lie within the tolerance of their neighbours."""
     order = np.argsort(values)
     scale = max(1.0, float(np.abs(values).max()))
@@ -161,37 +161,37 @@ def _clusters(values: Floats) -> Integers:
     return labels
 
 
-def _signatures(relations: Floats, base: list[int], colours: Integers) -> Floats:
+def _describe_rows(relations: Floats, base: list[int], colours: Integers) -> Floats:
     """Return what each row looks like from the base (n, 1 + 2 |base|)."""
     return np.hstack([colours[:, None].astype(float), relations[:, base], relations[base].T])
 
 
-def _cells(relations: Floats, base: list[int], colours: Integers) -> Integers:
+def _group_rows(relations: Floats, base: list[int], colours: Integers) -> Integers:
     """Group rows that look alike from the base."""
-    signatures = _signatures(relations, base, colours)
+    signatures = _describe_rows(relations, base, colours)
     generator = np.random.default_rng(_SEED)
-    return _clusters(signatures @ generator.uniform(0.5, 1.5, signatures.shape[1]))
+    return _cluster_values(signatures @ generator.uniform(0.5, 1.5, signatures.shape[1]))
 
 
-def _base(relations: Floats) -> list[int] | None:
+def _choose_base(relations: Floats) -> list[int] | None:
     """Return few rows from which all rows look different, or None when that takes too many."""
-    colours = _colours(relations)
+    colours = _colour_rows(relations)
     base: list[int] = []
     while True:
-        cells = _cells(relations, base, colours) if base else colours
+        cells = _group_rows(relations, base, colours) if base else colours
         sizes = np.bincount(cells)
         if sizes.max() == 1:
             return base or [0]
-        if len(base) == _LARGEST_BASE:
+        if len(base) == _MAX_BASE:
             return None
         # A row of the smallest cell that still has several has the fewest images.
         several = np.flatnonzero(sizes > 1)
         base.append(int(np.flatnonzero(cells == several[sizes[several].argmin()])[0]))
 
 
-def _images(relations: Floats, base: list[int]) -> list[list[int]] | None:
+def _find_images(relations: Floats, base: list[int]) -> list[list[int]] | None:
     """Return the images of the base that keep its colours and relations, or None when there are too many."""
-    colours = _colours(relations)
+    colours = _colour_rows(relations)
     partial: list[list[int]] = [[]]
     for index, row in enumerate(base):
         grown: list[list[int]] = []
@@ -202,43 +202,43 @@ def _images(relations: Floats, base: list[int]) -> list[list[int]] | None:
                 fits &= np.abs(relations[target] - relations[before, row]) <= 10 * _TOLERANCE
             grown.extend([*image, candidate] for candidate in np.flatnonzero(fits).tolist())
         partial = grown
-        if len(partial) > 100 * _LARGEST_ORDER:
+        if len(partial) > 100 * _MAX_ORDER:
             return None
     return partial
 
 
 def _complete(relations: Floats, base: list[int], image: list[int]) -> Integers | None:
     """Return the permutation of rows that sends `base` to `image`, or None when there is none."""
-    colours = _colours(relations)
-    return _match(_signatures(relations, base, colours), _signatures(relations, image, colours))
+    colours = _colour_rows(relations)
+    return _match_rows(_describe_rows(relations, base, colours), _describe_rows(relations, image, colours))
 
 
-def _match(first: Floats, second: Floats) -> Integers | None:
+def _match_rows(first: Floats, second: Floats) -> Integers | None:
     """Return γ with second[γ[i]] = first[i] for all rows i, or None; equal rows are matched in order."""
     generator = np.random.default_rng(_SEED)
     # Rows of different sums differ; of a thousand rows two may come close in one sum, but not in all three.
     weights = generator.uniform(0.5, 1.5, (first.shape[1], 3))
     scale = max(float(np.abs(first).max(initial=0.0)), 1e-300)
     sums = np.vstack([first, second]) @ weights / scale
-    labels = np.column_stack([_clusters(column) for column in sums.T])
+    labels = np.column_stack([_cluster_values(column) for column in sums.T])
     one, two = np.split(np.unique(labels, axis=0, return_inverse=True)[1].ravel(), 2)
     result = np.empty(first.shape[0], dtype=np.int64)
     result[np.argsort(one, kind="stable")] = np.argsort(two, kind="stable")
-    return result if _alike(second[result], first) else None
+    return result if _are_alike(second[result], first) else None
 
 
-def _scaled(matrix: Floats) -> tuple[Floats, Floats]:
+def _scale_rows(matrix: Floats) -> tuple[Floats, Floats]:
     """Return the largest entry of each row, and the matrix with its rows divided by these."""
     sizes = np.abs(matrix).max(axis=1, initial=0.0)
     return sizes, matrix / np.where(sizes > 0, sizes, 1.0)[:, None]
 
 
-def _close(first: Floats, second: Floats) -> bool:
+def _are_close(first: Floats, second: Floats) -> bool:
     """Tell whether two vectors agree to the tolerance, entry by entry."""
     return bool((np.abs(first - second) <= _TOLERANCE * np.maximum(first, second)).all())
 
 
-def _alike(first: Floats, second: Floats) -> bool:
+def _are_alike(first: Floats, second: Floats) -> bool:
     """Tell whether two arrays agree to the tolerance, relative to the largest finite entry."""
     finite = np.isfinite(second)
     if not np.array_equal(finite, np.isfinite(first)):

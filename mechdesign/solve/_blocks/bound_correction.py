@@ -30,15 +30,15 @@ from mechdesign.solve._blocks.estimates import with_all_estimates
 from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.memory import MemoryBudget
 from mechdesign.solve._blocks.tuning import CorrectionTuning
-from mechdesign.solve._column_generation import Best
+from mechdesign.solve._column_generation import Bracket
 from mechdesign.solve._contract import Options, Status
 
 
-def pays(
+def is_correction_worthwhile(
     missing: int,
     lost: float,
     lower: float,
-    best: Best[Floats, BlockMultipliers],
+    best: Bracket[Floats, BlockMultipliers],
     gap: float,
     used: int,
     tuning: CorrectionTuning,
@@ -106,12 +106,12 @@ def correct_bound(
         return multipliers
     fallen = reduced_costs(small, found).min(axis=1) - constant
     dear = others[(reduced < fallen[:, None]).any(axis=0)]
-    rest = _of_columns(found.ratios, np.array([missing.size]))
-    ratios = _sum(
+    rest = _select_columns(found.ratios, np.array([missing.size]))
+    ratios = _add_multipliers(
         program.rows,
-        _of_columns(multipliers.ratios, others),
-        _moved(_of_columns(found.ratios, np.arange(missing.size)), missing),
-        *(_moved(rest, np.full(missing.size + 1, column)) for column in dear.tolist()),
+        _select_columns(multipliers.ratios, others),
+        _assign_columns(_select_columns(found.ratios, np.arange(missing.size)), missing),
+        *(_assign_columns(rest, np.full(missing.size + 1, column)) for column in dear.tolist()),
     )
     own = with_all_estimates(program, estimates, found).floors
     both = [values.copy() for values in multipliers.floors]
@@ -120,18 +120,18 @@ def correct_bound(
     return BlockMultipliers(ratios, tuple(both), multipliers.weights)
 
 
-def _of_columns(ratios: RatioMultipliers, columns: Integers) -> RatioMultipliers:
+def _select_columns(ratios: RatioMultipliers, columns: Integers) -> RatioMultipliers:
     """Return the multipliers of some columns."""
     kept = np.isin(ratios.columns, columns)
     return RatioMultipliers(ratios.sources[kept], ratios.targets[kept], ratios.columns[kept], ratios.values[kept])
 
 
-def _moved(ratios: RatioMultipliers, columns: Integers) -> RatioMultipliers:
+def _assign_columns(ratios: RatioMultipliers, columns: Integers) -> RatioMultipliers:
     """Return the multipliers as those of other columns, the first as of the first, and so on."""
     return RatioMultipliers(ratios.sources, ratios.targets, columns[ratios.columns], ratios.values)
 
 
-def _sum(rows: int, *parts: RatioMultipliers) -> RatioMultipliers:
+def _add_multipliers(rows: int, *parts: RatioMultipliers) -> RatioMultipliers:
     """Return the sum of multipliers, each entry once."""
     sources, targets, columns, values = (
         np.concatenate([getattr(part, name) for part in parts]) for name in ("sources", "targets", "columns", "values")

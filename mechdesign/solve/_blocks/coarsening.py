@@ -23,16 +23,16 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.solve._block_angular import BlockProgram, implied_exponents
 
 
-def aggregated(program: BlockProgram, count: int) -> BlockProgram:
+def aggregate_rows(program: BlockProgram, count: int) -> BlockProgram:
     """Return `program` with its rows put together to `count` clusters."""
     implied = program.exponents
     if np.isinf(implied).sum() > program.rows:
         implied = implied_exponents(implied)
-    cluster = _clusters(implied, count)
+    cluster = _cluster_rows(implied, count)
     member = np.zeros((int(cluster.max()) + 1, program.rows))
     member[cluster, np.arange(program.rows)] = 1.0
     joined = member @ np.isfinite(program.exponents) @ member.T > 0
-    exponents = np.where(joined, _means(implied, member), np.inf)
+    exponents = np.where(joined, _average_exponents(implied, member), np.inf)
     np.fill_diagonal(exponents, np.inf)
     floors = tuple(replace(floor, error=floor.error @ member.T) for floor in program.floors)
     worst = program.worst
@@ -41,7 +41,7 @@ def aggregated(program: BlockProgram, count: int) -> BlockProgram:
     return BlockProgram(member @ program.cost, exponents, floors, worst)
 
 
-def _clusters(implied: Floats, count: int) -> Integers:
+def _cluster_rows(implied: Floats, count: int) -> Integers:
     """Return the cluster of each row: those are joined whose rows are the least apart on average."""
     apart = np.maximum(implied, implied.T)
     finite = np.isfinite(apart)
@@ -53,7 +53,7 @@ def _clusters(implied: Floats, count: int) -> Integers:
     return cluster
 
 
-def _means(implied: Floats, member: Floats) -> Floats:
+def _average_exponents(implied: Floats, member: Floats) -> Floats:
     """Return the mean of the finite exponents from the rows of a cluster to those of another."""
     finite = np.isfinite(implied)
     np.fill_diagonal(finite, False)

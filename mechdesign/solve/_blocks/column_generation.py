@@ -17,23 +17,23 @@ import numpy as np
 
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.solve._block_angular import BlockProgram, lower_bound, objective, repaired
-from mechdesign.solve._blocks.initial_working_set import initial_working_set
+from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
 from mechdesign.solve._blocks.interior_point import largest_cost, solve_block
 from mechdesign.solve._blocks.kernels import sparse_kernel
-from mechdesign.solve._blocks.master import BlockBest, BlockMaster
-from mechdesign.solve._blocks.memory import MemoryBudget, few_may_do
+from mechdesign.solve._blocks.master import BlockBracket, BlockMaster
+from mechdesign.solve._blocks.memory import MemoryBudget, may_generation_pay
 from mechdesign.solve._blocks.pricer import BlockPricer
 from mechdesign.solve._blocks.solution import (
     BlockSolution,
-    combine,
-    floor_multipliers,
-    free_constant,
-    no_multipliers,
+    combine_solutions,
+    find_floor_multipliers,
+    find_free_constant,
+    zero_multipliers,
 )
 from mechdesign.solve._blocks.symmetry import Symmetry
-from mechdesign.solve._blocks.trial import TrialFirst
+from mechdesign.solve._blocks.trial import TrialMaster
 from mechdesign.solve._blocks.tuning import TUNING, GenerationTuning, Tuning
-from mechdesign.solve._column_generation import Best, generate_columns
+from mechdesign.solve._column_generation import Bracket, generate_columns
 from mechdesign.solve._contract import Options, Status
 
 
@@ -59,54 +59,54 @@ def solve_columns(
         raise InputError("options.extra.generation", "must be true or false", value=asked)
     options = replace(options, extra=extra)
     symmetric = symmetry is not None and symmetry.order > 1
-    generates = asked or (asked is None and may_pay(program, options, tuning.generation))
-    if symmetric or not generates or deadline.left() == 0 or free_constant(program, 0.0) is not None:
+    generates = asked or (asked is None and may_generate_columns(program, options, tuning.generation))
+    if symmetric or not generates or deadline.left() == 0 or find_free_constant(program, 0.0) is not None:
         return solve_block(program, options, gap=gap, symmetry=symmetry)
     with deadline.keeping():
         master = BlockMaster(
-            program, options, gap, _known_bounds(program, tuning), MemoryBudget.of_options(options.extra), tuning
+            program, options, gap, _start_bracket(program, tuning), MemoryBudget.of_options(options.extra), tuning
         )
         status, message = Status.INTERRUPTED, "stopped by the user"
         with contextlib.suppress(KeyboardInterrupt):
-            initial = initial_working_set(master, always=asked is True)
+            initial = choose_initial_working_set(master, always=asked is True)
             if initial is None:
                 return solve_block(program, options, gap=gap)
             rules, tried = tuning.generation, initial.candidates
             outcome = generate_columns(
-                master if tried is None else TrialFirst(master, tried),
+                master if tried is None else TrialMaster(master, tried),
                 BlockPricer(master), initial.working, master.best, gap, deadline,
                 max_rounds=rules.max_rounds, min_entering=rules.min_entering,
             )  # fmt: skip
             status, message = outcome.status, outcome.message
         if deadline.acknowledge():
             status, message = Status.INTERRUPTED, "stopped by the user"
-        found = _solution(master, status, message, deadline.seconds() - began)
+        found = _make_solution(master, status, message, deadline.seconds() - began)
     if found.status not in (Status.STALLED, Status.ITERATION_LIMIT):
         return found
     try:
-        return combine(found, solve_block(program, options, gap=gap))
+        return combine_solutions(found, solve_block(program, options, gap=gap))
     except SolverError:
         # There is no room for all blocks.
         return found
 
 
-def may_pay(program: BlockProgram, options: Options | None = None, tuning: GenerationTuning | None = None) -> bool:
+def may_generate_columns(program: BlockProgram, options: Options | None = None, tuning: GenerationTuning | None = None) -> bool:
     """Tell whether column generation may be faster than all blocks at once."""
     extra = (options or Options()).extra
     merges = extra.get("device") in (None, "cpu") and extra.get("arrays") != "torch"
     kind = {"worst": program.worst is not None, "sparse": sparse_kernel(program, extra), "merges": merges}
-    return few_may_do(program.rows, program.columns, len(program.floors), tuning or TUNING.generation, **kind)
+    return may_generation_pay(program.rows, program.columns, len(program.floors), tuning or TUNING.generation, **kind)
 
 
-def _known_bounds(program: BlockProgram, tuning: Tuning) -> BlockBest:
+def _start_bracket(program: BlockProgram, tuning: Tuning) -> BlockBracket:
     """Return a bracket with two lower bounds that need no iteration: of zero multipliers, and of one floor alone."""
-    best: BlockBest = Best(tuning.interior_point.cost_unit * largest_cost(program))
-    for known in (no_multipliers(program), floor_multipliers(program)):
+    best: BlockBracket = Bracket(tuning.interior_point.cost_unit * largest_cost(program))
+    for known in (zero_multipliers(program), find_floor_multipliers(program)):
         best.offer_bound(lower_bound(program, known), known)
     return best
 
 
-def _solution(master: BlockMaster, status: Status, message: str, seconds: float) -> BlockSolution:
+def _make_solution(master: BlockMaster, status: Status, message: str, seconds: float) -> BlockSolution:
     """Return the best point and the best bound of all rounds."""
     program, best = master.program, master.best
     x = best.point

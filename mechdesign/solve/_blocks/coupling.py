@@ -18,7 +18,7 @@ from mechdesign.base._arrays import Flags, Floats
 from mechdesign.solve._blocks.auxiliary import AuxiliaryRows
 from mechdesign.solve._blocks.iterate import Iterate, link_residual
 from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 from mechdesign.solve._blocks.tuning import TUNING
 
 Value = TypeVar("Value", bound=np.generic)
@@ -75,7 +75,7 @@ class SchurComplement:
     Raises StallError where it cannot be factored.
     """
 
-    def __init__(self, layout: Layout, iterate: Iterate, matrix: Floats) -> None:
+    def __init__(self, layout: BlockLayout, iterate: Iterate, matrix: Floats) -> None:
         linking = layout.auxiliary.linking
         self._matrix = matrix.copy()
         tail = np.arange(layout.rows, layout.links)
@@ -120,7 +120,7 @@ class SchurComplement:
 class RowSums:
     """The row sums, floors and members of the worst cost of a program: one system."""
 
-    def __init__(self, layout: Layout, iterate: Iterate, schur: Floats, solve: Callable[[Floats], Floats]) -> None:
+    def __init__(self, layout: BlockLayout, iterate: Iterate, schur: Floats, solve: Callable[[Floats], Floats]) -> None:
         self.layout, self._solve_blocks = layout, solve
         self._schur = SchurComplement(layout, iterate, schur)
         self._corner = 0.0

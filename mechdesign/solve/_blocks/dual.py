@@ -9,7 +9,7 @@ import scipy.sparse as sparse
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.solve._block_angular import BlockMultipliers, RatioMultipliers
 from mechdesign.solve._blocks.iterate import Iterate
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 from mechdesign.solve._blocks.newton import FactoredBlocks
 
 Part = tuple[npt.NDArray[np.int32], npt.NDArray[np.int32], Floats]
@@ -30,14 +30,14 @@ def dual_bound(blocks: FactoredBlocks) -> float:
     multipliers = iterate.multipliers
     adjoint = blocks.adjoint[:, :n] - blocks.ratios.kernel.diagonals()
     reduced = layout.cost - layout.adjoint(multipliers)[:, :n] - adjoint
-    for index, (error, scaled) in enumerate(zip(layout.errors, _floor_multipliers(layout, iterate), strict=True)):
+    for index, (error, scaled) in enumerate(zip(layout.errors, _scale_floor_multipliers(layout, iterate), strict=True)):
         reduced -= (scaled - auxiliary.floor(iterate.y, index)) @ error
     least = reduced.min(axis=0)[layout.images[:, :n]].min(axis=0)
     total = float((multipliers[:n] + least).sum()) + float(multipliers[n:width] @ layout.minima)
     return total / float(multipliers[width:].sum()) if layout.members else total
 
 
-def _floor_multipliers(layout: Layout, iterate: Iterate) -> list[Floats]:
+def _scale_floor_multipliers(layout: BlockLayout, iterate: Iterate) -> list[Floats]:
     """Return for each floor its multipliers (B, k), scaled in every block to sum to v and what the block earns."""
     result = []
     for index in range(layout.floors):
@@ -48,7 +48,7 @@ def _floor_multipliers(layout: Layout, iterate: Iterate) -> list[Floats]:
 
 
 def sparsify(
-    layout: Layout, iterate: Iterate, y: Floats, allowance: float, pairs: tuple[Integers, Integers] | None = None
+    layout: BlockLayout, iterate: Iterate, y: Floats, allowance: float, pairs: tuple[Integers, Integers] | None = None
 ) -> BlockMultipliers:
     """Drop the smallest multipliers y, (B, n, n) or those of `pairs` alone; the bound falls by at most `allowance`.
 
@@ -61,28 +61,28 @@ def sparsify(
     share = allowance / n
     if layout.members:
         share *= float(iterate.multipliers[layout.width :].sum())
-    budget = _reduced(layout, iterate)
+    budget = _compute_reduced_costs(layout, iterate)
     _subtract_adjoint(layout, y, pairs, budget)
     budget -= budget.min(axis=0)[layout.images[:, :n]].min(axis=0)
     budget += share
-    parts = trimmed(layout, y, budget, pairs)
+    parts = trim_multipliers(layout, y, budget, pairs)
     scale, weights = 1.0, None
     if layout.members:
         weights = iterate.multipliers[layout.width :].copy()
         scale = float(weights.sum())
         weights /= scale
-    ratios = _unfolded(layout, parts, scale)
-    return BlockMultipliers(ratios, _floors(layout, iterate), weights)
+    ratios = _unfold(layout, parts, scale)
+    return BlockMultipliers(ratios, _unfold_floors(layout, iterate), weights)
 
 
-def trimmed(layout: Layout, y: Floats, budget: Floats, pairs: tuple[Integers, Integers] | None) -> list[Part]:
+def trim_multipliers(layout: BlockLayout, y: Floats, budget: Floats, pairs: tuple[Integers, Integers] | None) -> list[Part]:
     """Drop the smallest multipliers of each row s of each block while their sum stays within `budget` (B, n) >= 0.
 
     The multipliers y are (B, n, n) or, of `pairs` alone, (B, K). Dropping y_st lowers the reduced cost of s by as much
     and raises that of t.
     """
     if pairs is not None:
-        return _trimmed_pairs(pairs, y, budget)
+        return _trim_pairs(pairs, y, budget)
     n = layout.rows
     allowed = ~np.eye(n, dtype=bool)
     if layout.free is not None:
@@ -98,8 +98,8 @@ def trimmed(layout: Layout, y: Floats, budget: Floats, pairs: tuple[Integers, In
     return parts
 
 
-def _trimmed_pairs(pairs: tuple[Integers, Integers], y: Floats, budget: Floats) -> list[Part]:
-    """Return what `trimmed` does, from the multipliers (B, K) of pairs."""
+def _trim_pairs(pairs: tuple[Integers, Integers], y: Floats, budget: Floats) -> list[Part]:
+    """Return what `trim_multipliers` does, from the multipliers (B, K) of pairs."""
     sources, targets = (ends.astype(np.int32) for ends in pairs)
     parts: list[Part] = []
     for values, room in zip(y, budget, strict=True):
@@ -114,7 +114,7 @@ def _trimmed_pairs(pairs: tuple[Integers, Integers], y: Floats, budget: Floats) 
     return parts
 
 
-def _unfolded(layout: Layout, parts: list[Part], scale: float) -> RatioMultipliers:
+def _unfold(layout: BlockLayout, parts: list[Part], scale: float) -> RatioMultipliers:
     """Return the multipliers of all columns, divided by `scale`, from those of the blocks that stand for them."""
     mover, block = layout.origins
     sizes = np.array([values.size for _, _, values in parts], dtype=np.int64)
@@ -131,15 +131,15 @@ def _unfolded(layout: Layout, parts: list[Part], scale: float) -> RatioMultiplie
     return RatioMultipliers(sources, targets, columns, multipliers)
 
 
-def _reduced(layout: Layout, iterate: Iterate) -> Floats:
+def _compute_reduced_costs(layout: BlockLayout, iterate: Iterate) -> Floats:
     """Return the reduced costs (B, n) before the multipliers of ratio rows are subtracted."""
     reduced = layout.cost - layout.adjoint(iterate.multipliers)[:, : layout.rows]
-    for error, values in zip(layout.errors, _floor_multipliers(layout, iterate), strict=True):
+    for error, values in zip(layout.errors, _scale_floor_multipliers(layout, iterate), strict=True):
         reduced -= values @ error
     return reduced
 
 
-def _subtract_adjoint(layout: Layout, y: Floats, pairs: tuple[Integers, Integers] | None, reduced: Floats) -> None:
+def _subtract_adjoint(layout: BlockLayout, y: Floats, pairs: tuple[Integers, Integers] | None, reduced: Floats) -> None:
     """Subtract Bᵀy without the multipliers of x >= 0, which the bound does not need, from `reduced` (B, n)."""
     if pairs is not None:
         sources, targets = pairs
@@ -156,11 +156,11 @@ def _subtract_adjoint(layout: Layout, y: Floats, pairs: tuple[Integers, Integers
         reduced[block] += y[block].sum(axis=1, dtype=np.float64) - (ratios * y[block]).sum(axis=0)
 
 
-def _floors(layout: Layout, iterate: Iterate) -> tuple[Floats, ...]:
+def _unfold_floors(layout: BlockLayout, iterate: Iterate) -> tuple[Floats, ...]:
     mover, block = layout.origins
     scale = float(iterate.multipliers[layout.width :].sum()) if layout.members else 1.0
     result = []
-    for index, values in enumerate(_floor_multipliers(layout, iterate)):
+    for index, values in enumerate(_scale_floor_multipliers(layout, iterate)):
         order = layout.symmetry.estimates[index]
         full = np.empty((values.shape[1], block.size))
         for column in range(block.size):

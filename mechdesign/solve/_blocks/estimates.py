@@ -14,23 +14,23 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram
-from mechdesign.solve._blocks.iterate import State
+from mechdesign.solve._blocks.iterate import BlockState
 from mechdesign.solve._blocks.tuning import EstimateTuning
 
 
-def close_estimates(program: BlockProgram, x: Floats, worse: float) -> list[Flags]:
+def find_close_estimates(program: BlockProgram, x: Floats, worse: float) -> list[Flags]:
     """Tell for each floor which estimates are within a part `worse` of the best for which of the columns x (k, B)."""
     errors = [floor.error @ x for floor in program.floors]
     return [error <= (1 + worse) * error.min(axis=0) for error in errors]
 
 
-def with_close_estimates(state: State, program: BlockProgram, tuning: EstimateTuning) -> State:
+def activate_close_estimates(state: BlockState, program: BlockProgram, tuning: EstimateTuning) -> BlockState:
     """Return a state in which the estimates that are close at its point take part, besides those that do.
 
     Those that its point does not allow stay out: they can come in later.
     """
     n, floors = program.rows, []
-    x, close = state.points[:, :n], close_estimates(program, state.points[:, :n].T, tuning.active_slack)
+    x, close = state.points[:, :n], find_close_estimates(program, state.points[:, :n].T, tuning.active_slack)
     for index, (floor, flags, y) in enumerate(zip(program.floors, close, state.floor_y, strict=True)):
         parts = state.points[:, n + index, None]
         slacks = x @ floor.error.T - parts

@@ -7,11 +7,11 @@ from typing import NamedTuple
 import numpy as np
 
 from mechdesign.base._arrays import Integers
-from mechdesign.solve._blocks.coarsening import aggregated
+from mechdesign.solve._blocks.coarsening import aggregate_rows
 from mechdesign.solve._blocks.master import BlockMaster
 from mechdesign.solve._blocks.memory import block_memory, merging_memory
-from mechdesign.solve._blocks.merging import coarse_schedule, coarse_sizes, needs_trial
-from mechdesign.solve._blocks.trial import choose_tried
+from mechdesign.solve._blocks.merging import choose_coarse_schedule, choose_coarse_sizes, needs_trial
+from mechdesign.solve._blocks.trial import choose_trial_columns
 from mechdesign.solve._blocks.working_set import BlockWorkingSet
 from mechdesign.solve._contract import Status
 
@@ -23,7 +23,7 @@ class Initial(NamedTuple):
     candidates: Integers | None = None
 
 
-def initial_working_set(master: BlockMaster, *, always: bool) -> Initial | None:
+def choose_initial_working_set(master: BlockMaster, *, always: bool) -> Initial | None:
     """Return the columns to begin with; None if all blocks at once are faster.
 
     All at once are faster if the coarse problem keeps many columns, or needs few iterations. That is not asked if
@@ -45,10 +45,10 @@ def initial_working_set(master: BlockMaster, *, always: bool) -> Initial | None:
     tried = program.worst is None and needs_trial(rows, master.gap, tuning.trial, tuning.merging)
     # All columns are candidates of a trial where the coarse problem names none.
     candidates = np.arange(columns) if tried else None
-    sizes, begun = coarse_sizes(rows, tuning.trial, tuning.merging), 0
+    sizes, begun = choose_coarse_sizes(rows, tuning.trial, tuning.merging), 0
     for size in sizes:
-        coarse, last = working.of(aggregated(program, size)), size == sizes[-1]
-        schedule = coarse_schedule(size, master.gap, tuning.merging, last=last, tried=tried)
+        coarse, last = working.of(aggregate_rows(program, size)), size == sizes[-1]
+        schedule = choose_coarse_schedule(size, master.gap, tuning.merging, last=last, tried=tried)
         begun = len(master.history)
         walk = master.walk(coarse, working, schedule[:1], coarse=True)
         if walk.status is Status.INTERRUPTED:
@@ -64,7 +64,7 @@ def initial_working_set(master: BlockMaster, *, always: bool) -> Initial | None:
             x = walk.state.points[:, : coarse.rows].T
             closer = working.closer(coarse, x, 1.0 if last else 3.0)
             if last and tried:
-                working, candidates = choose_tried(master, coarse, walk.state, working, closer)
+                working, candidates = choose_trial_columns(master, coarse, walk.state, working, closer)
             else:
                 working = closer
     few = len(working) <= tuning.generation.max_column_share * columns

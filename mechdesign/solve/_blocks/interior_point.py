@@ -16,23 +16,23 @@ from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, lowe
 from mechdesign.solve._blocks.coupling import StallError
 from mechdesign.solve._blocks.dual import dual_bound, sparsify
 from mechdesign.solve._blocks.iterate import (
-    SPREAD,
-    UNIFORM,
+    DISTANCE_START,
+    UNIFORM_START,
     Iterate,
     Start,
-    State,
-    first_iterate,
+    BlockState,
+    start_iterate,
     primal_residual,
-    resumed_iterate,
-    state_of,
+    resume_iterate,
+    save_state,
 )
 from mechdesign.solve._blocks.kernels import choose
-from mechdesign.solve._blocks.layout import Layout, lay_out
-from mechdesign.solve._blocks.memory import COPIED, MemoryBudget, check_memory
+from mechdesign.solve._blocks.layout import BlockLayout, lay_out
+from mechdesign.solve._blocks.memory import MAX_COPIED_ROWS, MemoryBudget, check_memory
 from mechdesign.solve._blocks.newton import FactoredBlocks, factor_blocks
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
 from mechdesign.solve._blocks.ratios import RatioRows
-from mechdesign.solve._blocks.solution import BlockSolution, Iteration, floor_multipliers, free_constant, no_time
+from mechdesign.solve._blocks.solution import BlockSolution, Iteration, find_floor_multipliers, find_free_constant, solve_without_time
 from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._blocks.tuning import TUNING, InteriorPointTuning
@@ -61,7 +61,7 @@ def solve_block(
     *,
     gap: float = 3e-7,
     symmetry: Symmetry | None = None,
-    start: State | None = None,
+    start: BlockState | None = None,
     iterates: bool = True,
     budget: MemoryBudget | None = None,
 ) -> BlockSolution:
@@ -86,18 +86,18 @@ def solve_block(
     """
     settings = _settings((options or Options()).begun(), gap, budget)
     clock = settings.deadline.seconds()
-    constant = free_constant(program, settings.deadline.seconds() - clock)
+    constant = find_free_constant(program, settings.deadline.seconds() - clock)
     if constant is not None:
         return constant
     if settings.deadline.left() == 0 and start is None:
-        return no_time(program, settings.deadline.seconds() - clock)
-    first = SPREAD if start is None else start
+        return solve_without_time(program, settings.deadline.seconds() - clock)
+    first = DISTANCE_START if start is None else start
     with _method(program, settings, clock, symmetry, first, iterates=iterates) as method:
         return method.solution(*method.run())
 
 
 @dataclass(frozen=True, eq=False)
-class Reached:
+class IterationEnd:
     """Where an iteration ended: why, its state, the lines of its history, and the estimated memory in bytes.
 
     There is no state where that was before the first iterate had its multipliers.
@@ -105,7 +105,7 @@ class Reached:
 
     status: Status
     message: str
-    state: State | None
+    state: BlockState | None
     history: tuple[Iteration, ...]
     memory: int
 
@@ -115,9 +115,9 @@ def iterate_blocks(
     options: Options,
     *,
     gap: float,
-    start: State | Start = UNIFORM,
+    start: BlockState | Start = UNIFORM_START,
     budget: MemoryBudget | None = None,
-) -> Reached:
+) -> IterationEnd:
     """Iterate until the relative gap is `gap`, from a state, which is used up, or a start, and prove nothing.
 
     Arguments and errors are those of `solve_block`. With few columns the uniform x is the better start.
@@ -133,7 +133,7 @@ def _method(
     settings: _Settings,
     clock: float,
     symmetry: Symmetry | None,
-    start: State | Start,
+    start: BlockState | Start,
     *,
     proves: bool = True,
     iterates: bool = True,
@@ -186,12 +186,12 @@ class InteriorPoint:
 
     def __init__(
         self,
-        layout: Layout,
+        layout: BlockLayout,
         ratios: RatioRows,
         settings: _Settings,
         clock: float,
         memory: int,
-        start: State | Start,
+        start: BlockState | Start,
         *,
         iterates: bool,
     ) -> None:
@@ -200,13 +200,13 @@ class InteriorPoint:
         self.program = layout.program
         self.unit = self.tuning.cost_unit * largest_cost(self.program)
         # Multipliers of few rows are copied whenever the bound is the best; of many, into spare memory near the end.
-        self.copied = ratios.kernel.SPARSE or layout.blocks * layout.rows**2 <= COPIED
+        self.copied = ratios.kernel.SPARSE or layout.blocks * layout.rows**2 <= MAX_COPIED_ROWS
         # Whether the ratio rows have their multipliers.
-        self.begun = isinstance(start, State)
+        self.begun = isinstance(start, BlockState)
         if isinstance(start, Start):
-            self.iterate, self.mu = first_iterate(layout, start)
+            self.iterate, self.mu = start_iterate(layout, start)
         else:
-            self.iterate, self.mu = resumed_iterate(layout, start), start.mu
+            self.iterate, self.mu = resume_iterate(layout, start), start.mu
             ratios.resume(start.ratio_y, start.mu)
         self.blocks: FactoredBlocks
         self.history: list[Iteration] = []
@@ -214,7 +214,7 @@ class InteriorPoint:
         self.proof: tuple[Iterate, Callable[[], Floats]] | None = None
         self.lower, self.gap = -np.inf, np.inf
         # The relative gap that the precision is for: it follows the gap down, until a stall asks for all there is.
-        self.precise = start.gap if isinstance(start, State) else np.inf
+        self.precise = start.gap if isinstance(start, BlockState) else np.inf
         # That of the state which was started from.
         self.known = self.precise
 
@@ -289,18 +289,18 @@ class InteriorPoint:
             status, x, multipliers, lower, upper, message, seconds, self.memory, self.layout.blocks, history, proving
         )
 
-    def reached(self, status: Status, message: str) -> Reached:
+    def reached(self, status: Status, message: str) -> IterationEnd:
         """Return the state after `run` has ended like that."""
         if self.deadline.acknowledge():
             status, message = Status.INTERRUPTED, "stopped by the user"
         mu = self.history[-1].mu if self.history else self.mu
         gap = min(self.gap, self.known)
-        state = state_of(self.layout, self.iterate, self.ratios.kernel.saved(), mu, gap) if self.begun else None
-        return Reached(status, message, state, tuple(self.history), self.memory)
+        state = save_state(self.layout, self.iterate, self.ratios.kernel.saved(), mu, gap) if self.begun else None
+        return IterationEnd(status, message, state, tuple(self.history), self.memory)
 
     def _proof(self, upper: float, *, stopped: bool) -> tuple[BlockMultipliers, float]:
         """Return sparse multipliers and their bound; where the iteration was stopped, a floor alone may prove more."""
-        found: list[BlockMultipliers] = [floor_multipliers(self.program)] if stopped else []
+        found: list[BlockMultipliers] = [find_floor_multipliers(self.program)] if stopped else []
         rewarded = any(floor.rewards is not None for floor in self.program.floors)
         if not stopped or (self.begun and (rewarded or min(self.gap, self.known) < 1)):
             iterate, y = self.proof if self.proof is not None else (self.iterate, lambda: self.ratios.y)

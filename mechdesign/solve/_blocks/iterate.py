@@ -14,7 +14,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.solve._block_angular import BlockProgram, objective
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 from mechdesign.solve._blocks.tuning import TUNING
 
 
@@ -33,14 +33,14 @@ class Start:
     near: tuple[Flags, ...] | None = None
 
 
-SPREAD = Start(0.45, 1.0)
+DISTANCE_START = Start(0.45, 1.0)
 """Where exponents are a metric, ratios are below exp(0.9 E): well inside all bounds, and closer to an optimum than the
 uniform channel is."""
 
-UNIFORM = Start(None, 1.0)
+UNIFORM_START = Start(None, 1.0)
 """The better one where columns are few, or where there is no metric."""
 
-EAGER = Start(0.38, 0.1)
+LOW_MU_START = Start(0.38, 0.1)
 """Reaches a gap of 0.4 in half of the iterations (300 cells: 7 instead of 17, 576: 12 instead of 29), from where on
 some more are needed (20 × 20 cells, all at once: 74 instead of 69 in all): it pays where columns are merged then."""
 
@@ -67,7 +67,7 @@ class Iterate:
 
 
 @dataclass(frozen=True, eq=False)
-class State:
+class BlockState:
     """An iterate with its multipliers, by block, so that blocks may be taken out and others put in.
 
     Going on from it may use it up: a kernel takes the multipliers of the ratio rows over, and moves them.
@@ -100,15 +100,15 @@ class State:
         return tuple(values > 0 for values in self.floor_y)
 
 
-def state_of(layout: Layout, iterate: Iterate, ratio_y: Floats, mu: float, gap: float) -> State:
+def save_state(layout: BlockLayout, iterate: Iterate, ratio_y: Floats, mu: float, gap: float) -> BlockState:
     """Return an iterate as a state with the multipliers `ratio_y`."""
     auxiliary = layout.auxiliary
     floors = tuple(auxiliary.floor(iterate.y, index).copy() for index in range(layout.floors))
     slacks, parts = iterate.z[auxiliary.linking].copy(), auxiliary.part(iterate.y).copy()
-    return State(iterate.points, iterate.multipliers, iterate.theta, slacks, ratio_y, floors, parts, mu, gap)
+    return BlockState(iterate.points, iterate.multipliers, iterate.theta, slacks, ratio_y, floors, parts, mu, gap)
 
 
-def resumed_iterate(layout: Layout, state: State) -> Iterate:
+def resume_iterate(layout: BlockLayout, state: BlockState) -> Iterate:
     """Return the iterate of a state; the multipliers of the ratio rows are for the kernel to load."""
     auxiliary = layout.auxiliary
     y = np.empty(auxiliary.size)
@@ -120,7 +120,7 @@ def resumed_iterate(layout: Layout, state: State) -> Iterate:
     return Iterate(0, state.points, state.multipliers, state.theta, z, y)
 
 
-def link_residual(layout: Layout, iterate: Iterate) -> Floats:
+def link_residual(layout: BlockLayout, iterate: Iterate) -> Floats:
     """Return the primal residual of the linking rows (L,): 1 − Σ x, minimum − Σ w + t, Σ c x + t − θ."""
     total = layout.sums(iterate.points)
     slack = iterate.z[layout.auxiliary.linking]
@@ -132,7 +132,7 @@ def link_residual(layout: Layout, iterate: Iterate) -> Floats:
     return residual
 
 
-def primal_residual(layout: Layout, iterate: Iterate) -> float:
+def primal_residual(layout: BlockLayout, iterate: Iterate) -> float:
     """Return the largest residual of a linking row in units of a row sum, of a floor's minimum, of the largest cost."""
     floors = np.where(layout.minima > 0, layout.minima, 1.0)
     costs = np.full(layout.members, max(float(np.abs(layout.member_cost).max(initial=0.0)), 1e-300))
@@ -140,17 +140,17 @@ def primal_residual(layout: Layout, iterate: Iterate) -> float:
     return float((np.abs(link_residual(layout, iterate)) / units).max())
 
 
-def first_iterate(layout: Layout, start: Start = SPREAD) -> tuple[Iterate, float]:
+def start_iterate(layout: BlockLayout, start: Start = DISTANCE_START) -> tuple[Iterate, float]:
     """Return the first iterate and its μ: y = μ w / z, λ = 0.
 
     It is spread out with distance where that is wanted and possible, or uniform.
     """
     program, auxiliary, n = layout.program, layout.auxiliary, layout.rows
-    channel = _channel(program, start.slope)
-    points, slack = _meeting(layout, channel)
-    if (slack[: layout.floors] <= 0).any() or not _interior(program, channel) or not _invariant(layout, channel):
+    channel = _make_channel(program, start.slope)
+    points, slack = _place_blocks(layout, channel)
+    if (slack[: layout.floors] <= 0).any() or not _is_interior(program, channel) or not _is_invariant(layout, channel):
         channel = np.full(program.cost.shape, 1 / program.columns)
-        points, slack = _meeting(layout, channel)
+        points, slack = _place_blocks(layout, channel)
         unmet = slack[: layout.floors] <= 0
         slack[: layout.floors][unmet] = np.maximum(TUNING.interior_point.part_start * layout.minima[unmet], 1e-300)
     cost = objective(program, channel)
@@ -168,7 +168,7 @@ def first_iterate(layout: Layout, start: Start = SPREAD) -> tuple[Iterate, float
     return Iterate(0, points, multipliers, theta, z, y), mu
 
 
-def _meeting(layout: Layout, channel: Floats) -> tuple[Floats, Floats]:
+def _place_blocks(layout: BlockLayout, channel: Floats) -> tuple[Floats, Floats]:
     """Return the blocks' points ξ (B, N) for a channel (n, m), and the slacks of the linking rows (floors only).
 
     The parts w of a floor stay so close below what columns give that the floor is met, where the channel allows it:
@@ -189,7 +189,7 @@ def _meeting(layout: Layout, channel: Floats) -> tuple[Floats, Floats]:
     return points, slack
 
 
-def _channel(program: BlockProgram, slope: float | None) -> Floats:
+def _make_channel(program: BlockProgram, slope: float | None) -> Floats:
     """Return the channel that a start with this slope has, the uniform one where that is not possible."""
     cost = program.cost
     uniform = np.full(cost.shape, 1 / program.columns)
@@ -208,13 +208,13 @@ def _channel(program: BlockProgram, slope: float | None) -> Floats:
     return spread
 
 
-def _invariant(layout: Layout, channel: Floats) -> bool:
+def _is_invariant(layout: BlockLayout, channel: Floats) -> bool:
     """Tell whether the symmetries leave a channel as it is: blocks that stand for several columns must be equal."""
     pairs = zip(layout.symmetry.rows, layout.symmetry.columns, strict=True)
     return all(np.allclose(channel[np.ix_(rows, columns)], channel, rtol=1e-6, atol=0.0) for rows, columns in pairs)
 
 
-def _interior(program: BlockProgram, channel: Floats) -> bool:
+def _is_interior(program: BlockProgram, channel: Floats) -> bool:
     """Tell whether all ratios stay below exp(0.95 E)."""
     if channel.min() == channel.max():
         # Looking at all ratios would take 40 seconds with 2,500 rows.

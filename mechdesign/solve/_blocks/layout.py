@@ -22,24 +22,24 @@ import numpy as np
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.solve._block_angular import BlockProgram
 from mechdesign.solve._blocks.auxiliary import AuxiliaryRows
-from mechdesign.solve._blocks.symmetry import Symmetry, trivial
+from mechdesign.solve._blocks.symmetry import Symmetry, trivial_symmetry
 
-LARGEST_EXPONENT = 43.0
+MAX_EXPONENT = 43.0
 """Bounds with ratios above e^43 (about 2^62) are left out: for integers below 2^62 zero only goes with zero."""
 
 # A ratio that never binds: the row then limits steps exactly as x_t >= 0 does.
-_FREE = 1e60
+_UNBOUNDED_RATIO = 1e60
 # The weight of a row is (E / E_min) to this power. Where all pairs have rows, far ones, the bulk of them, are allowed
 # less complementarity. In sparse blocks close neighbours are, whose rows have little slack: with the other power roads
 # take twice the iterations (144 to 400 places).
-_DECAY, _SPARSE_DECAY = -1.5, 0.5
-_LEAST_WEIGHT = 1e-9
+_WEIGHT_POWER, _WEIGHT_POWER_SPARSE = -1.5, 0.5
+_MIN_WEIGHT = 1e-9
 # Blocks count as sparse from so many rows on, with bounds on at most this part of all pairs.
-_SPARSE_ROWS, _SPARSE = 40, 1 / 8
+_SPARSE_MIN_ROWS, _SPARSE_MAX_SHARE = 40, 1 / 8
 
 
 @dataclass(frozen=True, eq=False)
-class Layout:
+class BlockLayout:
     """What stays constant during a solve. B is the number of blocks kept.
 
     Attributes:
@@ -83,7 +83,7 @@ class Layout:
     origins: tuple[Integers, Integers]
     auxiliary: AuxiliaryRows
     sparse: bool
-    geometry: Geometry
+    geometry: PairGeometry
 
     @property
     def rows(self) -> int:
@@ -190,30 +190,30 @@ class Layout:
         return full
 
 
-def bounded(exponents: Floats) -> Flags:
+def find_bounded_pairs(exponents: Floats) -> Flags:
     """Tell which pairs (n, n) have ratio rows: larger exponents bind nothing that floating point can tell."""
-    rows: Flags = exponents <= LARGEST_EXPONENT
+    rows: Flags = exponents <= MAX_EXPONENT
     return rows
 
 
 def has_sparse_blocks(program: BlockProgram) -> bool:
     """Tell whether the blocks of a program are treated as sparse."""
-    return is_sparse(program.rows, int(np.count_nonzero(bounded(program.exponents))), len(program.floors))
+    return is_sparse(program.rows, int(np.count_nonzero(find_bounded_pairs(program.exponents))), len(program.floors))
 
 
 def is_sparse(rows: int, pairs: int, floors: int) -> bool:
     """Tell whether blocks are treated as sparse: floors fill them."""
-    return not floors and rows >= _SPARSE_ROWS and pairs <= _SPARSE * rows**2
+    return not floors and rows >= _SPARSE_MIN_ROWS and pairs <= _SPARSE_MAX_SHARE * rows**2
 
 
 Derived = TypeVar("Derived")
 
 
 @dataclass(frozen=True, eq=False)
-class Geometry:
+class PairGeometry:
     """What the bounds decide for every block: ratios and weights of pairs, free pairs, and whether few are bounded.
 
-    The attributes are those of `Layout`. All layouts of a geometry share what kernels derive from it.
+    The attributes are those of `BlockLayout`. All layouts of a geometry share what kernels derive from it.
     """
 
     ratios: Floats
@@ -232,41 +232,41 @@ class Geometry:
         return found
 
 
-def geometry_of(exponents: Floats, floors: int) -> Geometry:
+def make_geometry(exponents: Floats, floors: int) -> PairGeometry:
     """Return the geometry of blocks with bounds of these exponents (n, n), in a program with so many floors."""
     n = len(exponents)
-    required = bounded(exponents)
-    ratios = np.where(required, np.exp(np.where(required, exponents, 0.0)), _FREE)
+    required = find_bounded_pairs(exponents)
+    ratios = np.where(required, np.exp(np.where(required, exponents, 0.0)), _UNBOUNDED_RATIO)
     least = float(exponents[required].min()) if required.any() else 1.0
     relative = np.where(required, exponents, least) / least
     sparse = is_sparse(n, int(np.count_nonzero(required)), floors)
-    weights = np.maximum(relative ** (_SPARSE_DECAY if sparse else _DECAY), _LEAST_WEIGHT)
+    weights = np.maximum(relative ** (_WEIGHT_POWER_SPARSE if sparse else _WEIGHT_POWER), _MIN_WEIGHT)
     weights = np.where(required, weights, 0.0)
     np.fill_diagonal(ratios, 2.0)
     np.fill_diagonal(weights, 1.0)
     free = ~required
     np.fill_diagonal(free, False)
-    return Geometry(np.ascontiguousarray(ratios), np.ascontiguousarray(weights), free if free.any() else None, sparse)
+    return PairGeometry(np.ascontiguousarray(ratios), np.ascontiguousarray(weights), free if free.any() else None, sparse)
 
 
 def lay_out(
     program: BlockProgram,
     symmetry: Symmetry | None = None,
     near: tuple[Flags, ...] | None = None,
-    geometry: Geometry | None = None,
-) -> Layout:
+    geometry: PairGeometry | None = None,
+) -> BlockLayout:
     """Lay a program out, with one block for each orbit of columns under `symmetry`.
 
     Without symmetry, `near` (B, k) for each floor may say which estimates take part in which block, and the `geometry`
     of the bounds may be given.
     """
     n, m = program.rows, program.columns
-    symmetry = symmetry if symmetry is not None else trivial(program)
+    symmetry = symmetry if symmetry is not None else trivial_symmetry(program)
     exponents = program.exponents
     for rows in symmetry.rows[1:]:
         exponents = np.minimum(exponents, program.exponents[np.ix_(rows, rows)])
     if geometry is None:
-        geometry = geometry_of(exponents, len(program.floors))
+        geometry = make_geometry(exponents, len(program.floors))
     kept, counts = symmetry.representatives(m)
     worst = program.worst
     empty = np.zeros((0, kept.size)), np.zeros(0, dtype=np.int64)
@@ -285,7 +285,7 @@ def lay_out(
             symmetry.members + width,
         ]
     ).astype(np.int64)
-    return Layout(
+    return BlockLayout(
         program=program,
         symmetry=symmetry,
         ratios=geometry.ratios,
@@ -296,7 +296,7 @@ def lay_out(
         counts=repeated,
         errors=errors,
         minima=np.array([floor.minimum for floor in program.floors]),
-        rewards=_rewards(program, kept),
+        rewards=_select_rewards(program, kept),
         member_cost=np.ascontiguousarray(member_cost),
         member_row=member_row,
         images=images,
@@ -311,7 +311,7 @@ def lay_out(
     )
 
 
-def _rewards(program: BlockProgram, kept: Integers) -> Floats:
+def _select_rewards(program: BlockProgram, kept: Integers) -> Floats:
     """Return what the blocks of the columns `kept` earn for their parts of the floors (B, F)."""
     rewards = np.zeros((kept.size, len(program.floors)))
     for index, floor in enumerate(program.floors):

@@ -11,27 +11,27 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import Progress
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, objective, repaired, with_columns
-from mechdesign.solve._blocks.estimates import with_close_estimates
-from mechdesign.solve._blocks.interior_point import Reached, iterate_blocks, largest_cost, solve_block
-from mechdesign.solve._blocks.iterate import EAGER, UNIFORM, Start, State
+from mechdesign.solve._blocks.estimates import activate_close_estimates
+from mechdesign.solve._blocks.interior_point import IterationEnd, iterate_blocks, largest_cost, solve_block
+from mechdesign.solve._blocks.iterate import LOW_MU_START, UNIFORM_START, Start, BlockState
 from mechdesign.solve._blocks.kernels import sparse_kernel
 from mechdesign.solve._blocks.memory import MemoryBudget
-from mechdesign.solve._blocks.merging import merge_columns, schedule_of
+from mechdesign.solve._blocks.merging import merge_columns, choose_schedule
 from mechdesign.solve._blocks.solution import BlockSolution, Iteration
 from mechdesign.solve._blocks.tuning import Tuning
 from mechdesign.solve._blocks.working_set import BlockWorkingSet
-from mechdesign.solve._column_generation import Best, Restricted
+from mechdesign.solve._column_generation import Bracket, RestrictedSolution
 from mechdesign.solve._contract import Options, Status
 
-BlockBest = Best[Floats, BlockMultipliers]
-BlockRestricted = Restricted[BlockWorkingSet, BlockSolution]
+BlockBracket = Bracket[Floats, BlockMultipliers]
+BlockRestricted = RestrictedSolution[BlockWorkingSet, BlockSolution]
 
 # Share of its cost by which rounding may put a point below the bound.
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
-class Walk:
+class ScheduleRun:
     """Where an iteration along a schedule ended.
 
     Attributes:
@@ -42,7 +42,7 @@ class Walk:
     """
 
     working: BlockWorkingSet
-    state: State | None
+    state: BlockState | None
     status: Status
 
 
@@ -66,7 +66,7 @@ class BlockMaster:
     """
 
     def __init__(
-        self, program: BlockProgram, options: Options, gap: float, best: BlockBest, budget: MemoryBudget, tuning: Tuning
+        self, program: BlockProgram, options: Options, gap: float, best: BlockBracket, budget: MemoryBudget, tuning: Tuning
     ) -> None:
         self.program, self.options, self.gap, self.best, self.budget = program, options, gap, best, budget
         self.tuning, self.deadline = tuning, options.deadline
@@ -77,11 +77,11 @@ class BlockMaster:
         self.sparse = sparse_kernel(program, options.extra)
         # Dense blocks without floors begin with all columns, and with an eager start.
         self.eager = not (program.floors or self.sparse)
-        self.schedule = schedule_of(tuning.merging, floors=bool(program.floors), sparse=self.sparse)
+        self.schedule = choose_schedule(tuning.merging, floors=bool(program.floors), sparse=self.sparse)
         # Shown while iterating: a bound whose multipliers are not kept, and the cost of a channel that is not kept.
         self._shown_lower, self._shown_upper = -np.inf, np.inf
 
-    def solve(self, working: BlockWorkingSet, number: int, best: BlockBest) -> BlockRestricted:
+    def solve(self, working: BlockWorkingSet, number: int, best: BlockBracket) -> BlockRestricted:
         """Solve the restricted problem of a round to the relative gap `accuracy`, and offer its point."""
         self.begin_round()
         # Each round is more careful than the one before, which may have merged too much.
@@ -98,7 +98,7 @@ class BlockMaster:
         tuning = self.tuning.generation
         return min(tuning.master_gap_share * self.gap, max(tuning.loose_gap, tuning.loose_share * self.gap))
 
-    def walk_and_finish(self, working: BlockWorkingSet, care: float = 1.0) -> BlockRestricted:
+    def solve_with_care(self, working: BlockWorkingSet, care: float = 1.0) -> BlockRestricted:
         """Solve a restricted problem along the schedule; `care` is the factor of its thresholds."""
         return self.finish(self.walk(working.of(self.program), working, self._schedule(care)))
 
@@ -113,8 +113,8 @@ class BlockMaster:
         schedule: Iterable[tuple[float, float]],
         *,
         coarse: bool = False,
-        start: State | None = None,
-    ) -> Walk:
+        start: BlockState | None = None,
+    ) -> ScheduleRun:
         """Iterate to each gap of a schedule in turn, and merge columns there.
 
         Args:
@@ -126,8 +126,8 @@ class BlockMaster:
         """
         for gap, threshold in schedule:
             chosen, options = with_columns(program, working.columns), self._options(working, coarse=coarse)
-            first = EAGER if self.eager else replace(UNIFORM, near=working.active_estimates())
-            begun: State | Start = first if start is None else start
+            first = LOW_MU_START if self.eager else replace(UNIFORM_START, near=working.active_estimates())
+            begun: BlockState | Start = first if start is None else start
             try:
                 reached = iterate_blocks(chosen, options, gap=gap, start=begun, budget=self.budget)
                 self._note(reached.history, reached.memory)
@@ -141,23 +141,23 @@ class BlockMaster:
                 if start is None:
                     raise
                 # The memory does not suffice for more digits: the state stands.
-                return Walk(working, start, Status.STALLED)
+                return ScheduleRun(working, start, Status.STALLED)
             if reached.status is not Status.OPTIMAL or reached.state is None:
                 stopped = reached.status in (Status.INTERRUPTED, Status.TIME_LIMIT)
-                return Walk(working, reached.state if stopped else None, reached.status)
+                return ScheduleRun(working, reached.state if stopped else None, reached.status)
             if not coarse:
                 self._show_cost(working, reached.state)
             before = len(working)
             start, working = merge_columns(program, working, reached.state, threshold)
-            start = with_close_estimates(start, program, self.tuning.estimates)
+            start = activate_close_estimates(start, program, self.tuning.estimates)
             # Its multipliers may be large.
             del reached
             if self.eager and len(working) == before:
                 # All columns may be in use, as with Hamming cost: further gaps would cost a factorisation each.
                 break
-        return Walk(working, start, Status.OPTIMAL)
+        return ScheduleRun(working, start, Status.OPTIMAL)
 
-    def finish(self, walk: Walk, *, measure: bool = False) -> BlockRestricted:
+    def finish(self, walk: ScheduleRun, *, measure: bool = False) -> BlockRestricted:
         """Go on from the state of a walk to the relative gap `accuracy`, and offer the point.
 
         The state is used up. If the user stopped the walk, or the state is to be measured, nothing is iterated.
@@ -186,7 +186,7 @@ class BlockMaster:
         solution = replace(solution, multipliers=working.full(self.program, solution.multipliers))
         completed, complete = working.completed(self.program, solution.x, near)
         self.offer(working, solution, complete=complete)
-        return Restricted(completed, solution, solution.status, solution.message, solution.lower, complete)
+        return RestrictedSolution(completed, solution, solution.status, solution.message, solution.lower, complete)
 
     def offer(self, working: BlockWorkingSet, solution: BlockSolution, *, complete: bool) -> None:
         """Offer the point of a solution, repaired for all estimates."""
@@ -203,13 +203,13 @@ class BlockMaster:
             x[:, working.columns] = point
             self.best.offer_point(upper, x)
 
-    def _show_cost(self, working: BlockWorkingSet, state: State) -> None:
+    def _show_cost(self, working: BlockWorkingSet, state: BlockState) -> None:
         """Note the cost of a state's channel once it keeps the floors with all estimates."""
         whole = with_columns(self.program, working.columns)
         cost = objective(whole, repaired(whole, state.points[:, : whole.rows].T))
         self._shown_upper = min(self._shown_upper, cost)
 
-    def _may_go_on(self, reached: Reached) -> bool:
+    def _may_go_on(self, reached: IterationEnd) -> bool:
         """Tell whether the round may use all time left, as its bound is not above the best one."""
         late = reached.status is Status.TIME_LIMIT and self.deadline.stop() is None
         return late and max((line.lower for line in reached.history), default=-np.inf) <= self.best.lower

@@ -16,26 +16,26 @@ from mechdesign.base._machine import free_memory, limited_memory
 from mechdesign.solve._blocks.kernels.contract import Kernel
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.kernels.tridiagonal import find_levels
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 from mechdesign.solve._blocks.tuning import TUNING, GenerationTuning
 
-COPIED = 4_000_000
+MAX_COPIED_ROWS = 4_000_000
 """Up to so many ratio rows the multipliers of the best bound are copied; of more, once the gap is small, kept in spare
 memory."""
 
 # Of 300 and of 1,024 columns 0.6 and 0.77 stay (Euclidean cost).
-_STAY, _MEASURED = 0.8, 500
-_INTERPRETER = 120_000_000
+_KEPT_SHARE, _KEPT_MIN_ROWS = 0.8, 500
+_INTERPRETER_BYTES = 120_000_000
 # The part of all multipliers that proves the bound, at most: 13 % at 144 cells, 8 % at 300, 6 % from 500 to 1,024.
-_SHARE, _FALL, _LARGEST_SHARE, _LEAST_SHARE = 4.5, -0.7, 0.3, 0.062
+_PROOF_SHARE, _PROOF_POWER, _MAX_PROOF_SHARE, _MIN_PROOF_SHARE = 4.5, -0.7, 0.3, 0.062
 # Of each ratio row, in the kernel that takes least of the host's memory (`Kernel.entry_bytes`), by the relative gap.
-_LEAST_ENTRY_BYTES = (1e-2, 14), (1e-5, 16), (-1.0, 28)
+_MIN_ENTRY_BYTES = (1e-2, 14), (1e-5, 16), (-1.0, 28)
 # What a thread takes at most for its tile and its batch of small dense blocks.
-_DENSE_BATCH = 10_000_000
+_DENSE_BATCH_BYTES = 10_000_000
 # What a thread takes at most for its batch of sparse blocks.
-_SPARSE_BATCH = 150_000_000
+_SPARSE_BATCH_BYTES = 150_000_000
 # Bytes for each of these: in one block, unfolded with what computing the bound takes, and for certifying afterwards.
-_FOLDED, _UNFOLDED, _CERTIFIED = 16, 60, 175
+_BLOCK_BYTES, _UNFOLDED_BYTES, _CERTIFY_BYTES = 16, 60, 175
 
 
 @dataclass(frozen=True)
@@ -55,7 +55,7 @@ class MemoryBudget:
     @classmethod
     def of(cls, limit: float | None = None) -> MemoryBudget:
         """Return the budget of a solve that begins now, of `limit` bytes or of all that is free."""
-        return cls(allowed_memory(limit), _resident(), limit is not None)
+        return cls(find_allowed_memory(limit), _resident_bytes(), limit is not None)
 
     @classmethod
     def of_options(cls, extra: Mapping[str, object]) -> MemoryBudget:
@@ -87,7 +87,7 @@ class MemoryBudget:
 
 
 def check_memory(
-    layout: Layout,
+    layout: BlockLayout,
     threads: int,
     kernel: type[Kernel],
     budget: MemoryBudget,
@@ -110,11 +110,11 @@ def check_memory(
     """
     shape = layout.rows, layout.program.columns, layout.blocks
     if kernel.SPARSE:
-        sparsity = measure(layout.rows, *np.nonzero(layout.weights))
-        estimate = _sparse(*shape, layout.links, threads, sparsity, held=budget.held)
+        sparsity = measure_sparsity(layout.rows, *np.nonzero(layout.weights))
+        estimate = _estimate_sparse(*shape, layout.links, threads, sparsity, held=budget.held)
     else:
         sizes = *shape, layout.width, layout.links, threads, kernel.entry_bytes(layout, gap)
-        estimate = int(kernel.LIBRARY_BYTES) + _needed(*sizes, proves=proves, held=budget.held)
+        estimate = int(kernel.LIBRARY_BYTES) + _estimate_dense(*sizes, proves=proves, held=budget.held)
     budget.require(estimate, layout.blocks, layout.rows)
     return estimate
 
@@ -122,17 +122,17 @@ def check_memory(
 def merging_memory(rows: int, columns: int, gap: float) -> int:
     """Estimate the peak of the process in bytes where a large program without floors begins with all its columns.
 
-    In the end `_STAY` of them are left, and the numbers are as precise as the gap requires. Below `_MEASURED` rows room
+    In the end `_KEPT_SHARE` of them are left, and the numbers are as precise as the gap requires. Below `_KEPT_MIN_ROWS` rows room
     for all of them is asked for: with Hamming cost all stay.
     """
-    if rows < _MEASURED:
+    if rows < _KEPT_MIN_ROWS:
         return block_memory(rows, columns, columns, gap=gap)
     entries = columns * rows**2
-    large = max(_entry_bytes(1.0) * entries, _STAY * _entry_bytes(gap) * entries)
-    return int(max(_INTERPRETER, _resident()) + large + 8 * (6 * rows**2 + 24 * rows * columns))
+    large = max(_entry_bytes(1.0) * entries, _KEPT_SHARE * _entry_bytes(gap) * entries)
+    return int(max(_INTERPRETER_BYTES, _resident_bytes()) + large + 8 * (6 * rows**2 + 24 * rows * columns))
 
 
-def few_may_do(
+def may_generation_pay(
     rows: int,
     columns: int,
     floors: int,
@@ -152,13 +152,13 @@ def few_may_do(
     return pays and not worst and columns * rows**2 >= tuning.min_entries
 
 
-def allowed_memory(limit: float | None = None) -> float | None:
+def find_allowed_memory(limit: float | None = None) -> float | None:
     """Return the most bytes that the process may take: `limit`, or all that is free; None where nobody knows.
 
     It is never more than the limits of the process and its container leave.
     """
     free = free_memory() if limit is None else limited_memory()
-    left = math.inf if free is None else _resident() + free
+    left = math.inf if free is None else _resident_bytes() + free
     most = left if limit is None else min(limit, left)
     return None if most == math.inf else most
 
@@ -174,21 +174,21 @@ def pricing_batch(rows: int, columns: int, budget: MemoryBudget, block: int = 0)
     """
     if budget.allowed is None:
         return columns
-    known = max(_INTERPRETER, budget.held) + 24 * 8 * rows * columns + _FOLDED * _LEAST_SHARE * rows**2 * columns
-    return max(1, int((budget.allowed - known) // (block or _LEAST_ENTRY_BYTES[-1][1] * rows**2)))
+    known = max(_INTERPRETER_BYTES, budget.held) + 24 * 8 * rows * columns + _BLOCK_BYTES * _MIN_PROOF_SHARE * rows**2 * columns
+    return max(1, int((budget.allowed - known) // (block or _MIN_ENTRY_BYTES[-1][1] * rows**2)))
 
 
 def block_memory(rows: int, columns: int, blocks: int, floors: int = 0, gap: float = 0.0) -> int:
     """Estimate the peak of the process in bytes from the size of a program alone: rather less than `check_memory`."""
     width = rows + floors
-    return _needed(rows, columns, blocks, width, width, 1, _entry_bytes(0.0 if floors else gap))
+    return _estimate_dense(rows, columns, blocks, width, width, 1, _entry_bytes(0.0 if floors else gap))
 
 
 def _entry_bytes(gap: float) -> int:
-    return next(count for level, count in _LEAST_ENTRY_BYTES if gap > level)
+    return next(count for level, count in _MIN_ENTRY_BYTES if gap > level)
 
 
-def _needed(
+def _estimate_dense(
     rows: int,
     columns: int,
     blocks: int,
@@ -206,15 +206,15 @@ def _needed(
     small.
     """
     entries = blocks * width**2
-    large = entry_bytes * entries + (8 * entries if blocks * rows**2 <= COPIED else 0)
-    large += threads * min(_DENSE_BATCH, 16 * entries)
+    large = entry_bytes * entries + (8 * entries if blocks * rows**2 <= MAX_COPIED_ROWS else 0)
+    large += threads * min(_DENSE_BATCH_BYTES, 16 * entries)
     small = 8 * ((4 + 2 * threads) * links**2 + 6 * rows**2 + 24 * rows * columns)
-    kept = min(_LARGEST_SHARE, max(_LEAST_SHARE, _SHARE * rows**_FALL)) * rows**2 * columns
-    folded = _FOLDED * kept * blocks / columns
-    base = max(_INTERPRETER, _resident() if held is None else held)
+    kept = min(_MAX_PROOF_SHARE, max(_MIN_PROOF_SHARE, _PROOF_SHARE * rows**_PROOF_POWER)) * rows**2 * columns
+    folded = _BLOCK_BYTES * kept * blocks / columns
+    base = max(_INTERPRETER_BYTES, _resident_bytes() if held is None else held)
     if not proves:
         return int(base + large + small)
-    return int(base + max(large + small + folded + _UNFOLDED * kept, _CERTIFIED * kept))
+    return int(base + max(large + small + folded + _UNFOLDED_BYTES * kept, _CERTIFY_BYTES * kept))
 
 
 @dataclass(frozen=True)
@@ -231,13 +231,13 @@ class Sparsity:
         pairs, rows = self.pairs, self.rows
         return SparseKernel.PAIR_BYTES * (pairs + rows) + 8 * (self.factors + pairs + 4 * rows)
 
-    def scaled(self, rows: int) -> Sparsity:
+    def extrapolate(self, rows: int) -> Sparsity:
         """Return what is to be expected of a graph of the same kind with so many rows, in levels of about √rows."""
         growth = rows / self.rows
         return Sparsity(rows, math.ceil(self.pairs * growth), math.ceil(self.factors * growth**1.5))
 
 
-def measure(rows: int, sources: Integers, targets: Integers) -> Sparsity:
+def measure_sparsity(rows: int, sources: Integers, targets: Integers) -> Sparsity:
     """Return the sparsity of blocks with bounds on the pairs (s, t); pairs of a row with itself count for nothing."""
     apart = sources != targets
     widths = find_levels(rows, sources, targets).widths
@@ -246,21 +246,21 @@ def measure(rows: int, sources: Integers, targets: Integers) -> Sparsity:
 
 def sparse_memory(rows: int, columns: int, blocks: int, sparsity: Sparsity) -> int:
     """Estimate the peak of the process in bytes where blocks are sparse."""
-    return _sparse(rows, columns, blocks, rows, 1, sparsity)
+    return _estimate_sparse(rows, columns, blocks, rows, 1, sparsity)
 
 
-def _sparse(
+def _estimate_sparse(
     rows: int, columns: int, blocks: int, links: int, threads: int, sparsity: Sparsity, *, held: int | None = None
 ) -> int:
     pairs, block = sparsity.pairs, sparsity.bytes
     small = 8 * ((4 + 2 * threads) * links**2 + 6 * rows**2 + 24 * rows * columns)
     kept = pairs * columns
-    large = blocks * block + 2 * 8 * pairs * blocks + threads * min(_SPARSE_BATCH, blocks * block)
-    base = max(_INTERPRETER, _resident() if held is None else held)
-    return int(base + small + max(large + _FOLDED * pairs * blocks, _CERTIFIED * kept))
+    large = blocks * block + 2 * 8 * pairs * blocks + threads * min(_SPARSE_BATCH_BYTES, blocks * block)
+    base = max(_INTERPRETER_BYTES, _resident_bytes() if held is None else held)
+    return int(base + small + max(large + _BLOCK_BYTES * pairs * blocks, _CERTIFY_BYTES * kept))
 
 
-def _resident() -> int:
+def _resident_bytes() -> int:
     """Return the bytes that this process holds now, 0 where the system does not say so."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:

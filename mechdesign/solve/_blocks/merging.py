@@ -14,25 +14,25 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.solve._block_angular import BlockProgram, priced_cost
-from mechdesign.solve._blocks.iterate import State
+from mechdesign.solve._blocks.iterate import BlockState
 from mechdesign.solve._blocks.tuning import MergeTuning, Schedule, TrialTuning
 from mechdesign.solve._blocks.working_set import BlockWorkingSet
 
 
 def merge_columns(
-    program: BlockProgram, working: BlockWorkingSet, state: State, threshold: float
-) -> tuple[State, BlockWorkingSet]:
+    program: BlockProgram, working: BlockWorkingSet, state: BlockState, threshold: float
+) -> tuple[BlockState, BlockWorkingSet]:
     """Merge the columns of a working set that have less than this share of an even mass; return what is left."""
     weights = state.multipliers[program.rows + len(program.floors) :]
     # Only columns whose w meets all estimates may go: otherwise the w of the sum could miss one.
     parts, x = state.points[:, program.rows :].T, state.points[:, : program.rows].T
     sound = [w <= (floor.error @ x).min(axis=0) for w, floor in zip(parts, program.floors, strict=True)]
     movable = np.logical_and.reduce(sound) if sound else None
-    after, stay = merge(state, priced_cost(program, weights)[:, working.columns], threshold, movable)
+    after, stay = merge_small_columns(state, priced_cost(program, weights)[:, working.columns], threshold, movable)
     return after, working.only(working.columns[stay])
 
 
-def merge(state: State, cost: Floats, threshold: float, movable: Flags | None = None) -> tuple[State, Integers]:
+def merge_small_columns(state: BlockState, cost: Floats, threshold: float, movable: Flags | None = None) -> tuple[BlockState, Integers]:
     """Add columns of a state with little mass to those that serve best instead.
 
     Args:
@@ -57,7 +57,7 @@ def merge(state: State, cost: Floats, threshold: float, movable: Flags | None = 
     return replace(state, points=points, ratio_y=state.ratio_y[stay], floor_y=floors, part_y=state.part_y[stay]), stay
 
 
-def schedule_of(tuning: MergeTuning, *, floors: bool, sparse: bool) -> Schedule:
+def choose_schedule(tuning: MergeTuning, *, floors: bool, sparse: bool) -> Schedule:
     """Return the schedule of a program by its kind."""
     return tuning.sparse if sparse else tuning.with_floors if floors else tuning.without_floors
 
@@ -67,7 +67,7 @@ def needs_trial(rows: int, gap: float, trial: TrialTuning, merging: MergeTuning)
     return rows >= trial.min_rows and gap <= trial.max_gap_share * merging.trial[-1][0]
 
 
-def coarse_sizes(rows: int, trial: TrialTuning, merging: MergeTuning) -> list[int]:
+def choose_coarse_sizes(rows: int, trial: TrialTuning, merging: MergeTuning) -> list[int]:
     """Return the numbers of rows of the coarse problems, the smallest first."""
     sizes: list[int] = []
     factor = merging.coarse_factor_of_trial if rows >= trial.min_rows else merging.coarse_factor
@@ -76,7 +76,7 @@ def coarse_sizes(rows: int, trial: TrialTuning, merging: MergeTuning) -> list[in
     return sizes[::-1]
 
 
-def coarse_schedule(rows: int, gap: float, merging: MergeTuning, *, last: bool, tried: bool) -> Schedule:
+def choose_coarse_schedule(rows: int, gap: float, merging: MergeTuning, *, last: bool, tried: bool) -> Schedule:
     """Return the schedule of a coarse problem.
 
     Args:

@@ -16,7 +16,7 @@ from mechdesign.solve._blocks.tuning import PricingTuning
 
 
 @dataclass(frozen=True, eq=False)
-class Group:
+class ColumnGroup:
     """Columns alike, and for each floor the estimates to begin with."""
 
     columns: Integers
@@ -31,7 +31,7 @@ def group_columns(
     size: int,
     slack: float,
     tuning: PricingTuning,
-) -> list[Group]:
+) -> list[ColumnGroup]:
     """Group columns of a program by the column in use that is most similar; any columns where there are no floors.
 
     Args:
@@ -44,7 +44,7 @@ def group_columns(
         tuning: The constants.
     """
     if not program.floors:
-        return [Group(others[start : start + size], ()) for start in range(0, others.size, size)]
+        return [ColumnGroup(others[start : start + size], ()) for start in range(0, others.size, size)]
     mass = x.sum(axis=0)
     kept = np.flatnonzero(mass > tuning.min_mass_share * mass.mean())
     shapes = x[:, kept] / mass[kept]
@@ -59,5 +59,5 @@ def group_columns(
         for start in range(0, alike.size, size):
             mine = alike[start : start + size]
             estimates = tuple(np.flatnonzero(each[:, np.unique(near[mine])].any(axis=1)) for each in matter)
-            groups.append(Group(others[mine], estimates))
+            groups.append(ColumnGroup(others[mine], estimates))
     return sorted(groups, key=lambda group: -group.columns.size)

@@ -18,7 +18,7 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.solve._blocks.auxiliary import AuxiliaryRows
 from mechdesign.solve._blocks.coupling import Coupling, RowSums, StallError
 from mechdesign.solve._blocks.iterate import Iterate
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 from mechdesign.solve._blocks.ratios import RatioRows
 from mechdesign.solve._blocks.tuning import TUNING
 
@@ -96,7 +96,7 @@ class FactoredBlocks:
         mu: the barrier parameter μ = Σ y z / Σ w over all rows.
     """
 
-    layout: Layout
+    layout: BlockLayout
     ratios: RatioRows
     iterate: Iterate
     x: Floats
@@ -131,7 +131,7 @@ class FactoredBlocks:
 
 
 def factor_blocks(
-    layout: Layout, ratios: RatioRows, iterate: Iterate, closed: Callable[[FactoredBlocks], bool] | None = None
+    layout: BlockLayout, ratios: RatioRows, iterate: Iterate, closed: Callable[[FactoredBlocks], bool] | None = None
 ) -> FactoredBlocks:
     """Build and factor the Hessians of all blocks at the newest iterate.
 
@@ -157,7 +157,7 @@ def factor_blocks(
     total = kernel.schur()
     if not np.isfinite(regularisation):
         raise StallError("a block cannot be factored")
-    total += _around_rays(layout, assembly.roots, assembly.scale, assembly.columns)
+    total += _sum_rank_two_terms(layout, assembly.roots, assembly.scale, assembly.columns)
     # Kernels fill one triangle only.
     return assembly.blocks(layout.average_matrix(np.triu(total) + np.triu(total, 1).T), regularisation)
 
@@ -165,7 +165,7 @@ def factor_blocks(
 class _Assembly:
     """The arrays that assembling and factoring blocks write, a batch at a time."""
 
-    def __init__(self, layout: Layout, ratios: RatioRows, iterate: Iterate) -> None:
+    def __init__(self, layout: BlockLayout, ratios: RatioRows, iterate: Iterate) -> None:
         self.layout, self.ratios, self.iterate = layout, ratios, iterate
         auxiliary, points, z, y = layout.auxiliary, iterate.points, iterate.z, iterate.y
         self.x = np.ascontiguousarray(points[:, : layout.rows])
@@ -213,7 +213,7 @@ class _Assembly:
         return FactoredBlocks(layout, self.ratios, iterate, *measured, schur, regularisation, mu)
 
 
-def _around_rays(layout: Layout, roots: Integers, scale: Floats, columns: Floats) -> Floats:
+def _sum_rank_two_terms(layout: BlockLayout, roots: Integers, scale: Floats, columns: Floats) -> Floats:
     """Return Σ count · e eᵀ ∘ (p1ᵀ + 1pᵀ + P_rr 11ᵀ), one product of rank 2B, from the columns P[:, r] (B, N)."""
     index = np.arange(layout.blocks)
     corners = columns[index, roots, None] / 2
@@ -222,14 +222,14 @@ def _around_rays(layout: Layout, roots: Integers, scale: Floats, columns: Floats
     return product + product.T
 
 
-def refined_direction(system: NewtonSystem, targets: Targets, found: Direction) -> Direction:
+def refine_direction(system: NewtonSystem, targets: Targets, found: Direction) -> Direction:
     """Refine a direction for `targets` that has not been: else the linking rows drift, and repair costs too much."""
     if found.rest <= TUNING.newton.link_accuracy or not system.rough:
         return found
-    return newton_direction(system, targets, found)
+    return solve_newton(system, targets, found)
 
 
-def newton_direction(system: NewtonSystem, targets: Targets, found: Direction | None = None) -> Direction:
+def solve_newton(system: NewtonSystem, targets: Targets, found: Direction | None = None) -> Direction:
     """Solve the Newton system for `targets`, or refine a rough direction `found` for them.
 
     With f = T/z and R = −(c − EᵀΛ) + Bᵀf each block gives H u = ξ∘(R + EᵀdΛ), and the linking rows then give S dΛ.

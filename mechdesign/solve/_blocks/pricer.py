@@ -17,11 +17,11 @@ from mechdesign.solve._block_angular import (
     reduced_costs,
     with_columns,
 )
-from mechdesign.solve._blocks.bound_correction import correct_bound, pays
-from mechdesign.solve._blocks.master import BlockBest, BlockMaster, BlockRestricted
-from mechdesign.solve._blocks.pricing import ColumnPricing, Prices
-from mechdesign.solve._blocks.pricing_problem import Priced
-from mechdesign.solve._column_generation import Pricing
+from mechdesign.solve._blocks.bound_correction import correct_bound, is_correction_worthwhile
+from mechdesign.solve._blocks.master import BlockBracket, BlockMaster, BlockRestricted
+from mechdesign.solve._blocks.pricing import ColumnPricing, DualPrices
+from mechdesign.solve._blocks.pricing_problem import PricedColumn
+from mechdesign.solve._column_generation import PricingResult
 from mechdesign.solve._contract import STATUS_OF_STOP, Status
 
 
@@ -35,9 +35,9 @@ class BlockPricer:
             master.program, master.options, master.tell, self.deadline, master.budget, master.tuning.pricing
         )
         # The last result of each column, and the floors for which it has multipliers.
-        self._known: dict[int, tuple[list[int], Priced]] = {}
+        self._known: dict[int, tuple[list[int], PricedColumn]] = {}
 
-    def price(self, found: BlockRestricted, best: BlockBest) -> Pricing:
+    def price(self, found: BlockRestricted, best: BlockBracket) -> PricingResult:
         """Price all columns that are not in use, and offer the bound over all columns."""
         solution, columns, tuning = found.prices, found.working.columns, self.tuning.generation
         # After an early stop the tolerance follows the gap that was reached.
@@ -58,16 +58,16 @@ class BlockPricer:
         stop = self.master.deadline.stop()
         if missing and best.gap > self.master.gap and stop is None:
             lost = solution.lower - lower_bound(self.program, multipliers)
-            if pays(len(missing), lost, solution.lower, best, self.master.gap, len(columns), self.tuning.correction):
+            if is_correction_worthwhile(len(missing), lost, solution.lower, best, self.master.gap, len(columns), self.tuning.correction):
                 self._correct(best, multipliers, np.array(missing), lost, found.working.estimates)
         improving = sorted((one.upper, column) for column, one in priced.items() if one.upper < -tolerance)
         unproved = sorted((priced[column].lower, column) for column in missing)
         status = Status.OPTIMAL if stop is None else STATUS_OF_STOP[stop]
-        return Pricing([column for _, column in improving], [column for _, column in unproved], status)
+        return PricingResult([column for _, column in improving], [column for _, column in unproved], status)
 
     def price_others(
         self, found: BlockRestricted, tolerance: float, inactive: float
-    ) -> tuple[dict[int, Priced], BlockMultipliers]:
+    ) -> tuple[dict[int, PricedColumn], BlockMultipliers]:
         """Price the columns left out; return the result of each, and the multipliers of all columns.
 
         Args:
@@ -83,19 +83,19 @@ class BlockPricer:
         binding = np.flatnonzero(weights * minima > inactive)
         floors = tuple(program.floors[index] for index in binding)
         left_out = replace(program, cost=priced_cost(program, multipliers.weights), worst=None, floors=floors)
-        prices = Prices(sums, weights[binding], tolerance)
+        prices = DualPrices(sums, weights[binding], tolerance)
         priced = self._still_proved(left_out, binding, prices, others)
         rest = np.array([column for column in others.tolist() if column not in priced], dtype=np.int64)
         priced |= self.pricing.price_columns(left_out, columns, found.prices.x, rest, prices)
         self._known |= {column: (binding.tolist(), one) for column, one in priced.items()}
         return priced, self.join(columns, multipliers, priced, binding)
 
-    def _offer(self, best: BlockBest, multipliers: BlockMultipliers) -> None:
+    def _offer(self, best: BlockBracket, multipliers: BlockMultipliers) -> None:
         best.offer_bound(lower_bound(self.program, multipliers), multipliers)
 
     def _correct(
         self,
-        best: BlockBest,
+        best: BlockBracket,
         multipliers: BlockMultipliers,
         missing: Integers,
         lost: float,
@@ -122,8 +122,8 @@ class BlockPricer:
         self.master.tell("bound corrected")
 
     def _still_proved(
-        self, program: BlockProgram, binding: Integers, prices: Prices, others: Integers
-    ) -> dict[int, Priced]:
+        self, program: BlockProgram, binding: Integers, prices: DualPrices, others: Integers
+    ) -> dict[int, PricedColumn]:
         """Return the columns whose last multipliers still prove that they do not improve."""
         kept = {column: self._known[column] for column in others.tolist() if column in self._known}
         known = [column for column, (floors, _) in kept.items() if floors == binding.tolist()]
@@ -143,7 +143,7 @@ class BlockPricer:
         }
 
     def join(
-        self, columns: Integers, found: BlockMultipliers, priced: dict[int, Priced], binding: Integers
+        self, columns: Integers, found: BlockMultipliers, priced: dict[int, PricedColumn], binding: Integers
     ) -> BlockMultipliers:
         """Return the multipliers of all columns: those of the restricted problem, and those that pricing found.
 
@@ -172,7 +172,7 @@ class BlockPricer:
 _FIELDS = ("sources", "targets", "columns", "values")
 
 
-def _multipliers_of(priced: list[Priced], columns: Integers, floors: list[Floats]) -> BlockMultipliers:
+def _multipliers_of(priced: list[PricedColumn], columns: Integers, floors: list[Floats]) -> BlockMultipliers:
     """Return the multipliers of priced columns."""
     sizes = [each.values.size for each in priced]
     parts = [

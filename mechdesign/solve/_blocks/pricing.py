@@ -13,17 +13,17 @@ from mechdesign.base._machine import count_processors
 from mechdesign.solve._block_angular import BlockProgram, near_exponents, with_columns
 from mechdesign.solve._blocks.estimates import with_estimates
 from mechdesign.solve._blocks.kernels import choose, few_bounds, sparse_kernel
-from mechdesign.solve._blocks.layout import Geometry, bounded, geometry_of, lay_out
-from mechdesign.solve._blocks.memory import MemoryBudget, measure, pricing_batch
-from mechdesign.solve._blocks.neighbours import Group, group_columns
+from mechdesign.solve._blocks.layout import PairGeometry, find_bounded_pairs, make_geometry, lay_out
+from mechdesign.solve._blocks.memory import MemoryBudget, measure_sparsity, pricing_batch
+from mechdesign.solve._blocks.neighbours import ColumnGroup, group_columns
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
-from mechdesign.solve._blocks.pricing_problem import Priced, price
+from mechdesign.solve._blocks.pricing_problem import PricedColumn, price
 from mechdesign.solve._blocks.tuning import PricingTuning
 from mechdesign.solve._contract import Options
 
 
 @dataclass(frozen=True, eq=False)
-class Prices:
+class DualPrices:
     """The prices of a restricted problem, and how far below 0 the reduced cost of a column may be.
 
     Attributes:
@@ -63,8 +63,8 @@ class ColumnPricing:
         self._near_exponents: Floats | None = None
 
     def price_columns(
-        self, program: BlockProgram, used: Integers, x: Floats, columns: Integers, prices: Prices
-    ) -> dict[int, Priced]:
+        self, program: BlockProgram, used: Integers, x: Floats, columns: Integers, prices: DualPrices
+    ) -> dict[int, PricedColumn]:
         """Price columns with few bounds and the estimates likely to matter, and with all where that proves nothing.
 
         The multipliers of a floor are a proof whether or not all of its estimates have one.
@@ -77,8 +77,8 @@ class ColumnPricing:
             prices: The prices.
         """
         threads, groups = self._group(program, used, x, columns, self.tuning.similar_slack)
-        near, before = self._with_near_bounds(program), None
-        found: dict[int, Priced] = {}
+        near, before = self._with_few_bounds(program), None
+        found: dict[int, PricedColumn] = {}
         tiers = [(program, False), (program, True)]
         for bounds, whole in tiers if near is None else [(near, False), (near, True), (program, True)]:
             left = [_without_proved(group, found, prices.tolerance) for group in groups]
@@ -90,8 +90,8 @@ class ColumnPricing:
             before = bounds
         return found
 
-    def find_below(
-        self, used: Integers, x: Floats, prices: Prices, slack: float, columns: Integers
+    def find_negative(
+        self, used: Integers, x: Floats, prices: DualPrices, slack: float, columns: Integers
     ) -> dict[int, tuple[Integers, ...]]:
         """Return the columns whose reduced cost may be negative, each with the estimates likely to matter.
 
@@ -105,14 +105,14 @@ class ColumnPricing:
             columns: The columns to look at.
         """
         threads, groups = self._group(self.program, used, x, columns, slack)
-        near = self._with_near_bounds(self.program)
+        near = self._with_few_bounds(self.program)
         found = self.price_groups(self.program if near is None else near, groups, prices, threads)
         left = [(column, group.estimates) for group in groups for column in group.columns.tolist() if column in found]
         return {column: estimates for column, estimates in left if found[column].upper < 0}
 
     def _group(
         self, program: BlockProgram, used: Integers, x: Floats, columns: Integers, slack: float
-    ) -> tuple[int, list[Group]]:
+    ) -> tuple[int, list[ColumnGroup]]:
         """Return the number of threads that price columns, and groups of columns for them."""
         threads = self.options.threads or count_processors()
         most = max(1, self._batch() // threads)
@@ -123,13 +123,13 @@ class ColumnPricing:
         """Return the number of columns that are priced at a time."""
         rows, columns = self.program.rows, self.program.columns
         if sparse_kernel(self.program, self.options.extra):
-            block = measure(rows, *np.nonzero(bounded(self.program.exponents))).bytes
+            block = measure_sparsity(rows, *np.nonzero(find_bounded_pairs(self.program.exponents))).bytes
             most = self.tuning.batch_bytes_sparse // block
         else:
             block, most = 0, self.tuning.batch_entries // rows**2
         return int(min(most, pricing_batch(rows, columns, self.budget, block)))
 
-    def _with_near_bounds(self, program: BlockProgram) -> BlockProgram | None:
+    def _with_few_bounds(self, program: BlockProgram) -> BlockProgram | None:
         """Return the program with few bounds for each row, which prove most columns in a fraction of the time."""
         if program.rows < self.tuning.near_min_rows or self.options.extra.get("device") not in (None, "cpu"):
             return None
@@ -140,15 +140,15 @@ class ColumnPricing:
         return replace(program, exponents=self._near_exponents)
 
     def price_groups(
-        self, program: BlockProgram, groups: list[Group], prices: Prices, threads: int
-    ) -> dict[int, Priced]:
+        self, program: BlockProgram, groups: list[ColumnGroup], prices: DualPrices, threads: int
+    ) -> dict[int, PricedColumn]:
         """Price groups of columns, each on one thread."""
         groups = [group for group in groups if group.columns.size]
         if not groups:
             return {}
         self.tell(f"pricing {sum(group.columns.size for group in groups)} of {self.program.columns} columns")
         # Groups differ in columns and estimates alone.
-        geometry = geometry_of(program.exponents, len(program.floors))
+        geometry = make_geometry(program.exponents, len(program.floors))
         workers = Workers(threads, len(groups), 1)
         try:
             with single_threaded():
@@ -161,8 +161,8 @@ class ColumnPricing:
         return dict(sorted((column, one) for part in parts for column, one in part.items()))
 
     def _price_group(
-        self, program: BlockProgram, geometry: Geometry, group: Group, prices: Prices
-    ) -> dict[int, Priced]:
+        self, program: BlockProgram, geometry: PairGeometry, group: ColumnGroup, prices: DualPrices
+    ) -> dict[int, PricedColumn]:
         """Price the columns of a group with its estimates, on one thread; none at the deadline."""
         if self.deadline.stop() is not None:
             return {}
@@ -185,13 +185,13 @@ class ColumnPricing:
         return found
 
 
-def _without_proved(group: Group, found: dict[int, Priced], tolerance: float) -> Group:
+def _without_proved(group: ColumnGroup, found: dict[int, PricedColumn], tolerance: float) -> ColumnGroup:
     """Return the columns of a group whose reduced costs are not proved."""
     left = [column for column in group.columns.tolist() if column not in found or found[column].lower < -tolerance]
     return replace(group, columns=np.array(left, dtype=np.int64))
 
 
-def _join_tiers(found: dict[int, Priced], more: dict[int, Priced]) -> dict[int, Priced]:
+def _join_tiers(found: dict[int, PricedColumn], more: dict[int, PricedColumn]) -> dict[int, PricedColumn]:
     """Return the results of two tiers: values of the later one, and the better bound of each column."""
     return found | {
         column: one
@@ -201,8 +201,8 @@ def _join_tiers(found: dict[int, Priced], more: dict[int, Priced]) -> dict[int, 
     }
 
 
-def _with_all_estimates(program: BlockProgram, group: Group, *, again: bool) -> Group:
+def _with_all_estimates(program: BlockProgram, group: ColumnGroup, *, again: bool) -> ColumnGroup:
     """Return a group with all estimates; unless it is to be priced `again`, without columns if it has them all."""
     every = tuple(np.arange(len(floor.error)) for floor in program.floors)
     fewer = any(some.size < each.size for some, each in zip(group.estimates, every, strict=True))
-    return Group(group.columns if fewer or again else group.columns[:0], every)
+    return ColumnGroup(group.columns if fewer or again else group.columns[:0], every)

@@ -21,17 +21,17 @@ from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._deadline import Deadline
 from mechdesign.solve._blocks.auxiliary import AuxiliaryRows
 from mechdesign.solve._blocks.coupling import UnitMass
-from mechdesign.solve._blocks.dual import Part, trimmed
+from mechdesign.solve._blocks.dual import Part, trim_multipliers
 from mechdesign.solve._blocks.iterate import Iterate
 from mechdesign.solve._blocks.kernels.contract import Kernel
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 from mechdesign.solve._blocks.newton import NewtonSystem
-from mechdesign.solve._blocks.step import Aim, Measured, boundary_shares, find_aim
+from mechdesign.solve._blocks.step import SearchDirection, BlockSums, boundary_shares, find_search_direction
 from mechdesign.solve._blocks.tuning import TUNING
 
 
 @dataclass(frozen=True, eq=False)
-class Priced:
+class PricedColumn:
     """What one column is worth.
 
     Attributes:
@@ -54,13 +54,13 @@ class Priced:
 
 
 def price(
-    layout: Layout,
+    layout: BlockLayout,
     arrays: Kernel,
     multipliers: Floats,
     weights: Floats,
     tolerance: float,
     deadline: Deadline,
-) -> list[Priced]:
+) -> list[PricedColumn]:
     """Price all columns of a layout without worst cost and symmetry, one step of each at a time.
 
     Args:
@@ -72,10 +72,10 @@ def price(
         deadline: when to stop; what is known by then is returned.
     """
     with np.errstate(over="ignore", invalid="ignore", divide="ignore", under="ignore"):
-        return _Pricing(layout, arrays, layout.cost - multipliers, weights, tolerance).run(deadline)
+        return _PricingIteration(layout, arrays, layout.cost - multipliers, weights, tolerance).run(deadline)
 
 
-class EachBlock:
+class PricingPasses:
     """Passes over the ratio rows of the active columns, one kernel batch at a time, with one system per column.
 
     Dense kernels take one column at a time, sparse ones batches.
@@ -138,10 +138,10 @@ class EachBlock:
         return values[batch] if self.kernel.SPARSE else float(values[batch.start])
 
 
-class _Pricing:
+class _PricingIteration:
     """Active columns, each solved independently; they take steps together, so that they share vector operations."""
 
-    def __init__(self, layout: Layout, kernel: Kernel, cost: Floats, weights: Floats, tolerance: float) -> None:
+    def __init__(self, layout: BlockLayout, kernel: Kernel, cost: Floats, weights: Floats, tolerance: float) -> None:
         n, blocks = layout.rows, layout.blocks
         self.layout, self.kernel, self.cost, self.weights, self.tolerance = layout, kernel, cost, weights, tolerance
         # Sparse kernels take batches of columns; correctors would have to be kept or undone for all of a batch.
@@ -157,24 +157,24 @@ class _Pricing:
             for error in layout.errors
         ]
         points = np.hstack([x, *parts])
-        self.passes = EachBlock(kernel, x)
+        self.passes = PricingPasses(kernel, x)
         self.roots, self.edges = np.zeros(blocks, dtype=np.int64), np.empty(points.shape)
         for batch in self.passes.batches():
             kernel.start(0, batch, x, mu)
         z = self.auxiliary.slacks(points, np.zeros(0))
         self.iterate = Iterate(0, points, np.zeros((blocks, 1)), 0.0, z, mu * self.auxiliary.weights / z)
 
-    def run(self, deadline: Deadline) -> list[Priced]:
+    def run(self, deadline: Deadline) -> list[PricedColumn]:
         """Iterate until the sign of the value of each column is proved, or nothing moves any more."""
         blocks, passes = self.layout.blocks, self.passes
-        found: dict[int, Priced] = {}
+        found: dict[int, PricedColumn] = {}
         best, before, moved = np.full(blocks, np.inf), np.full(blocks, -np.inf), np.ones(blocks, dtype=bool)
         rounding = self.tuning.rounding * np.abs(np.hstack([self.cost, self.rewards])).max(axis=1)
         for number in range(self.tuning.max_iterations + 1):
             measured, sound = self._factor()
-            reduced, floors = self._reduced(measured.adjoint)
+            reduced, floors = self._compute_reduced_costs(measured.adjoint)
             lower = reduced.min(axis=1)
-            best = np.minimum(best, self._values())
+            best = np.minimum(best, self._evaluate_points())
             resolved = (best < -self.tolerance) & (best - lower <= self.tuning.resolved_share * np.abs(lower))
             # Where only rounding is left, the lower bound may fall again without an end.
             spent = (best - lower <= rounding) & (lower <= before)
@@ -186,20 +186,20 @@ class _Pricing:
             budget = reduced - np.minimum(lower, -self.tolerance)[:, None]
             for column, part in zip(ended.tolist(), self._trim(ended, budget), strict=True):
                 own = tuple(floor[column].copy() for floor in floors)
-                found[column] = Priced(float(lower[column]), float(best[column]), *part, own, number)
+                found[column] = PricedColumn(float(lower[column]), float(best[column]), *part, own, number)
             passes.under_way[ended] = False
             if not passes.under_way.any():
                 break
             moved = self._step(measured)
         return [found[column] for column in range(blocks)]
 
-    def _step(self, measured: Measured) -> Flags:
+    def _step(self, measured: BlockSums) -> Flags:
         """Take one primal-dual step of each column under way; return which moved."""
         iterate, passes = self.iterate, self.passes
         coupling = UnitMass(self.auxiliary, self.layout.rows, iterate.points, self._solve)
         coupling.under_way = passes.under_way
         system = NewtonSystem(coupling, self.auxiliary, iterate, self._solve, self.cost, self.rewards)
-        aim = find_aim(system, passes, measured, self.step_tuning)
+        aim = find_search_direction(system, passes, measured, self.step_tuning)
         finite = np.isfinite(aim.found.u).all(axis=1) & np.isfinite(aim.found.multipliers).all(axis=1)
         moved = finite & (np.maximum(aim.primal, aim.dual) >= self.tuning.min_step)
         self.iterate = self._advance(coupling, aim, passes.under_way & moved)
@@ -207,7 +207,7 @@ class _Pricing:
             moved &= (self.auxiliary.floor(self.iterate.z, index) > 0).all(axis=1)
         return moved
 
-    def _advance(self, coupling: UnitMass, aim: Aim, going: Flags) -> Iterate:
+    def _advance(self, coupling: UnitMass, aim: SearchDirection, going: Flags) -> Iterate:
         """Return the next iterate: the columns that go move, the others stay where they are."""
         iterate, found, wide = self.iterate, aim.found, going[:, None]
         share = boundary_shares(aim.primal, aim.dual, self.step_tuning)
@@ -219,7 +219,7 @@ class _Pricing:
         z = self.auxiliary.slacks(points, np.zeros(0))
         return Iterate(iterate.number + 1, points, multipliers, 0.0, z, y)
 
-    def _values(self) -> Floats:
+    def _evaluate_points(self) -> Floats:
         """Return the values (B,) of the points: x scaled to sum 1, w as large as it may be."""
         x = self.iterate.points[:, : self.layout.rows]
         x = x / x.sum(axis=1, keepdims=True)
@@ -228,7 +228,7 @@ class _Pricing:
             values -= weight * (x @ error.T).min(axis=1)
         return values
 
-    def _factor(self) -> tuple[Measured, Flags]:
+    def _factor(self) -> tuple[BlockSums, Flags]:
         """Factor the Hessians at the points; return what that measures, and where rounding allowed it."""
         kernel, auxiliary, passes, iterate = self.kernel, self.auxiliary, self.passes, self.iterate
         n, blocks = self.layout.rows, self.layout.blocks
@@ -249,9 +249,9 @@ class _Pricing:
             np.multiply(iterate.points[batch], adjoint[batch], out=self.edges[batch])
             if sound[batch].any():
                 sound[batch] = bool(np.isfinite(kernel.factor(0, batch, self.roots, self.edges, products)))
-        return Measured(products, adjoint, self.total_weight), sound
+        return BlockSums(products, adjoint, self.total_weight), sound
 
-    def _reduced(self, adjoint: Floats) -> tuple[Floats, list[Floats]]:
+    def _compute_reduced_costs(self, adjoint: Floats) -> tuple[Floats, list[Floats]]:
         """Return c − λ − Bᵀy − Σ error_fᵀ q_f (B, n) without the multipliers of x >= 0, and q, scaled to sum to v."""
         reduced = self.cost - adjoint[:, : self.layout.rows] + self.kernel.diagonals()
         floors = []
@@ -278,4 +278,4 @@ class _Pricing:
         """Return the multipliers y of some columns without the smallest, whose sums are within the budgets (B, n)."""
         if not columns.size:
             return []
-        return trimmed(self.layout, self.kernel.multipliers()[columns], budget[columns], self.kernel.pairs)
+        return trim_multipliers(self.layout, self.kernel.multipliers()[columns], budget[columns], self.kernel.pairs)

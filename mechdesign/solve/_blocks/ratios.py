@@ -12,7 +12,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats
 from mechdesign.solve._blocks.kernels.contract import Kernel
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 from mechdesign.solve._blocks.parallel import Workers
 
 
@@ -23,7 +23,7 @@ class RatioRows:
     moved: it is the number of the iterate that y belongs to.
     """
 
-    def __init__(self, layout: Layout, workers: Workers, kernel: Kernel) -> None:
+    def __init__(self, layout: BlockLayout, workers: Workers, kernel: Kernel) -> None:
         self.layout, self.workers, self.kernel = layout, workers, kernel
         self.moves = 0
 

@@ -69,7 +69,7 @@ class BlockSolution:
         return len(self.history)
 
 
-def combine(first: BlockSolution, second: BlockSolution) -> BlockSolution:
+def combine_solutions(first: BlockSolution, second: BlockSolution) -> BlockSolution:
     """Return the better point and the better bound of two solutions of one program.
 
     Status, history and the rest are those of the solution with the smaller bracket.
@@ -82,34 +82,34 @@ def combine(first: BlockSolution, second: BlockSolution) -> BlockSolution:
     return best
 
 
-def free_constant(program: BlockProgram, seconds: float) -> BlockSolution | None:
+def find_free_constant(program: BlockProgram, seconds: float) -> BlockSolution | None:
     """Return a constant x that costs nothing, which nothing beats, if there is one."""
     cost = program.cost if program.worst is None else program.worst.cost
     free = np.flatnonzero(~cost.any(axis=0)) if (cost >= 0).all() else np.zeros(0, dtype=np.int64)
     rewarded = any(floor.rewards is not None and floor.rewards.any() for floor in program.floors)
-    if not free.size or rewarded or _room(program) < 0:
+    if not free.size or rewarded or _measure_floor_slack(program) < 0:
         return None
     x = np.zeros((program.rows, program.columns))
     x[:, free[0]] = 1.0
-    multipliers = no_multipliers(program)
+    multipliers = zero_multipliers(program)
     return BlockSolution(Status.OPTIMAL, x, multipliers, 0.0, 0.0, "a constant costs nothing", seconds, 0, 0, ())
 
 
-def no_time(program: BlockProgram, seconds: float) -> BlockSolution:
+def solve_without_time(program: BlockProgram, seconds: float) -> BlockSolution:
     """Return what there is where no time is left: a constant x, and the bound that costs alone prove."""
     x = repaired(program, np.ones((program.rows, program.columns)))
-    multipliers = floor_multipliers(program)
+    multipliers = find_floor_multipliers(program)
     bracket = lower_bound(program, multipliers), objective(program, x)
     return BlockSolution(Status.TIME_LIMIT, x, multipliers, *bracket, "no time to begin", seconds, 0, 0, ())
 
 
-def floor_multipliers(program: BlockProgram) -> BlockMultipliers:
+def find_floor_multipliers(program: BlockProgram) -> BlockMultipliers:
     """Return multipliers that prove a bound from one floor alone, without iterating; 0 where floors prove none.
 
     If an answer o costs at least v times the error of an estimate h(o), whoever the secret, then a channel costs at
     least v times the adversary's error: v = min_o max_h min_s c(s, o) / error(h, s). The bound is the best v · minimum.
     """
-    found, best = no_multipliers(program), 0.0
+    found, best = zero_multipliers(program), 0.0
     if program.worst is not None or any(floor.rewards is not None for floor in program.floors):
         return found
     for index, floor in enumerate(program.floors):
@@ -127,7 +127,7 @@ def floor_multipliers(program: BlockProgram) -> BlockMultipliers:
     return found
 
 
-def no_multipliers(program: BlockProgram) -> BlockMultipliers:
+def zero_multipliers(program: BlockProgram) -> BlockMultipliers:
     """Return multipliers that are 0, and equal weights of the worst cost."""
     none = np.zeros(0, dtype=np.int64)
     floors = tuple(np.zeros((floor.error.shape[0], program.columns)) for floor in program.floors)
@@ -135,7 +135,7 @@ def no_multipliers(program: BlockProgram) -> BlockMultipliers:
     return BlockMultipliers(RatioMultipliers(none, none, none, np.zeros(0)), floors, weights)
 
 
-def _room(program: BlockProgram) -> float:
+def _measure_floor_slack(program: BlockProgram) -> float:
     """Return by how much, relative to itself, the tightest floor lies below what a constant x reaches."""
     reach = (
         float(floor.error.sum(axis=1).min()) / floor.minimum - 1.0 for floor in program.floors if floor.minimum > 0

@@ -21,8 +21,8 @@ from mechdesign.solve._blocks.newton import (
     FactoredBlocks,
     NewtonSystem,
     Targets,
-    newton_direction,
-    refined_direction,
+    solve_newton,
+    refine_direction,
 )
 from mechdesign.solve._blocks.tuning import TUNING, StepTuning
 
@@ -45,7 +45,7 @@ class RatioPasses(Protocol):
         """Put Gondzio's correction of the targets in `slot` into the other slot; return their adjoint (B, n)."""
 
 
-class AllBlocks:
+class MainPasses:
     """The passes of the main iteration, by all workers: one system."""
 
     def __init__(self, blocks: FactoredBlocks) -> None:
@@ -73,7 +73,7 @@ class AllBlocks:
 
 
 @dataclass(frozen=True, eq=False)
-class Aim:
+class SearchDirection:
     """A direction, its targets, their slot in the kernel, the longest steps, and the number of correctors kept.
 
     Slots, lengths and counts are arrays (G,).
@@ -88,7 +88,7 @@ class Aim:
 
 
 @dataclass(frozen=True, eq=False)
-class Measured:
+class BlockSums:
     """What assembling the blocks has measured: Σ y z (B,) and Bᵀy (B, N) of their rows, and Σ w of all rows."""
 
     products: Floats
@@ -97,7 +97,7 @@ class Measured:
 
 
 @dataclass(frozen=True, eq=False)
-class Step:
+class StepResult:
     """The next iterate, both step lengths, and how many centrality correctors were kept."""
 
     iterate: Iterate
@@ -106,7 +106,7 @@ class Step:
     corrections: int
 
 
-def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corrections: bool = True) -> Step:
+def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corrections: bool = True) -> StepResult:
     """Take one primal-dual step from the newest iterate, with or without centrality correctors.
 
     Raises:
@@ -117,10 +117,10 @@ def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corre
     tuning = tuning or (TUNING.sparse_step if layout.sparse else TUNING.step)
     if not corrections:
         tuning = replace(tuning, max_correctors=0)
-    system, passes = blocks.system(), AllBlocks(blocks)
-    measured = Measured(blocks.products, blocks.adjoint, layout.total_weight)
-    aim = find_aim(system, passes, measured, tuning)
-    found = refined_direction(system, aim.targets, aim.found)
+    system, passes = blocks.system(), MainPasses(blocks)
+    measured = BlockSums(blocks.products, blocks.adjoint, layout.total_weight)
+    aim = find_search_direction(system, passes, measured, tuning)
+    found = refine_direction(system, aim.targets, aim.found)
     if system.rough and not found.rest <= tuning.max_link_miss_single * layout.link_unit:
         raise StallError("a direction in single precision misses the linking rows")
     primal, dual = aim.primal, aim.dual
@@ -131,7 +131,7 @@ def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corre
     share = boundary_shares(primal, dual, tuning)
     lengths = float((share * primal)[0]), float((share * dual)[0])
     iterate = _advance(blocks, found, int(aim.slot[0]), *lengths)
-    return Step(iterate, *lengths, int(aim.correctors[0]))
+    return StepResult(iterate, *lengths, int(aim.correctors[0]))
 
 
 def boundary_shares(primal: Floats, dual: Floats, tuning: StepTuning) -> Floats:
@@ -140,18 +140,18 @@ def boundary_shares(primal: Floats, dual: Floats, tuning: StepTuning) -> Floats:
     return np.where(is_long, tuning.boundary_fraction_long, tuning.boundary_fraction)
 
 
-def find_aim(system: NewtonSystem, passes: RatioPasses, measured: Measured, tuning: StepTuning) -> Aim:
+def find_search_direction(system: NewtonSystem, passes: RatioPasses, measured: BlockSums, tuning: StepTuning) -> SearchDirection:
     """Return where a step aims: Mehrotra's predictor and corrector, and Gondzio's correctors, by system."""
     coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
-    predictor = newton_direction(system, Targets(np.zeros(system.cost.shape), np.zeros(auxiliary.size)))
+    predictor = solve_newton(system, Targets(np.zeros(system.cost.shape), np.zeros(auxiliary.size)))
     centre = _centring(system, passes, measured, predictor, tuning)
     f = coupling.of_rows(centre) * auxiliary.weights / iterate.z - predictor.q * predictor.dy
     targets = Targets(passes.mehrotra(predictor.u_x, centre), f)
-    found = newton_direction(system, targets)
+    found = solve_newton(system, targets)
     slot = np.zeros(centre.size, dtype=np.int64)
     correcting = tuning.max_correctors > 0
     primal, dual = _step_lengths(system, passes, found, slot, None, corrected=correcting)
-    aim = Aim(targets, found, slot, primal, dual, np.zeros(centre.size, dtype=np.int64))
+    aim = SearchDirection(targets, found, slot, primal, dual, np.zeros(centre.size, dtype=np.int64))
     trying = np.ones(centre.size, dtype=np.bool_)
     for _ in range(tuning.max_correctors):
         trying = trying & (np.minimum(aim.primal, aim.dual) < tuning.long_step)
@@ -162,8 +162,8 @@ def find_aim(system: NewtonSystem, passes: RatioPasses, measured: Measured, tuni
 
 
 def _correct(
-    system: NewtonSystem, passes: RatioPasses, aim: Aim, centre: Floats, trying: Flags, tuning: StepTuning
-) -> tuple[Aim, Flags]:
+    system: NewtonSystem, passes: RatioPasses, aim: SearchDirection, centre: Floats, trying: Flags, tuning: StepTuning
+) -> tuple[SearchDirection, Flags]:
     """Return the aim with one of Gondzio's correctors where it lengthens the steps enough, and where that is.
 
     Products v = (z + α̃_p dz)(y + α̃_d dy) far from t w change by clip(v, 0.1 t w, 10 t w) − v, not below −10 t w.
@@ -180,7 +180,7 @@ def _correct(
     change = np.minimum(np.maximum(product, NEAREST * wanted), FARTHEST * wanted)
     change -= np.minimum(product, 2 * FARTHEST * wanted)
     targets = Targets(adjoint, f + change / z)
-    other = newton_direction(system, targets)
+    other = solve_newton(system, targets)
     longer = _step_lengths(system, passes, other, 1 - aim.slot, trying, corrected=True)
     better = trying & (longer[0] + longer[1] >= aim.primal + aim.dual + tuning.min_corrector_gain)
     better &= np.minimum(*longer) >= tuning.min_step_kept * np.minimum(aim.primal, aim.dual)
@@ -192,7 +192,7 @@ def _correct(
         chosen = _mix(coupling.of_rows(better), better[:, None], (targets, other), (aim.targets, found))
     slot, correctors = np.where(better, 1 - aim.slot, aim.slot), aim.correctors + better
     lengths = np.where(better, longer[0], aim.primal), np.where(better, longer[1], aim.dual)
-    return Aim(*chosen, slot, *lengths, correctors), better
+    return SearchDirection(*chosen, slot, *lengths, correctors), better
 
 
 def _mix(
@@ -216,7 +216,7 @@ def _mix(
 
 
 def _centring(
-    system: NewtonSystem, passes: RatioPasses, measured: Measured, predictor: Direction, tuning: StepTuning
+    system: NewtonSystem, passes: RatioPasses, measured: BlockSums, predictor: Direction, tuning: StepTuning
 ) -> Floats:
     """Return t = σ μ (G,) with Mehrotra's σ = (μ_aff/μ)³, capped.
 

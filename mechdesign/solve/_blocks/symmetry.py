@@ -48,7 +48,7 @@ class Symmetry:
         return mover, orbit
 
 
-def trivial(program: BlockProgram) -> Symmetry:
+def trivial_symmetry(program: BlockProgram) -> Symmetry:
     """Return the group of the identity alone."""
     members = program.worst.row.size if program.worst is not None else 0
     identity = [np.arange(size, dtype=np.int64)[None, :] for size in (program.rows, program.columns, members)]

@@ -10,15 +10,15 @@ from mechdesign.base._arrays import Integers
 from mechdesign.base._deadline import Stop
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._block_angular import BlockProgram
-from mechdesign.solve._blocks.iterate import State
-from mechdesign.solve._blocks.master import BlockBest, BlockMaster, BlockRestricted
-from mechdesign.solve._blocks.pricing import ColumnPricing, Prices
-from mechdesign.solve._blocks.working_set import BlockWorkingSet, cost_beyond
+from mechdesign.solve._blocks.iterate import BlockState
+from mechdesign.solve._blocks.master import BlockBracket, BlockMaster, BlockRestricted
+from mechdesign.solve._blocks.pricing import ColumnPricing, DualPrices
+from mechdesign.solve._blocks.working_set import BlockWorkingSet, measure_reduced_costs
 from mechdesign.solve._contract import Status
 
 
-def choose_tried(
-    master: BlockMaster, coarse: BlockProgram, state: State, before: BlockWorkingSet, closer: BlockWorkingSet
+def choose_trial_columns(
+    master: BlockMaster, coarse: BlockProgram, state: BlockState, before: BlockWorkingSet, closer: BlockWorkingSet
 ) -> tuple[BlockWorkingSet, Integers]:
     """Return the columns to try, of those in use in a coarse problem, and the candidates for later.
 
@@ -32,7 +32,7 @@ def choose_tried(
         closer: The same with fewer estimates.
     """
     tuning, used = master.tuning.trial, before.columns
-    reduced, unit = cost_beyond(coarse, used, state)
+    reduced, unit = measure_reduced_costs(coarse, used, state)
     every = np.arange(master.program.columns)
     more = find_promising(master, coarse, state, before, tuning.candidate_reduced_cost * unit, every)
     master.deadline.check()
@@ -44,7 +44,7 @@ def choose_tried(
 
 
 @dataclass(frozen=True, eq=False)
-class TrialFirst:
+class TrialMaster:
     """A master whose first round begins with a trial.
 
     Attributes:
@@ -55,7 +55,7 @@ class TrialFirst:
     master: BlockMaster
     candidates: Integers
 
-    def solve(self, working: BlockWorkingSet, number: int, best: BlockBest) -> BlockRestricted:
+    def solve(self, working: BlockWorkingSet, number: int, best: BlockBracket) -> BlockRestricted:
         """Solve the restricted problem of a round, and offer its point."""
         if number:
             return self.master.solve(working, number, best)
@@ -75,12 +75,12 @@ def solve_with_trial(master: BlockMaster, working: BlockWorkingSet, candidates: 
     walk = master.walk(program, working, tuning.merging.trial)
     state = walk.state
     if state is None:
-        return master.walk_and_finish(walk.working.only(candidates))
+        return master.solve_with_care(walk.working.only(candidates))
     left, seconds = deadline.left(), deadline.seconds() - began
     short = left is not None and left < tuning.trial.restart_time_factor * seconds
     if walk.status is Status.INTERRUPTED or state.gap > tuning.merging.trial[-1][0] or short:
         return master.finish(walk)
-    _, unit = cost_beyond(program, walk.working.columns, state)
+    _, unit = measure_reduced_costs(program, walk.working.columns, state)
     more = find_promising(master, program, state, walk.working, tuning.trial.restart_reduced_cost * unit, candidates)
     if deadline.stop() is Stop.USER:
         walk = replace(walk, status=Status.INTERRUPTED)
@@ -91,7 +91,7 @@ def solve_with_trial(master: BlockMaster, working: BlockWorkingSet, candidates: 
     # Its multipliers may be large.
     del state, walk
     try:
-        found = master.walk_and_finish(chosen)
+        found = master.solve_with_care(chosen)
     except SolverError as error:
         # The memory does not suffice for the columns added.
         return replace(trial, status=Status.STALLED, message=str(error))
@@ -102,7 +102,7 @@ def solve_with_trial(master: BlockMaster, working: BlockWorkingSet, candidates: 
 
 
 def find_promising(
-    master: BlockMaster, program: BlockProgram, state: State, working: BlockWorkingSet, most: float, among: Integers
+    master: BlockMaster, program: BlockProgram, state: BlockState, working: BlockWorkingSet, most: float, among: Integers
 ) -> dict[int, tuple[Integers, ...]]:
     """Return the columns left out whose reduced cost may be at most `most`, with their estimates.
 
@@ -118,7 +118,7 @@ def find_promising(
     floors = state.multipliers[n : n + len(program.floors)]
     pricing = ColumnPricing(program, master.options, master.tell, master.deadline, master.budget, tuning.pricing)
     # To raise every λ by `most` lowers each reduced cost by `most`, as Σ_s x_s = 1.
-    prices = Prices(state.multipliers[:n] + most, floors, 0.0)
+    prices = DualPrices(state.multipliers[:n] + most, floors, 0.0)
     others = np.setdiff1d(among, working.columns)
     x = state.points[:, :n].T
-    return pricing.find_below(working.columns, x, prices, tuning.estimates.active_slack, others)
+    return pricing.find_negative(working.columns, x, prices, tuning.estimates.active_slack, others)

@@ -9,8 +9,8 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram
-from mechdesign.solve._blocks.estimates import close_estimates, with_all_estimates, with_estimates
-from mechdesign.solve._blocks.iterate import State
+from mechdesign.solve._blocks.estimates import find_close_estimates, with_all_estimates, with_estimates
+from mechdesign.solve._blocks.iterate import BlockState
 from mechdesign.solve._blocks.tuning import EstimateTuning
 
 
@@ -73,8 +73,8 @@ class BlockWorkingSet:
             x: The values (n, B) of the columns.
             factor: Factor by which the slack of `tuning` is multiplied.
         """
-        close = close_estimates(program, x, factor * self.tuning.chosen_slack)
-        near = close_estimates(program, x, self.tuning.active_slack)
+        close = find_close_estimates(program, x, factor * self.tuning.chosen_slack)
+        near = find_close_estimates(program, x, self.tuning.active_slack)
         flags = tuple(every.copy() for every in self.active)
         for every, some, mine in zip(flags, self.estimates, near, strict=True):
             every[np.ix_(some, self.columns)] = mine
@@ -107,7 +107,7 @@ class BlockWorkingSet:
             x: The values (n, B) of the columns.
             near: Which of the chosen estimates were active in which of these (B, k); None means all.
         """
-        best, close = close_estimates(program, x, 0.0), close_estimates(program, x, self.tuning.chosen_slack)
+        best, close = find_close_estimates(program, x, 0.0), find_close_estimates(program, x, self.tuning.chosen_slack)
         flags, chosen, complete = tuple(every.copy() for every in self.active), list(self.estimates), True
         for index, some in enumerate(self.estimates):
             # After a stall without a state all estimates become active.
@@ -120,7 +120,7 @@ class BlockWorkingSet:
         return replace(self, estimates=tuple(chosen), active=flags), complete
 
 
-def cost_beyond(program: BlockProgram, columns: Integers, state: State) -> tuple[Floats, float]:
+def measure_reduced_costs(program: BlockProgram, columns: Integers, state: BlockState) -> tuple[Floats, float]:
     """Return the reduced costs (B,) of columns in use at a state's prices, Σ_s x_s = 1, and the mean cost of a row."""
     n = program.rows
     x, w, v = state.points[:, :n].T, state.points[:, n:], state.multipliers[n : n + len(program.floors)]
