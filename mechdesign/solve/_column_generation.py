@@ -183,10 +183,14 @@ def generate_columns(
                     raise
                 return GenerationOutcome(Status.STALLED, str(error), number, working)
         entering = priced.improving or priced.unproved
-        status = _find_status(found, priced, deadline, closed=best.is_within(gap), stuck=not entering and found.complete)
+        status = _find_status(
+            found, priced, deadline, closed=best.is_within(gap), stuck=not entering and found.complete
+        )
         if status is not None:
             words = f"relative gap {best.gap:.1e} after {number + 1} rounds, {len(working)} columns"
-            return GenerationOutcome(status, found.message if status is Status.INTERRUPTED else words, number + 1, working)
+            return GenerationOutcome(
+                status, found.message if status is Status.INTERRUPTED else words, number + 1, working
+            )
         working = working.add(entering[: max(min_entering, len(working))])
     return GenerationOutcome(Status.ITERATION_LIMIT, f"no end after {max_rounds} rounds", max_rounds, working)
 

@@ -193,7 +193,7 @@ def _work(size: Size, settings: SolveSettings) -> Estimate:
         if few and size.floors and not sparse and may_generation_pay(n, m, size.floors, worst=size.worst, sparse=False):
             blocks = math.ceil(TUNING.generation.max_column_share * m)
         if sparse and size.sparsity is not None:
-            sparsity = size.sparsity.scaled(n)
+            sparsity = size.sparsity.extrapolate(n)
             memory = sparse_memory(n, m, blocks, sparsity)
             # Iterations, and n numbers times the width of a level for each number of the inverse.
             seconds = _SPARSE_SECONDS * every_block * n * sparsity.factors

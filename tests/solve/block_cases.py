@@ -10,7 +10,7 @@ import scipy.sparse as sparse
 from scipy.optimize import linprog
 
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock, lower_bound, with_columns
-from mechdesign.solve._blocks.initial_working_set import initial_working_set
+from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
 from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.iterate import start_iterate
 from mechdesign.solve._blocks.master import BlockMaster
@@ -42,15 +42,15 @@ def master_of(program, gap=3e-7, tuning=TUNING, kind=BlockMaster, **options):
 
 def working_of(program, columns=None):
     """Return the working set with some or all of the columns, and all estimates."""
-    every = BlockWorkingSet.everything(program, TUNING.estimates)
-    return every if columns is None else every.only(columns)
+    every = BlockWorkingSet.with_all_columns(program, TUNING.estimates)
+    return every if columns is None else every.replace_columns(columns)
 
 
 def generate(master, working=None, pricer=None):
     """Generate columns from a working set on; without one, from that of coarse problems, tried where that is due."""
     tried, rules = None, master.tuning.generation
     if working is None:
-        working, tried = initial_working_set(master, always=True)
+        working, tried = choose_initial_working_set(master, always=True)
     return generate_columns(
         master if tried is None else TrialMaster(master, tried), pricer or BlockPricer(master), working, master.best,
         master.gap, master.deadline, max_rounds=rules.max_rounds, min_entering=rules.min_entering,

@@ -210,7 +210,7 @@ def test_block_solves_match_the_plain_hessian():
             rows.append(np.concatenate([error * x, [-point[n]]]))
             weights.append(auxiliary.floor(iterate.y, 0)[block, h] / auxiliary.floor(iterate.z, 0)[block, h])
         rows.append(np.concatenate([np.zeros(n), [point[n]]]))
-        weights.append(auxiliary.part(iterate.y)[block, 0] / auxiliary.part(iterate.z)[block, 0])
+        weights.append(auxiliary.contributions(iterate.y)[block, 0] / auxiliary.contributions(iterate.z)[block, 0])
         matrix = np.array(rows)
         hessian = matrix.T @ (np.array(weights)[:, None] * matrix)
         assert np.allclose(hessian @ u[block], point * right[block], rtol=1e-7, atol=1e-12)

@@ -10,7 +10,7 @@ from block_cases import TINY, generate, grid, master_of, optimum, violation, wor
 
 from mechdesign.solve._block_angular import lower_bound, objective
 from mechdesign.solve._blocks.column_generation import solve_columns
-from mechdesign.solve._blocks.estimates import find_close_estimates, activate_close_estimates, with_estimates
+from mechdesign.solve._blocks.estimates import activate_close_estimates, find_close_estimates, with_estimates
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
 from mechdesign.solve._blocks.iterate import UNIFORM_START
 from mechdesign.solve._blocks.merging import merge_small_columns
@@ -24,7 +24,7 @@ ARRAYS = "numpy", "numba"
 
 def begun(program, near, arrays="numpy", gap=1e-6):
     """Iterate with the estimates `near` of each column."""
-    start = replace(UNIFORM_START, near=tuple(near))
+    start = replace(UNIFORM_START, active=tuple(near))
     return iterate_blocks(program, Options(extra={"arrays": arrays}), gap=gap, start=start)
 
 
@@ -50,7 +50,9 @@ def test_some_estimates_in_every_column_are_a_program_with_these(arrays):
     flags = np.zeros((20, 20), dtype=bool)
     flags[:, some] = True
     mine = begun(program, [flags], arrays)
-    theirs = iterate_blocks(with_estimates(program, [some]), Options(extra={"arrays": arrays}), gap=1e-6, start=UNIFORM_START)
+    theirs = iterate_blocks(
+        with_estimates(program, [some]), Options(extra={"arrays": arrays}), gap=1e-6, start=UNIFORM_START
+    )
     assert theirs.status is Status.OPTIMAL
     # Whether the gap is reached is measured with all estimates: here it never is.
     assert mine.status is Status.STALLED
@@ -90,10 +92,10 @@ def test_close_ones_come_in_and_the_point_stays():
     close = find_close_estimates(program, best.points[:, :30].T, 0.02)[0].T
     narrow = replace(best, floor_y=(np.where(close, best.floor_y[0], 0.0),))
     wider = activate_close_estimates(narrow, program, within(0.1))
-    new = wider.near[0] & ~narrow.near[0]
+    new = wider.active[0] & ~narrow.active[0]
     assert new.any()
-    assert (wider.near[0] >= narrow.near[0]).all()
-    assert (wider.near[0] <= find_close_estimates(program, best.points[:, :30].T, 0.1)[0].T).all()
+    assert (wider.active[0] >= narrow.active[0]).all()
+    assert (wider.active[0] <= find_close_estimates(program, best.points[:, :30].T, 0.1)[0].T).all()
     slacks = best.points[:, :30] @ program.floors[0].error.T - best.points[:, 30:]
     # On the central path, as all others.
     assert (wider.floor_y[0] * slacks)[new] == pytest.approx(best.mu)
@@ -114,7 +116,7 @@ def test_those_that_the_point_does_not_allow_stay_out():
     high = replace(state, points=points, floor_y=(only,))
     assert (errors.min(axis=1) < points[:, 30]).all()
     wider = activate_close_estimates(high, program, within(10.0))
-    assert (wider.near[0] == ((errors > 1.0001 * points[:, 30:]) | (only > 0))).all()
+    assert (wider.active[0] == ((errors > 1.0001 * points[:, 30:]) | (only > 0))).all()
 
 
 def test_columns_that_other_estimates_do_not_allow_are_not_merge():
@@ -175,11 +177,11 @@ def test_after_a_stall_all_take_part():
     program = grid(4, 3, floor=0.9)
     x = solve_block(program).x
     one = only_near(working_of(program), 5)
-    after, complete = one.completed(program, x, None)
+    after, complete = one.add_missing_estimates(program, x, None)
     assert complete
     assert after.active[0].all()
     # Nothing had been left out then; but here the best ones had.
-    after, complete = one.completed(program, x, one.active_estimates())
+    after, complete = one.add_missing_estimates(program, x, one.active_estimates())
     assert not complete
     best = find_close_estimates(program, x, 0.0)[0]
     assert (after.active[0] >= best).all()
@@ -189,7 +191,7 @@ def test_columns_taken_in_bring_their_estimates_along():
     program = grid(4, 3, floor=0.9)
     few = replace(working_of(program, np.array([1, 5])), estimates=(np.array([0, 4]),))
     # Of the estimates 2, 4 and 9 the last two are close to column 7.
-    more = few.joined({7: (np.array([1, 2]),)}, (np.array([2, 4, 9]),))
+    more = few.add_with_estimates({7: (np.array([1, 2]),)}, (np.array([2, 4, 9]),))
     assert more.columns.tolist() == [1, 5, 7]
     assert more.estimates[0].tolist() == [0, 4, 9]
     assert np.flatnonzero(more.active[0][:, 7]).tolist() == [4, 9]

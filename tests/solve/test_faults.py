@@ -17,11 +17,11 @@ from mechdesign.solve._blocks import interior_point, pricing
 from mechdesign.solve._blocks import master as master_module
 from mechdesign.solve._blocks.column_generation import solve_columns
 from mechdesign.solve._blocks.dual import dual_bound
-from mechdesign.solve._blocks.initial_working_set import initial_working_set
+from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
 from mechdesign.solve._blocks.interior_point import InteriorPoint, iterate_blocks, solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
-from mechdesign.solve._blocks.layout import make_geometry, lay_out
+from mechdesign.solve._blocks.layout import lay_out, make_geometry
 from mechdesign.solve._blocks.master import ScheduleRun
 from mechdesign.solve._blocks.pricer import BlockPricer
 from mechdesign.solve._blocks.solution import combine_solutions
@@ -46,7 +46,7 @@ def test_all_restricted_problems_of_a_round_end_at_the_same_time() -> None:
     # Two fifths are left for pricing; with all columns in use there are none to price.
     assert BlockPricer(master).deadline.left() == pytest.approx(30.0)
     for columns, status in ((np.arange(10), Status.TIME_LIMIT), (None, Status.OPTIMAL)):
-        assert master.finish(ScheduleRun(working_of(program, columns), None, Status.OPTIMAL)).status is status
+        assert master.finish_run(ScheduleRun(working_of(program, columns), None, Status.OPTIMAL)).status is status
 
 
 def test_a_stall_of_all_blocks_at_once_is_not_solved_again() -> None:
@@ -55,7 +55,7 @@ def test_a_stall_of_all_blocks_at_once_is_not_solved_again() -> None:
 
     def begin(program: Any, options: Options, gap: float) -> object:
         master = master_of(program, gap, tuning, progress=options.progress)
-        return initial_working_set(master, always=False)
+        return choose_initial_working_set(master, always=False)
 
     for solve in (solve_block, partial(solve_columns, tuning=tuning), begin):
         told: list[object] = []
@@ -102,7 +102,7 @@ def test_hessians_with_two_floors_are_symmetric(arrays: str) -> None:
     ratio = blocks.iterate.y / blocks.iterate.z
     auxiliary = layout.auxiliary
     for index in range(2):
-        own = auxiliary.part(ratio)[:, index]
+        own = auxiliary.contributions(ratio)[:, index]
         kernel.add_floor(0, some, index, blocks.iterate.points, auxiliary.floor(ratio, index), own)
     for matrix in kernel._matrices(0, some):
         assert np.array_equal(matrix, matrix.T)
@@ -154,7 +154,7 @@ def test_prices_of_a_solution_that_was_cut_are_proved_as_closely_as_it_is_solved
             tolerances.append(tolerance * program.rows / master.best.upper)
             return super().price_others(found, tolerance, inactive)
 
-    solved = master.finish(ScheduleRun(working_of(program, used), None, Status.OPTIMAL))
+    solved = master.finish_run(ScheduleRun(working_of(program, used), None, Status.OPTIMAL))
     rough = solve_block(with_columns(program, used), gap=0.2)
     reached = (rough.upper - rough.lower) / rough.upper
     for found in (solved, replace(solved, prices=rough, status=Status.TIME_LIMIT)):
@@ -210,6 +210,6 @@ def test_time_that_pricing_cannot_use_goes_to_the_point(monkeypatch: pytest.Monk
 
     monkeypatch.setattr(master_module, "iterate_blocks", timed)
     master.begin_round()
-    walk = master.walk(program, working_of(program, np.arange(10)), ((0.1, 0.0),))
-    assert walk.status is Status.OPTIMAL
+    run = master.run_schedule(program, working_of(program, np.arange(10)), ((0.1, 0.0),))
+    assert run.status is Status.OPTIMAL
     assert left == [60.0, 39.0]

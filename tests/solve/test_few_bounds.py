@@ -23,7 +23,7 @@ from mechdesign.solve._blocks.kernels.filled import FilledKernel
 from mechdesign.solve._blocks.kernels.lapack import Lapack
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.pricing import ColumnPricing, DualPrices
-from mechdesign.solve._blocks.pricing_problem import price
+from mechdesign.solve._blocks.pricing_problem import solve_pricing_problems
 from mechdesign.solve._contract import Options, Status
 
 pytestmark = pytest.mark.slow
@@ -83,7 +83,7 @@ def test_prices_enclose_those_of_highs_and_prove_all_bounds(share, floor):
     layout = lay_out(fewer)
     kernel = few_bounds(floors=floor is not None)(layout, 1, None)
     improving = 0
-    for column, found in enumerate(price(layout, kernel, prices, weights, tolerance, Deadline())):
+    for column, found in enumerate(solve_pricing_problems(layout, kernel, prices, weights, tolerance, Deadline())):
         expected = reduced_cost(fewer, column, prices, weights)
         improving += expected < -tolerance
         assert found.lower <= expected + 1e-7
@@ -105,20 +105,20 @@ def test_the_kernel_takes_what_single_precision_cannot_factor(monkeypatch):
     prices, weights = prices_of(program, solve_block(program))
     prices = prices * 1.02
     layout = lay_out(few(program))
-    expected = price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline())
+    expected = solve_pricing_problems(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline())
     whole = Lapack.factors
 
     def double_only(self, matrix):
         return matrix.dtype == np.float64 and whole(self, matrix)
 
     monkeypatch.setattr(Lapack, "factors", double_only)
-    found = price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline())
+    found = solve_pricing_problems(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline())
     for one, other in zip(expected, found, strict=True):
         assert one.iterations == pytest.approx(other.iterations, abs=2)
         assert (one.lower >= -1e-6) == (other.lower >= -1e-6)
     monkeypatch.setattr(Lapack, "factors", lambda self, matrix: False)
     # Where nothing can be factored the start proves what it proves.
-    for found in price(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline()):
+    for found in solve_pricing_problems(layout, FilledKernel(layout, 1), prices, weights, 1e-6, Deadline()):
         assert found.iterations == 0
 
 
@@ -144,7 +144,7 @@ class Noted(ColumnPricing):
 def pricing_of(program, used, gap=3e-7):
     """Return the pricing of columns left out, the solution with those in use, and its λ and v."""
     solved, master = solve_block(with_columns(program, used), gap=gap), master_of(program)
-    asked = Noted(program, master.options, master.tell, master.deadline, master.budget, FEW.pricing)
+    asked = Noted(program, master.options, master.report, master.deadline, master.budget, FEW.pricing)
     return asked, solved, *prices_of(with_columns(program, used), solved)
 
 
@@ -203,5 +203,5 @@ def test_places_close_together_stay_bound_to_each_other_in_clusters():
         fewer = few(program, 8)
         layout = lay_out(fewer)
         kernel = few_bounds(floors=bool(floors))(layout, 1, None)
-        for column, found in enumerate(price(layout, kernel, least * 1.01, weights, 1e-6, Deadline())):
+        for column, found in enumerate(solve_pricing_problems(layout, kernel, least * 1.01, weights, 1e-6, Deadline())):
             assert found.lower <= reduced_cost(program, column, least * 1.01, weights) + 1e-7

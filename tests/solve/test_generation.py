@@ -26,7 +26,7 @@ from mechdesign.solve._block_angular import FloorBlock, lower_bound, reduced_cos
 from mechdesign.solve._blocks.coarsening import aggregate_rows
 from mechdesign.solve._blocks.column_generation import may_generate_columns, solve_columns
 from mechdesign.solve._blocks.estimates import find_close_estimates, with_all_estimates, with_estimates
-from mechdesign.solve._blocks.initial_working_set import initial_working_set
+from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import lay_out
@@ -35,7 +35,7 @@ from mechdesign.solve._blocks.merging import choose_coarse_sizes, merge_small_co
 from mechdesign.solve._blocks.neighbours import group_columns
 from mechdesign.solve._blocks.pricer import BlockPricer
 from mechdesign.solve._blocks.pricing import ColumnPricing, DualPrices
-from mechdesign.solve._blocks.pricing_problem import PricedColumn, price
+from mechdesign.solve._blocks.pricing_problem import PricedColumn, solve_pricing_problems
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 
@@ -95,7 +95,9 @@ def test_prices_enclose_those_of_highs(share):
     layout = lay_out(program)
     kernel = choose("numpy", None, 0)(layout, 1, None)
     tolerance = 1e-6
-    for column, found in enumerate(price(layout, kernel, prices, np.array([weight]), tolerance, Deadline())):
+    for column, found in enumerate(
+        solve_pricing_problems(layout, kernel, prices, np.array([weight]), tolerance, Deadline())
+    ):
         expected = reduced_cost(program, column, prices, [weight])
         assert found.lower <= expected + 1e-7
         assert found.upper >= expected - 1e-7
@@ -111,7 +113,7 @@ def test_a_tolerance_below_rounding_costs_no_proof(floor):
     weight = np.array([float(solved.multipliers.floors[0].sum(axis=0).min())])
     layout = lay_out(program)
     kernel = choose("numpy", None, 0)(layout, 1, None)
-    for found in price(layout, kernel, prices, weight, 1e-18, Deadline()):
+    for found in solve_pricing_problems(layout, kernel, prices, weight, 1e-18, Deadline()):
         # Going on for what is not to be had, it was 97 below.
         assert found.lower >= -1e-6
 
@@ -176,7 +178,7 @@ def test_estimates_that_say_too_little_are_followed_by_all():
     prices = DualPrices(sums, np.array([least.multipliers.floors[0].sum(axis=0).min()]), 1e-6)
     tuning = replace(TUNING.pricing, similar_slack=0.0, neighbours=1)
     master = master_of(program)
-    asked = ColumnPricing(program, master.options, master.tell, master.deadline, master.budget, tuning)
+    asked = ColumnPricing(program, master.options, master.report, master.deadline, master.budget, tuning)
     groups = group_columns(program, used, least.x[:, used], np.setdiff1d(np.arange(30), used), 2, 0.0, tuning)
     found = asked.price_columns(program, used, least.x[:, used], np.setdiff1d(np.arange(30), used), prices)
     assert all(one.lower >= -1e-6 for one in found.values())
@@ -262,13 +264,13 @@ class Tight(MemoryBudget):
 def test_where_the_path_is_short_all_blocks_are_solved_at_once(least):
     program = grid(6, 5, floor=0.97)
     tuning = replace(TINY, generation=replace(TINY.generation, min_entries=1, **{least: 1000}))
-    assert initial_working_set(master_of(program, tuning=tuning), always=False) is None
+    assert choose_initial_working_set(master_of(program, tuning=tuning), always=False) is None
     found, expected = solve_columns(program, tuning=tuning), solve_block(program)
     assert (found.upper, found.lower) == (expected.upper, expected.lower)
     # Unless the memory does not suffice for all of them.
     master = master_of(program, tuning=tuning)
     master.budget = Tight(None, 0, False)
-    assert len(initial_working_set(master, always=False).working) < program.columns
+    assert len(choose_initial_working_set(master, always=False).working) < program.columns
 
 
 def test_what_was_proved_under_another_floor_is_not_used_again():
@@ -319,7 +321,7 @@ class Told(ColumnPricing):
 def test_what_is_proved_with_few_estimates_is_kept_where_all_prove_less(limit, rounds):
     program, used = grid(6, 5, floor=0.97), np.arange(0, 30, 3)
     pricer, master = BlockPricer(master_of(program)), master_of(program)
-    pricer.pricing = Told(program, Options(), master.tell, Deadline(limit), master.budget, TUNING.pricing)
+    pricer.pricing = Told(program, Options(), master.report, Deadline(limit), master.budget, TUNING.pricing)
     _, found, _ = priced(program, used, pricer=pricer)
     assert pricer.pricing.rounds == rounds
     assert {(one.lower, one.upper) for one in found.values()} == {(-1.0, -0.5 if rounds == 2 else -2.0)}

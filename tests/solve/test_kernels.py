@@ -219,7 +219,7 @@ def _plain_hessians(case):
             own = np.zeros(layout.width)
             own[n + index] = x[n + index]
             rows.append(own)
-            weights.append((auxiliary.part(point.y) / auxiliary.part(point.z))[block, index])
+            weights.append((auxiliary.contributions(point.y) / auxiliary.contributions(point.z))[block, index])
         matrix = np.array(rows)
         yield matrix.T @ (np.array(weights)[:, None] * matrix)
 

@@ -341,4 +341,4 @@ def test_sparsity_counts_pairs_and_factors():
     ends = np.array(nx.path_graph(10).edges)
     found = measure_sparsity(10, np.r_[ends[:, 0], ends[:, 1], 3], np.r_[ends[:, 1], ends[:, 0], 3])
     assert (found.rows, found.pairs, found.factors) == (10, 18, 19)
-    assert found.scaled(40).pairs == 72
+    assert found.extrapolate(40).pairs == 72

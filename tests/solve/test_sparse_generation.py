@@ -22,7 +22,7 @@ from mechdesign.solve._blocks.layout import is_sparse, lay_out
 from mechdesign.solve._blocks.merging import merge_small_columns
 from mechdesign.solve._blocks.neighbours import group_columns
 from mechdesign.solve._blocks.pricing import ColumnPricing, DualPrices
-from mechdesign.solve._blocks.pricing_problem import price
+from mechdesign.solve._blocks.pricing_problem import solve_pricing_problems
 from mechdesign.solve._blocks.tuning import TUNING
 from mechdesign.solve._contract import Options, Status
 
@@ -104,7 +104,7 @@ def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
     kernel = SparseKernel(layout, 1)
     assert (kernel.batch > 1) == (tile > 1)
     tolerance, negative = 1e-6, 0
-    for column, found in enumerate(price(layout, kernel, prices, np.zeros(0), tolerance, Deadline())):
+    for column, found in enumerate(solve_pricing_problems(layout, kernel, prices, np.zeros(0), tolerance, Deadline())):
         expected = reduced_cost(program, column, prices, [])
         negative += expected < -tolerance
         assert found.lower <= expected + 1e-8
@@ -122,7 +122,7 @@ def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
 
 def _priced(program, prices, columns=slice(None), kernel=SparseKernel):
     layout = lay_out(with_columns(program, np.arange(program.columns)[columns]))
-    return price(layout, kernel(layout, 1), prices, np.zeros(0), 1e-6, Deadline())
+    return solve_pricing_problems(layout, kernel(layout, 1), prices, np.zeros(0), 1e-6, Deadline())
 
 
 def _prices(program, share):
@@ -207,8 +207,10 @@ def test_dense_kernels_do_not_count_on_sparse_blocks(extra, most):
     master, used = master_of(program, threads=1, extra=extra), np.arange(10)
     tuning = replace(TUNING.generation, min_rows_without_floors=500)
     assert may_generate_columns(program, master.options, tuning) is (not extra)
-    asked = Groups(program, master.options, master.tell, master.deadline, master.budget, TUNING.pricing)
-    asked.price_columns(program, used, np.ones((400, 10)), np.arange(10, 400), DualPrices(np.zeros(400), np.zeros(0), 1e-6))
+    asked = Groups(program, master.options, master.report, master.deadline, master.budget, TUNING.pricing)
+    asked.price_columns(
+        program, used, np.ones((400, 10)), np.arange(10, 400), DualPrices(np.zeros(400), np.zeros(0), 1e-6)
+    )
     assert asked.largest == most
 
 

@@ -10,7 +10,7 @@ from block_cases import LARGE, generate, grid, master_of, working_of
 
 from mechdesign.solve._block_angular import lower_bound, objective
 from mechdesign.solve._blocks.interior_point import iterate_blocks
-from mechdesign.solve._blocks.iterate import LOW_MU_START, DISTANCE_START, UNIFORM_START, start_iterate, primal_residual
+from mechdesign.solve._blocks.iterate import DISTANCE_START, LOW_MU_START, UNIFORM_START, primal_residual, start_iterate
 from mechdesign.solve._blocks.layout import lay_out
 from mechdesign.solve._blocks.master import BlockMaster
 from mechdesign.solve._blocks.pricer import BlockPricer
@@ -33,7 +33,7 @@ def test_starts_are_channels_well_inside_all_bounds(name):
     ratios = np.log(channel[:, None, :]) - np.log(channel[None, :, :])
     assert (ratios <= 0.91 * program.exponents[:, :, None])[~np.eye(30, dtype=bool)].all()
     whole = objective(program, channel) / (program.columns * layout.weights.sum())
-    assert mu == pytest.approx(STARTS[name].part * whole)
+    assert mu == pytest.approx(STARTS[name].mu_share * whole)
 
 
 def test_the_slope_is_that_of_the_start():
@@ -80,19 +80,19 @@ def test_a_walk_ends_where_nothing_is_merged(cost, left):
     program = grid(12, 12, cost=cost)
     master = master_of(program, 1e-4, LARGE)
     schedule = iter(master.schedule)
-    walk = master.walk(program, working_of(program), schedule)
+    run = master.run_schedule(program, working_of(program), schedule)
     assert len(list(schedule)) == left
-    assert (len(walk.working) == 144) is bool(left)
-    assert master.finish(walk).status is Status.OPTIMAL
+    assert (len(run.working) == 144) is bool(left)
+    assert master.finish_run(run).status is Status.OPTIMAL
 
 
 class Pressed(BlockMaster):
     """Ctrl-C comes once columns are merged."""
 
-    def finish(self, walk, *, measure=False):
-        assert len(walk.working) < self.program.columns
+    def finish_run(self, run, *, measure=False):
+        assert len(run.working) < self.program.columns
         self.deadline.cancel()
-        found = super().finish(walk, measure=measure)
+        found = super().finish_run(run, measure=measure)
         self.deadline.acknowledge()
         return found
 
@@ -114,7 +114,7 @@ def pressing(master, presses):
     pricer = BlockPricer(master)
     # One column at a time: there are many groups left when it comes.
     tuning = replace(master.tuning.pricing, batch_entries=1)
-    given = master.program, master.options, master.tell, pricer.deadline, master.budget, tuning
+    given = master.program, master.options, master.report, pricer.deadline, master.budget, tuning
     pricer.pricing = PressedAgain(*given)
     pricer.pricing.presses = presses
     return pricer

@@ -12,7 +12,7 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.errors import SolverError
 from mechdesign.solve._blocks.coarsening import aggregate_rows
 from mechdesign.solve._blocks.column_generation import solve_columns
-from mechdesign.solve._blocks.initial_working_set import initial_working_set
+from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
 from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.master import BlockMaster, ScheduleRun
 from mechdesign.solve._blocks.trial import solve_with_trial
@@ -35,20 +35,20 @@ class Master(BlockMaster):
             self.when = ""
             self.deadline.cancel()
 
-    def walk(self, program, working, schedule, **options):
+    def run_schedule(self, program, working, schedule, **options):
         if program.rows < self.program.rows or self.begun:
-            return super().walk(program, working, schedule, **options)
+            return super().run_schedule(program, working, schedule, **options)
         if self.when == "stall":
             return ScheduleRun(working, None, Status.STALLED)
         self.press("trial")
-        walk = super().walk(program, working, schedule, **options)
+        run = super().run_schedule(program, working, schedule, **options)
         self.press("pricing")
-        return walk
+        return run
 
-    def finish(self, walk, *, measure=False):
+    def finish_run(self, run, *, measure=False):
         if measure:
             self.press("measuring")
-        return super().finish(walk, measure=measure)
+        return super().finish_run(run, measure=measure)
 
     def solve_with_care(self, working, care=1.0):
         self.begun += (working.columns,)
@@ -63,7 +63,7 @@ class Master(BlockMaster):
 def trial(floor=0.9, when="", tuning=TRIED, **options):
     """Return a master of a program to be tried, the columns to try and those to price after that."""
     master = master_of(grid(7, 6, floor=floor), 3e-7, tuning, Master, **options)
-    initial = initial_working_set(master, always=True)
+    initial = choose_initial_working_set(master, always=True)
     master.when = when
     return master, initial.working, initial.candidates
 
@@ -85,7 +85,7 @@ def test_a_trial_with_too_few_columns_takes_in_the_others():
     master, working, _ = trial()
     used = np.flatnonzero(solve_block(master.program).x.sum(axis=0) > 0.2)
     before = np.setdiff1d(working.columns, used[::2])
-    solve_with_trial(master, working.only(before), np.arange(42))
+    solve_with_trial(master, working.replace_columns(before), np.arange(42))
     (after,) = master.begun
     assert np.setdiff1d(used, before).size >= used.size // 2
     assert np.setdiff1d(used, after).size <= np.setdiff1d(used, before).size // 4
@@ -130,7 +130,7 @@ def test_a_trial_that_stalls_is_no_more_than_that():
 def test_loose_gaps_and_programs_without_floors_are_not_tried():
     for program, gap in ((grid(6, 5, floor=0.9), 2e-3), (grid(6, 5), 1e-5), (grid(6, 5, worst=True, floor=0.8), 1e-4)):
         master = master_of(program, gap, TRIED)
-        initial = initial_working_set(master, always=True)
+        initial = choose_initial_working_set(master, always=True)
         assert initial.candidates is None
         assert generate(master, initial.working).status is Status.OPTIMAL
 

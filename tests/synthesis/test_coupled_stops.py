@@ -39,7 +39,11 @@ def test_a_mixture_that_is_stopped_keeps_the_one_before(status: Status, monkeypa
     class Stopped(column_generation.PartMixtureMaster):
         def solve(self, working: Any, *given: Any) -> Any:
             count.append(1)
-            return RestrictedSolution(working, None, status, "", -np.inf) if len(count) == 2 else super().solve(working, *given)
+            return (
+                RestrictedSolution(working, None, status, "", -np.inf)
+                if len(count) == 2
+                else super().solve(working, *given)
+            )
 
     monkeypatch.setattr(column_generation, "PartMixtureMaster", Stopped)
     made = md.design(problem)

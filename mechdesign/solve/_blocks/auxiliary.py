@@ -18,7 +18,7 @@ class AuxiliaryRows:
 
     `weights` (size,) are those of the central path, `counts` (size,) how many rows of the program each stands for.
     Where columns are priced, floors are not to be met: without `linked`, there are no slacks of linking rows.
-    Rows of estimates that are not `near` (B, k) are `absent`: their weight and multiplier are 0, their slack stays 1.
+    Rows of estimates that are not `active` (B, k) are `absent`: their weight and multiplier are 0, their slack stays 1.
     """
 
     def __init__(
@@ -27,7 +27,7 @@ class AuxiliaryRows:
         errors: tuple[Floats, ...],
         members: int,
         link_weight: float,
-        near: tuple[Flags, ...] | None = None,
+        active: tuple[Flags, ...] | None = None,
         *,
         linked: bool = True,
     ) -> None:
@@ -36,13 +36,13 @@ class AuxiliaryRows:
         sizes = [self.blocks * error.shape[0] for error in errors]
         stops = np.cumsum([0, *sizes]).tolist()
         self.floor_slices = [slice(a, b) for a, b in itertools.pairwise(stops)]
-        self.parts = slice(stops[-1], stops[-1] + self.blocks * floors)
+        self.contribution_slice = slice(stops[-1], stops[-1] + self.blocks * floors)
         links = floors + members if linked else 0
-        self.linking = slice(self.parts.stop, self.parts.stop + links)
+        self.linking = slice(self.contribution_slice.stop, self.contribution_slice.stop + links)
         self.size = self.linking.stop
         self.weights = np.ones(self.size)
         self.weights[self.linking] = link_weight
-        for index, flags in enumerate(near or ()):
+        for index, flags in enumerate(active or ()):
             self.floor(self.weights, index)[~flags] = 0.0
         self.absent = np.flatnonzero(self.weights == 0)
         repeated = [np.repeat(counts, error.shape[0]) for error in errors]
@@ -52,9 +52,9 @@ class AuxiliaryRows:
         """View the rows of one floor as (B, k)."""
         return vector[self.floor_slices[index]].reshape(self.blocks, -1)
 
-    def part(self, vector: Floats) -> Floats:
+    def contributions(self, vector: Floats) -> Floats:
         """View the rows w_of >= 0 as (B, F)."""
-        return vector[self.parts].reshape(self.blocks, len(self.errors))
+        return vector[self.contribution_slice].reshape(self.blocks, len(self.errors))
 
     def slacks(self, points: Floats, link_slacks: Floats) -> Floats:
         """Return z for the points ξ (B, N) and the slacks of the linking rows."""
@@ -62,7 +62,7 @@ class AuxiliaryRows:
         n = points.shape[1] - len(self.errors)
         for index, error in enumerate(self.errors):
             self.floor(z, index)[:] = points[:, :n] @ error.T - points[:, n + index, None]
-        self.part(z)[:] = points[:, n:]
+        self.contributions(z)[:] = points[:, n:]
         z[self.linking] = link_slacks
         z[self.absent] = 1.0
         return z
@@ -78,7 +78,7 @@ class AuxiliaryRows:
             shift = u[:, n + index, None]
             moved = (points[:, :n] * (u[:, :n] - shift)) @ error.T
             self.floor(q, index)[:] = moved / self.floor(z, index) + shift
-        self.part(q)[:] = u[:, n:]
+        self.contributions(q)[:] = u[:, n:]
         q[self.linking] = link_steps / z[self.linking]
         q[self.absent] = 0.0
         return q
@@ -95,4 +95,4 @@ class AuxiliaryRows:
             mine = self.floor(values, index)
             out[:, :n] += mine @ error
             out[:, n + index] -= mine.sum(axis=1)
-        out[:, n:] += self.part(values)
+        out[:, n:] += self.contributions(values)

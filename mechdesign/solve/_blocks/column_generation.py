@@ -90,7 +90,9 @@ def solve_columns(
         return found
 
 
-def may_generate_columns(program: BlockProgram, options: Options | None = None, tuning: GenerationTuning | None = None) -> bool:
+def may_generate_columns(
+    program: BlockProgram, options: Options | None = None, tuning: GenerationTuning | None = None
+) -> bool:
     """Tell whether column generation may be faster than all blocks at once."""
     extra = (options or Options()).extra
     merges = extra.get("device") in (None, "cpu") and extra.get("arrays") != "torch"

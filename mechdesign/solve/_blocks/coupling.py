@@ -37,10 +37,10 @@ class Coupling(Protocol):
     def total(self, values: Floats) -> Floats:
         """Add values (B,) of blocks up by system (G,)."""
 
-    def least(self, by_block: Floats, by_row: Floats) -> Floats:
+    def minimum(self, by_block: Floats, by_row: Floats) -> Floats:
         """Return the least value (G,) over blocks (B,) or (G,), over auxiliary rows, and 0."""
 
-    def of_rows(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
+    def spread(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
         """Spread values (G,) to the auxiliary rows."""
 
     def sums(self, steps: Floats) -> Floats:
@@ -61,7 +61,7 @@ class Coupling(Protocol):
     def refine(self, u: Floats, change: Floats) -> Floats:
         """Return the steps once the multipliers move by `change` more."""
 
-    def rest(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
+    def direction_residual(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
         """Return by how much a direction misses the linking rows (G, L)."""
 
     def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, rest: Floats) -> tuple[Floats, Floats]:
@@ -133,11 +133,11 @@ class RowSums:
         """Add values of blocks up, each as often as its column occurs."""
         return np.array([float(self.layout.counts @ values)])
 
-    def least(self, by_block: Floats, by_row: Floats) -> Floats:
+    def minimum(self, by_block: Floats, by_row: Floats) -> Floats:
         """Return the least of all values, at most 0."""
         return np.array([min(float(by_block.min()), float(by_row.min(initial=0.0)))])
 
-    def of_rows(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
+    def spread(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
         """Return the one value, which broadcasts."""
         return values
 
@@ -170,7 +170,7 @@ class RowSums:
         """Return the steps once the multipliers move by `change` more."""
         return u + self._solve_blocks(self.layout.adjoint(change[0]))
 
-    def rest(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
+    def direction_residual(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
         """Return by how much a direction misses the linking rows (1, L)."""
         link, n = self.layout.auxiliary.linking, self.layout.rows
         rest = residual - self.sums(iterate.points * u)
@@ -200,7 +200,7 @@ class UnitMass:
 
     def __init__(self, auxiliary: AuxiliaryRows, rows: int, points: Floats, solve: Callable[[Floats], Floats]) -> None:
         self.auxiliary, self.rows = auxiliary, rows
-        self.under_way = np.ones(len(points), dtype=np.bool_)
+        self.unfinished = np.ones(len(points), dtype=np.bool_)
         self.link = np.zeros(points.shape)
         self.link[:, :rows] = 1.0
         self._along = solve(self.link)
@@ -208,18 +208,18 @@ class UnitMass:
 
     def active(self) -> Flags:
         """Return the columns under way."""
-        return self.under_way
+        return self.unfinished
 
     def total(self, values: Floats) -> Floats:
         """Return the values: each block is a system."""
         return values
 
-    def least(self, by_block: Floats, by_row: Floats) -> Floats:
+    def minimum(self, by_block: Floats, by_row: Floats) -> Floats:
         """Return the least value of each block and its auxiliary rows, at most 0."""
         least = [each.min(axis=1, initial=0.0) for each in self._by_block(by_row)]
         return np.asarray(np.minimum.reduce([by_block, *least]))
 
-    def of_rows(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
+    def spread(self, values: npt.NDArray[Value]) -> npt.NDArray[Value]:
         """Spread values (B,) to the auxiliary rows."""
         spread = np.empty(self.auxiliary.size, dtype=values.dtype)
         for each in self._by_block(spread):
@@ -254,7 +254,7 @@ class UnitMass:
         """Return the steps once ρ moves by `change` more."""
         return self.respond(u, u, change)
 
-    def rest(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
+    def direction_residual(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
         """Return by how much a direction misses 1·x = 1 (B, 1)."""
         missed: Floats = residual - self.sums(iterate.points * u)
         return missed
@@ -267,4 +267,4 @@ class UnitMass:
         for index in range(len(self.auxiliary.errors)):
             yield self.auxiliary.floor(values, index)
         if self.auxiliary.errors:
-            yield self.auxiliary.part(values)
+            yield self.auxiliary.contributions(values)

@@ -75,7 +75,9 @@ def sparsify(
     return BlockMultipliers(ratios, _unfold_floors(layout, iterate), weights)
 
 
-def trim_multipliers(layout: BlockLayout, y: Floats, budget: Floats, pairs: tuple[Integers, Integers] | None) -> list[Part]:
+def trim_multipliers(
+    layout: BlockLayout, y: Floats, budget: Floats, pairs: tuple[Integers, Integers] | None
+) -> list[Part]:
     """Drop the smallest multipliers of each row s of each block while their sum stays within `budget` (B, n) >= 0.
 
     The multipliers y are (B, n, n) or, of `pairs` alone, (B, K). Dropping y_st lowers the reduced cost of s by as much

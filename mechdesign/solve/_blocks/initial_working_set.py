@@ -35,10 +35,10 @@ def choose_initial_working_set(master: BlockMaster, *, always: bool) -> Initial 
         KeyboardInterrupt: The user stopped it.
     """
     program, tuning = master.program, master.tuning
-    working = BlockWorkingSet.everything(program, tuning.estimates)
+    working = BlockWorkingSet.with_all_columns(program, tuning.estimates)
     rows, columns = program.rows, program.columns
-    if master.sparse or master.eager:
-        if master.eager:
+    if master.sparse or master.merges_all_columns:
+        if master.merges_all_columns:
             master.budget.require(merging_memory(rows, columns, master.gap), columns, rows)
         return Initial(working)
     always = always or not master.budget.fits(block_memory(rows, columns, columns, len(program.floors), master.gap))
@@ -47,24 +47,24 @@ def choose_initial_working_set(master: BlockMaster, *, always: bool) -> Initial 
     candidates = np.arange(columns) if tried else None
     sizes, begun = choose_coarse_sizes(rows, tuning.trial, tuning.merging), 0
     for size in sizes:
-        coarse, last = working.of(aggregate_rows(program, size)), size == sizes[-1]
+        coarse, last = working.restrict(aggregate_rows(program, size)), size == sizes[-1]
         schedule = choose_coarse_schedule(size, master.gap, tuning.merging, last=last, tried=tried)
         begun = len(master.history)
-        walk = master.walk(coarse, working, schedule[:1], coarse=True)
-        if walk.status is Status.INTERRUPTED:
+        run = master.run_schedule(coarse, working, schedule[:1], coarse=True)
+        if run.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
         if not always and len(master.history) < tuning.generation.min_coarse_iterations:
             return None
-        if walk.status is Status.OPTIMAL:
-            walk = master.walk(coarse, walk.working, schedule[1:], coarse=True, start=walk.state)
-        if walk.status is Status.INTERRUPTED:
+        if run.status is Status.OPTIMAL:
+            run = master.run_schedule(coarse, run.working, schedule[1:], coarse=True, start=run.state)
+        if run.status is Status.INTERRUPTED:
             raise KeyboardInterrupt
-        working = walk.working
-        if walk.status is Status.OPTIMAL and walk.state is not None:
-            x = walk.state.points[:, : coarse.rows].T
-            closer = working.closer(coarse, x, 1.0 if last else 3.0)
+        working = run.working
+        if run.status is Status.OPTIMAL and run.state is not None:
+            x = run.state.points[:, : coarse.rows].T
+            closer = working.select_estimates(coarse, x, 1.0 if last else 3.0)
             if last and tried:
-                working, candidates = choose_trial_columns(master, coarse, walk.state, working, closer)
+                working, candidates = choose_trial_columns(master, coarse, run.state, working, closer)
             else:
                 working = closer
     few = len(working) <= tuning.generation.max_column_share * columns

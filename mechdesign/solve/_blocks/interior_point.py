@@ -18,13 +18,13 @@ from mechdesign.solve._blocks.dual import dual_bound, sparsify
 from mechdesign.solve._blocks.iterate import (
     DISTANCE_START,
     UNIFORM_START,
+    BlockState,
     Iterate,
     Start,
-    BlockState,
-    start_iterate,
     primal_residual,
     resume_iterate,
     save_state,
+    start_iterate,
 )
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.layout import BlockLayout, lay_out
@@ -32,7 +32,13 @@ from mechdesign.solve._blocks.memory import MAX_COPIED_ROWS, MemoryBudget, check
 from mechdesign.solve._blocks.newton import FactoredBlocks, factor_blocks
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
 from mechdesign.solve._blocks.ratios import RatioRows
-from mechdesign.solve._blocks.solution import BlockSolution, Iteration, find_floor_multipliers, find_free_constant, solve_without_time
+from mechdesign.solve._blocks.solution import (
+    BlockSolution,
+    Iteration,
+    find_floor_multipliers,
+    find_free_constant,
+    solve_without_time,
+)
 from mechdesign.solve._blocks.step import take_step
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._blocks.tuning import TUNING, InteriorPointTuning
@@ -92,7 +98,7 @@ def solve_block(
     if settings.deadline.left() == 0 and start is None:
         return solve_without_time(program, settings.deadline.seconds() - clock)
     first = DISTANCE_START if start is None else start
-    with _method(program, settings, clock, symmetry, first, iterates=iterates) as method:
+    with _open_interior_point(program, settings, clock, symmetry, first, iterates=iterates) as method:
         return method.solution(*method.run())
 
 
@@ -123,12 +129,12 @@ def iterate_blocks(
     Arguments and errors are those of `solve_block`. With few columns the uniform x is the better start.
     """
     settings = _settings(options, gap, budget)
-    with _method(program, settings, settings.deadline.seconds(), None, start, proves=False) as method:
-        return method.reached(*method.run())
+    with _open_interior_point(program, settings, settings.deadline.seconds(), None, start, proves=False) as method:
+        return method.as_iteration_end(*method.run())
 
 
 @contextlib.contextmanager
-def _method(
+def _open_interior_point(
     program: BlockProgram,
     settings: _Settings,
     clock: float,
@@ -139,7 +145,7 @@ def _method(
     iterates: bool = True,
 ) -> Iterator[InteriorPoint]:
     """Set a solve up, with its threads and the memory that it takes, and clear away after it."""
-    layout = lay_out(program, symmetry, start.near)
+    layout = lay_out(program, symmetry, start.active)
     entries = layout.blocks * layout.rows**2
     left = settings.deadline.left() if iterates else 0.0
     kernel = choose(settings.arrays, settings.device, entries, layout.sparse, left)
@@ -200,9 +206,9 @@ class InteriorPoint:
         self.program = layout.program
         self.unit = self.tuning.cost_unit * largest_cost(self.program)
         # Multipliers of few rows are copied whenever the bound is the best; of many, into spare memory near the end.
-        self.copied = ratios.kernel.SPARSE or layout.blocks * layout.rows**2 <= MAX_COPIED_ROWS
+        self.copies_multipliers = ratios.kernel.SPARSE or layout.blocks * layout.rows**2 <= MAX_COPIED_ROWS
         # Whether the ratio rows have their multipliers.
-        self.begun = isinstance(start, BlockState)
+        self.has_multipliers = isinstance(start, BlockState)
         if isinstance(start, Start):
             self.iterate, self.mu = start_iterate(layout, start)
         else:
@@ -214,30 +220,30 @@ class InteriorPoint:
         self.proof: tuple[Iterate, Callable[[], Floats]] | None = None
         self.lower, self.gap = -np.inf, np.inf
         # The relative gap that the precision is for: it follows the gap down, until a stall asks for all there is.
-        self.precise = start.gap if isinstance(start, BlockState) else np.inf
+        self.precision_gap = start.gap if isinstance(start, BlockState) else np.inf
         # That of the state which was started from.
-        self.known = self.precise
+        self.start_gap = self.precision_gap
 
     def run(self) -> tuple[Status, str]:
         """Iterate to the end, whatever brings it about; return the status, and the same in words."""
         try:
-            if not self.begun:
+            if not self.has_multipliers:
                 x = np.ascontiguousarray(self.iterate.points[:, : self.layout.rows])
                 self.ratios.start(x, self.mu)
-                self.begun = True
+                self.has_multipliers = True
             if not self.iterates or self.deadline.stop() is Stop.TIME:
                 return Status.TIME_LIMIT, "no time to iterate" if self.iterates else "measured without iterating"
             patience, lengths = _Patience(self.tuning), (1.0, 1.0, 0)
             for number in range(self.tuning.max_iterations):
                 self.blocks = self._factor(1 - min(lengths[:2]) if number else 1.0)
-                end = self._end(number, lengths, patience)
+                end = self._check_end(number, lengths, patience)
                 if end is not None:
                     return end
-                corrections = self.copied or self.gap > self.tuning.acceptable_gap
+                corrections = self.copies_multipliers or self.gap > self.tuning.acceptable_gap
                 try:
                     step = take_step(self.blocks, corrections=corrections)
                 except StallError:
-                    if not self._sharpen():
+                    if not self._use_double_precision():
                         raise
                     step = take_step(self._factor(1.0, ends=False), corrections=corrections)
                 self.iterate, lengths = step.iterate, (step.primal, step.dual, step.corrections)
@@ -249,16 +255,18 @@ class InteriorPoint:
         except KeyboardInterrupt:
             return Status.INTERRUPTED, "stopped by the user"
 
-    def _end(self, number: int, lengths: tuple[float, float, int], patience: _Patience) -> tuple[Status, str] | None:
+    def _check_end(
+        self, number: int, lengths: tuple[float, float, int], patience: _Patience
+    ) -> tuple[Status, str] | None:
         """Measure the iterate, and return the status and the words with which the iteration ends there, or None."""
-        relative, absolute, residual = self._measure(number, lengths)
+        relative, absolute, residual = self._record_iterate(number, lengths)
         if relative <= self._stop:
             if residual <= self.tuning.feasibility:
                 return Status.OPTIMAL, f"relative gap {relative:.1e}"
             # Rough inverses may be what keeps the linking rows from being met.
-            self.precise = 0.0
+            self.precision_gap = 0.0
         if patience.is_spent(relative, absolute, self.gap) or max(lengths[:2]) < self.tuning.min_step:
-            if not self._sharpen():
+            if not self._use_double_precision():
                 return Status.STALLED, f"stalled at a relative gap of {relative:.1e}"
             self.blocks, patience.since = self._factor(1.0, ends=False), 0
         if self.deadline.stop() is Stop.TIME:
@@ -289,20 +297,22 @@ class InteriorPoint:
             status, x, multipliers, lower, upper, message, seconds, self.memory, self.layout.blocks, history, proving
         )
 
-    def reached(self, status: Status, message: str) -> IterationEnd:
+    def as_iteration_end(self, status: Status, message: str) -> IterationEnd:
         """Return the state after `run` has ended like that."""
         if self.deadline.acknowledge():
             status, message = Status.INTERRUPTED, "stopped by the user"
         mu = self.history[-1].mu if self.history else self.mu
-        gap = min(self.gap, self.known)
-        state = save_state(self.layout, self.iterate, self.ratios.kernel.saved(), mu, gap) if self.begun else None
+        gap = min(self.gap, self.start_gap)
+        state = (
+            save_state(self.layout, self.iterate, self.ratios.kernel.saved(), mu, gap) if self.has_multipliers else None
+        )
         return IterationEnd(status, message, state, tuple(self.history), self.memory)
 
     def _proof(self, upper: float, *, stopped: bool) -> tuple[BlockMultipliers, float]:
         """Return sparse multipliers and their bound; where the iteration was stopped, a floor alone may prove more."""
         found: list[BlockMultipliers] = [find_floor_multipliers(self.program)] if stopped else []
         rewarded = any(floor.rewards is not None for floor in self.program.floors)
-        if not stopped or (self.begun and (rewarded or min(self.gap, self.known) < 1)):
+        if not stopped or (self.has_multipliers and (rewarded or min(self.gap, self.start_gap) < 1)):
             iterate, y = self.proof if self.proof is not None else (self.iterate, lambda: self.ratios.y)
             allowance = self.tuning.dropped_share * self.settings.gap * max(upper, self.unit)
             found.append(sparsify(self.layout, iterate, y(), allowance, self.ratios.kernel.pairs))
@@ -315,13 +325,13 @@ class InteriorPoint:
 
         If `ends`, and Bᵀy alone shows that the gap is closed, the blocks are not factored.
         """
-        self.precise = min(self.precise, max(left * self.gap, self._stop))
-        self.ratios.kernel.tune(self.precise)
+        self.precision_gap = min(self.precision_gap, max(left * self.gap, self._stop))
+        self.ratios.kernel.tune(self.precision_gap)
         closed = self._is_closed if ends else None
         try:
             return factor_blocks(self.layout, self.ratios, self.iterate, closed)
         except StallError:
-            if not self._sharpen():
+            if not self._use_double_precision():
                 raise
             return factor_blocks(self.layout, self.ratios, self.iterate, closed)
 
@@ -332,12 +342,12 @@ class InteriorPoint:
         close = abs(upper - lower) <= self._stop * max(abs(upper), self.unit)
         return close and residual <= self.tuning.feasibility
 
-    def _sharpen(self) -> bool:
+    def _use_double_precision(self) -> bool:
         """Compute in double precision from now on; return whether that changes anything."""
-        self.precise = 0.0
+        self.precision_gap = 0.0
         return self.ratios.kernel.tune(0.0)
 
-    def _measure(self, number: int, lengths: tuple[float, float, int]) -> tuple[float, float, float]:
+    def _record_iterate(self, number: int, lengths: tuple[float, float, int]) -> tuple[float, float, float]:
         """Add a line to the history, and keep the best point and bound.
 
         Returns:
@@ -359,8 +369,8 @@ class InteriorPoint:
             self.best = (worth, candidate) if self.best is None or worth < self.best[0] else self.best
             upper = objective(self.program, self.best[1])
         relative = abs(upper - self.lower) / max(abs(upper), self.unit)
-        if lower >= self.lower and (self.copied or (linked and relative <= tuning.acceptable_gap)):
-            self.proof = self.iterate, self.ratios.keep(spare=not self.copied)
+        if lower >= self.lower and (self.copies_multipliers or (linked and relative <= tuning.acceptable_gap)):
+            self.proof = self.iterate, self.ratios.keep(spare=not self.copies_multipliers)
         self.gap = min(self.gap, relative)
         return relative, upper - lower, residual
 

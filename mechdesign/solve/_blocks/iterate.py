@@ -24,13 +24,13 @@ class Start:
 
     Attributes:
         slope: p(o|s) ∝ exp(−slope · E[s, r(o)]), r(o) the row with the least cost in column o; None: uniform.
-        part: μ as a part of cost / (m Σ w).
-        near: for each floor which estimates take part in which block (B, k); all of them without it.
+        mu_share: μ as a part of cost / (m Σ w).
+        active: for each floor which estimates take part in which block (B, k); all of them without it.
     """
 
     slope: float | None
-    part: float
-    near: tuple[Flags, ...] | None = None
+    mu_share: float
+    active: tuple[Flags, ...] | None = None
 
 
 DISTANCE_START = Start(0.45, 1.0)
@@ -90,12 +90,12 @@ class BlockState:
     slacks: Floats
     ratio_y: Floats
     floor_y: tuple[Floats, ...]
-    part_y: Floats
+    contribution_y: Floats
     mu: float
     gap: float
 
     @property
-    def near(self) -> tuple[Flags, ...]:
+    def active(self) -> tuple[Flags, ...]:
         """For each floor which estimates take part in which block (B, k): those with multipliers."""
         return tuple(values > 0 for values in self.floor_y)
 
@@ -104,7 +104,7 @@ def save_state(layout: BlockLayout, iterate: Iterate, ratio_y: Floats, mu: float
     """Return an iterate as a state with the multipliers `ratio_y`."""
     auxiliary = layout.auxiliary
     floors = tuple(auxiliary.floor(iterate.y, index).copy() for index in range(layout.floors))
-    slacks, parts = iterate.z[auxiliary.linking].copy(), auxiliary.part(iterate.y).copy()
+    slacks, parts = iterate.z[auxiliary.linking].copy(), auxiliary.contributions(iterate.y).copy()
     return BlockState(iterate.points, iterate.multipliers, iterate.theta, slacks, ratio_y, floors, parts, mu, gap)
 
 
@@ -114,7 +114,7 @@ def resume_iterate(layout: BlockLayout, state: BlockState) -> Iterate:
     y = np.empty(auxiliary.size)
     for index, values in enumerate(state.floor_y):
         auxiliary.floor(y, index)[:] = values
-    auxiliary.part(y)[:] = state.part_y
+    auxiliary.contributions(y)[:] = state.contribution_y
     y[auxiliary.linking] = state.multipliers[layout.rows :]
     z = auxiliary.slacks(state.points, state.slacks)
     return Iterate(0, state.points, state.multipliers, state.theta, z, y)
@@ -152,7 +152,9 @@ def start_iterate(layout: BlockLayout, start: Start = DISTANCE_START) -> tuple[I
         channel = np.full(program.cost.shape, 1 / program.columns)
         points, slack = _place_blocks(layout, channel)
         unmet = slack[: layout.floors] <= 0
-        slack[: layout.floors][unmet] = np.maximum(TUNING.interior_point.part_start * layout.minima[unmet], 1e-300)
+        slack[: layout.floors][unmet] = np.maximum(
+            TUNING.interior_point.contribution_margin * layout.minima[unmet], 1e-300
+        )
     cost = objective(program, channel)
     theta = 0.0
     if program.worst is not None:
@@ -161,7 +163,7 @@ def start_iterate(layout: BlockLayout, start: Start = DISTANCE_START) -> tuple[I
     z = auxiliary.slacks(points, slack)
     # Where parts of floors earn something, the cost may be negative.
     spent = max(cost, TUNING.interior_point.min_start_cost * float(np.abs(program.cost).max(initial=1e-300)))
-    mu = start.part * spent / (program.columns * float(layout.weights.sum()))
+    mu = start.mu_share * spent / (program.columns * float(layout.weights.sum()))
     y = mu * auxiliary.weights / z
     multipliers = np.zeros(layout.links)
     multipliers[n:] = y[auxiliary.linking]
@@ -183,7 +185,9 @@ def _place_blocks(layout: BlockLayout, channel: Floats) -> tuple[Floats, Floats]
     for index, error in enumerate(layout.errors):
         least = (points[:, :n] @ error.T).min(axis=1)
         total, minimum = float(layout.counts @ least), layout.minima[index]
-        below = min(TUNING.interior_point.part_start, max(1e-14, (1 - minimum / total) / 3)) if total > 0 else 0.0
+        below = (
+            min(TUNING.interior_point.contribution_margin, max(1e-14, (1 - minimum / total) / 3)) if total > 0 else 0.0
+        )
         points[:, n + index] = least * (1 - below)
         slack[index] = total * (1 - below) - minimum
     return points, slack

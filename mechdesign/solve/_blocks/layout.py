@@ -246,18 +246,20 @@ def make_geometry(exponents: Floats, floors: int) -> PairGeometry:
     np.fill_diagonal(weights, 1.0)
     free = ~required
     np.fill_diagonal(free, False)
-    return PairGeometry(np.ascontiguousarray(ratios), np.ascontiguousarray(weights), free if free.any() else None, sparse)
+    return PairGeometry(
+        np.ascontiguousarray(ratios), np.ascontiguousarray(weights), free if free.any() else None, sparse
+    )
 
 
 def lay_out(
     program: BlockProgram,
     symmetry: Symmetry | None = None,
-    near: tuple[Flags, ...] | None = None,
+    active: tuple[Flags, ...] | None = None,
     geometry: PairGeometry | None = None,
 ) -> BlockLayout:
     """Lay a program out, with one block for each orbit of columns under `symmetry`.
 
-    Without symmetry, `near` (B, k) for each floor may say which estimates take part in which block, and the `geometry`
+    Without symmetry, `active` (B, k) for each floor may say which estimates take part in which block, and the `geometry`
     of the bounds may be given.
     """
     n, m = program.rows, program.columns
@@ -305,7 +307,7 @@ def lay_out(
             for blocks in (np.flatnonzero(orders == order) for order in np.unique(orders) if order > 1)
         ),
         origins=symmetry.origins(m),
-        auxiliary=AuxiliaryRows(repeated, errors, member_row.size, link_weight, near),
+        auxiliary=AuxiliaryRows(repeated, errors, member_row.size, link_weight, active),
         sparse=geometry.sparse,
         geometry=geometry,
     )

@@ -13,10 +13,10 @@ from mechdesign.base._errors import SolverError
 from mechdesign.solve._block_angular import BlockMultipliers, BlockProgram, objective, repaired, with_columns
 from mechdesign.solve._blocks.estimates import activate_close_estimates
 from mechdesign.solve._blocks.interior_point import IterationEnd, iterate_blocks, largest_cost, solve_block
-from mechdesign.solve._blocks.iterate import LOW_MU_START, UNIFORM_START, Start, BlockState
+from mechdesign.solve._blocks.iterate import LOW_MU_START, UNIFORM_START, BlockState, Start
 from mechdesign.solve._blocks.kernels import sparse_kernel
 from mechdesign.solve._blocks.memory import MemoryBudget
-from mechdesign.solve._blocks.merging import merge_columns, choose_schedule
+from mechdesign.solve._blocks.merging import choose_schedule, merge_columns
 from mechdesign.solve._blocks.solution import BlockSolution, Iteration
 from mechdesign.solve._blocks.tuning import Tuning
 from mechdesign.solve._blocks.working_set import BlockWorkingSet
@@ -66,7 +66,13 @@ class BlockMaster:
     """
 
     def __init__(
-        self, program: BlockProgram, options: Options, gap: float, best: BlockBracket, budget: MemoryBudget, tuning: Tuning
+        self,
+        program: BlockProgram,
+        options: Options,
+        gap: float,
+        best: BlockBracket,
+        budget: MemoryBudget,
+        tuning: Tuning,
     ) -> None:
         self.program, self.options, self.gap, self.best, self.budget = program, options, gap, best, budget
         self.tuning, self.deadline = tuning, options.deadline
@@ -76,7 +82,7 @@ class BlockMaster:
         self.memory, self.blocks, self.proving = 0, 0, 0.0
         self.sparse = sparse_kernel(program, options.extra)
         # Dense blocks without floors begin with all columns, and with an eager start.
-        self.eager = not (program.floors or self.sparse)
+        self.merges_all_columns = not (program.floors or self.sparse)
         self.schedule = choose_schedule(tuning.merging, floors=bool(program.floors), sparse=self.sparse)
         # Shown while iterating: a bound whose multipliers are not kept, and the cost of a channel that is not kept.
         self._shown_lower, self._shown_upper = -np.inf, np.inf
@@ -86,7 +92,7 @@ class BlockMaster:
         self.begin_round()
         # Each round is more careful than the one before, which may have merged too much.
         schedule = self._schedule(self.tuning.generation.merge_care**number)
-        return self.finish(self.walk(working.of(self.program), working, schedule))
+        return self.finish_run(self.run_schedule(working.restrict(self.program), working, schedule))
 
     def begin_round(self) -> None:
         """Fix when the restricted problems of a round end; the rest of the time is for pricing."""
@@ -100,13 +106,13 @@ class BlockMaster:
 
     def solve_with_care(self, working: BlockWorkingSet, care: float = 1.0) -> BlockRestricted:
         """Solve a restricted problem along the schedule; `care` is the factor of its thresholds."""
-        return self.finish(self.walk(working.of(self.program), working, self._schedule(care)))
+        return self.finish_run(self.run_schedule(working.restrict(self.program), working, self._schedule(care)))
 
     def _schedule(self, care: float) -> list[tuple[float, float]]:
         """Return the schedule down to the accuracy of a round."""
         return [(gap, care * threshold) for gap, threshold in self.schedule if gap > 2 * self.accuracy]
 
-    def walk(
+    def run_schedule(
         self,
         program: BlockProgram,
         working: BlockWorkingSet,
@@ -126,17 +132,19 @@ class BlockMaster:
         """
         for gap, threshold in schedule:
             chosen, options = with_columns(program, working.columns), self._options(working, coarse=coarse)
-            first = LOW_MU_START if self.eager else replace(UNIFORM_START, near=working.active_estimates())
+            first = (
+                LOW_MU_START if self.merges_all_columns else replace(UNIFORM_START, active=working.active_estimates())
+            )
             begun: BlockState | Start = first if start is None else start
             try:
                 reached = iterate_blocks(chosen, options, gap=gap, start=begun, budget=self.budget)
-                self._note(reached.history, reached.memory)
-                if not coarse and reached.state is not None and self._may_go_on(reached):
+                self._record(reached.history, reached.memory)
+                if not coarse and reached.state is not None and self._may_use_time_left(reached):
                     # A refused restart leaves this state.
                     self.round, start = self.deadline, reached.state
                     options = self._options(working)
                     reached = iterate_blocks(chosen, options, gap=gap, start=start, budget=self.budget)
-                    self._note(reached.history, reached.memory)
+                    self._record(reached.history, reached.memory)
             except SolverError:
                 if start is None:
                     raise
@@ -146,27 +154,27 @@ class BlockMaster:
                 stopped = reached.status in (Status.INTERRUPTED, Status.TIME_LIMIT)
                 return ScheduleRun(working, reached.state if stopped else None, reached.status)
             if not coarse:
-                self._show_cost(working, reached.state)
+                self._record_cost(working, reached.state)
             before = len(working)
             start, working = merge_columns(program, working, reached.state, threshold)
             start = activate_close_estimates(start, program, self.tuning.estimates)
             # Its multipliers may be large.
             del reached
-            if self.eager and len(working) == before:
+            if self.merges_all_columns and len(working) == before:
                 # All columns may be in use, as with Hamming cost: further gaps would cost a factorisation each.
                 break
         return ScheduleRun(working, start, Status.OPTIMAL)
 
-    def finish(self, walk: ScheduleRun, *, measure: bool = False) -> BlockRestricted:
+    def finish_run(self, run: ScheduleRun, *, measure: bool = False) -> BlockRestricted:
         """Go on from the state of a walk to the relative gap `accuracy`, and offer the point.
 
         The state is used up. If the user stopped the walk, or the state is to be measured, nothing is iterated.
         """
-        working, stopped, start = walk.working, walk.status is Status.INTERRUPTED, walk.state
-        near = None if start is None else start.near
-        refused = start is not None and walk.status is Status.STALLED
+        working, stopped, start = run.working, run.status is Status.INTERRUPTED, run.state
+        active = None if start is None else start.active
+        refused = start is not None and run.status is Status.STALLED
         iterates = not (stopped or measure or refused)
-        chosen, options = with_columns(working.of(self.program), working.columns), self._options(working)
+        chosen, options = with_columns(working.restrict(self.program), working.columns), self._options(working)
         try:
             solution = solve_block(
                 chosen, options, gap=self.accuracy, start=start, iterates=iterates, budget=self.budget
@@ -180,11 +188,11 @@ class BlockMaster:
             solution = replace(solution, status=Status.INTERRUPTED, message="stopped by the user")
         elif refused:
             solution = replace(solution, status=Status.STALLED, message="the memory does not suffice for more digits")
-        self._note(solution.history, solution.memory)
+        self._record(solution.history, solution.memory)
         self.proving += solution.proving
         self.blocks = max(self.blocks, solution.blocks)
-        solution = replace(solution, multipliers=working.full(self.program, solution.multipliers))
-        completed, complete = working.completed(self.program, solution.x, near)
+        solution = replace(solution, multipliers=working.expand_multipliers(self.program, solution.multipliers))
+        completed, complete = working.add_missing_estimates(self.program, solution.x, active)
         self.offer(working, solution, complete=complete)
         return RestrictedSolution(completed, solution, solution.status, solution.message, solution.lower, complete)
 
@@ -203,18 +211,18 @@ class BlockMaster:
             x[:, working.columns] = point
             self.best.offer_point(upper, x)
 
-    def _show_cost(self, working: BlockWorkingSet, state: BlockState) -> None:
+    def _record_cost(self, working: BlockWorkingSet, state: BlockState) -> None:
         """Note the cost of a state's channel once it keeps the floors with all estimates."""
         whole = with_columns(self.program, working.columns)
         cost = objective(whole, repaired(whole, state.points[:, : whole.rows].T))
         self._shown_upper = min(self._shown_upper, cost)
 
-    def _may_go_on(self, reached: IterationEnd) -> bool:
+    def _may_use_time_left(self, reached: IterationEnd) -> bool:
         """Tell whether the round may use all time left, as its bound is not above the best one."""
         late = reached.status is Status.TIME_LIMIT and self.deadline.stop() is None
         return late and max((line.lower for line in reached.history), default=-np.inf) <= self.best.lower
 
-    def _note(self, history: tuple[Iteration, ...], memory: int) -> None:
+    def _record(self, history: tuple[Iteration, ...], memory: int) -> None:
         """Append the iterations of one part to the history of all, and keep the larger memory estimate."""
         self.memory = max(self.memory, memory)
         first, ended = len(self.history), self.deadline.seconds() - self.began
@@ -223,7 +231,7 @@ class BlockMaster:
             replace(each, iteration=first + index, seconds=begun + each.seconds) for index, each in enumerate(history)
         ]
 
-    def tell(self, stage: str, iterations: int = 0, upper: float = np.inf) -> None:
+    def report(self, stage: str, iterations: int = 0, upper: float = np.inf) -> None:
         """Report the stage, with the bracket over all columns."""
         known = min(upper, self.best.upper, self._shown_upper)
         lower = max(0.0, self.best.lower, self._shown_lower)
@@ -241,7 +249,7 @@ class BlockMaster:
             if whole and moment.lower is not None:
                 self._shown_lower = max(self._shown_lower, moment.lower)
             upper = moment.upper if exact and moment.upper is not None else np.inf
-            self.tell(stage, moment.iteration, upper)
+            self.report(stage, moment.iteration, upper)
 
         deadline = self.deadline if whole else self.round
         return replace(self.options, deadline=deadline.part(report=report))

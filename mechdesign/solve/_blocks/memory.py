@@ -174,7 +174,11 @@ def pricing_batch(rows: int, columns: int, budget: MemoryBudget, block: int = 0)
     """
     if budget.allowed is None:
         return columns
-    known = max(_INTERPRETER_BYTES, budget.held) + 24 * 8 * rows * columns + _BLOCK_BYTES * _MIN_PROOF_SHARE * rows**2 * columns
+    known = (
+        max(_INTERPRETER_BYTES, budget.held)
+        + 24 * 8 * rows * columns
+        + _BLOCK_BYTES * _MIN_PROOF_SHARE * rows**2 * columns
+    )
     return max(1, int((budget.allowed - known) // (block or _MIN_ENTRY_BYTES[-1][1] * rows**2)))
 
 

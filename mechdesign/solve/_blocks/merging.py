@@ -29,10 +29,12 @@ def merge_columns(
     sound = [w <= (floor.error @ x).min(axis=0) for w, floor in zip(parts, program.floors, strict=True)]
     movable = np.logical_and.reduce(sound) if sound else None
     after, stay = merge_small_columns(state, priced_cost(program, weights)[:, working.columns], threshold, movable)
-    return after, working.only(working.columns[stay])
+    return after, working.replace_columns(working.columns[stay])
 
 
-def merge_small_columns(state: BlockState, cost: Floats, threshold: float, movable: Flags | None = None) -> tuple[BlockState, Integers]:
+def merge_small_columns(
+    state: BlockState, cost: Floats, threshold: float, movable: Flags | None = None
+) -> tuple[BlockState, Integers]:
     """Add columns of a state with little mass to those that serve best instead.
 
     Args:
@@ -54,7 +56,9 @@ def merge_small_columns(state: BlockState, cost: Floats, threshold: float, movab
     points = state.points[stay].copy()
     np.add.at(points, (x[leave] @ cost[:, stay]).argmin(axis=1), state.points[leave])
     floors = tuple(values[stay] for values in state.floor_y)
-    return replace(state, points=points, ratio_y=state.ratio_y[stay], floor_y=floors, part_y=state.part_y[stay]), stay
+    return replace(
+        state, points=points, ratio_y=state.ratio_y[stay], floor_y=floors, contribution_y=state.contribution_y[stay]
+    ), stay
 
 
 def choose_schedule(tuning: MergeTuning, *, floors: bool, sparse: bool) -> Schedule:

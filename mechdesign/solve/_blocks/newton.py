@@ -47,7 +47,7 @@ class Direction:
         theta: dθ.
         q: dz/z of the auxiliary rows.
         dy: of the auxiliary rows.
-        rest: the largest amount by which it misses a linking row.
+        link_residual: the largest amount by which it misses a linking row.
     """
 
     u: Floats
@@ -56,7 +56,7 @@ class Direction:
     theta: float
     q: Floats
     dy: Floats
-    rest: float
+    link_residual: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -174,7 +174,7 @@ class _Assembly:
         self.pairs, self.pair_products = np.zeros(self.x.shape), np.zeros(layout.blocks)
         self.others, work = np.zeros(points.shape), y * z
         auxiliary.add_adjoint(y, self.others)
-        self.products = auxiliary.part(work).sum(axis=1)
+        self.products = auxiliary.contributions(work).sum(axis=1)
         for index in range(layout.floors):
             self.products += auxiliary.floor(work, index).sum(axis=1)
         self.adjoint, self.columns, self.edges = (np.empty(points.shape) for _ in range(3))
@@ -192,7 +192,7 @@ class _Assembly:
         """Factor the Hessians of a batch; return the largest regularisation, infinity where none suffices."""
         layout, kernel, points = self.layout, self.ratios.kernel, self.iterate.points
         for index in range(layout.floors):
-            own, ratio = layout.auxiliary.part(self.ratio)[:, index], layout.auxiliary.floor(self.ratio, index)
+            own, ratio = layout.auxiliary.contributions(self.ratio)[:, index], layout.auxiliary.floor(self.ratio, index)
             kernel.add_floor(worker, blocks, index, points, ratio, own)
         self.edges[blocks] = points[blocks] * self.adjoint[blocks]
         regularisation = kernel.factor(worker, blocks, self.roots, self.edges, self.products)
@@ -224,7 +224,7 @@ def _sum_rank_two_terms(layout: BlockLayout, roots: Integers, scale: Floats, col
 
 def refine_direction(system: NewtonSystem, targets: Targets, found: Direction) -> Direction:
     """Refine a direction for `targets` that has not been: else the linking rows drift, and repair costs too much."""
-    if found.rest <= TUNING.newton.link_accuracy or not system.rough:
+    if found.link_residual <= TUNING.newton.link_accuracy or not system.rough:
         return found
     return solve_newton(system, targets, found)
 
@@ -254,7 +254,7 @@ def solve_newton(system: NewtonSystem, targets: Targets, found: Direction | None
         refinements = 0 if found is None else tuning.max_refinements_single
     best: tuple[Floats, Floats, float, Floats, float] | None = None
     while True:
-        rest = coupling.rest(iterate, residual, u, change, theta)
+        rest = coupling.direction_residual(iterate, residual, u, change, theta)
         missed = float(np.abs(rest[active]).max())
         if system.rough and best is not None and not missed < best[-1]:
             u, change, theta, rest, missed = best

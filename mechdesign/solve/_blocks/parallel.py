@@ -22,10 +22,10 @@ class Workers:
     """A few threads that share the blocks, a batch of consecutive ones at a time.
 
     The caller is one of them. Kernels release the interpreter's lock where it matters, so plain threads are enough.
-    `took` says how many seconds they needed last.
+    `last_seconds` says how many seconds they needed last.
     """
 
-    took = 0.0
+    last_seconds = 0.0
     _raised = False
 
     def __init__(self, threads: int, blocks: int, batch: int, deadline: Deadline | None = None) -> None:
@@ -48,10 +48,10 @@ class Workers:
             OutOfTimeError: The time limit is reached; raised once, so that what is known can still be looked at.
         """
         began, left = self.deadline.seconds(), self.deadline.left()
-        if whole and left is not None and self.took > left and not self._raised:
+        if whole and left is not None and self.last_seconds > left and not self._raised:
             raise self._out_of_time()
         results = self._share(task, fixed, (lambda: False) if whole else self.is_stopped)
-        self.took = self.deadline.seconds() - began
+        self.last_seconds = self.deadline.seconds() - began
         if not whole and self.is_stopped():
             self.deadline.check()
             raise self._out_of_time()

@@ -32,7 +32,7 @@ class BlockPricer:
         self.master, self.program, self.tuning = master, master.program, master.tuning
         self.deadline = master.deadline.grace(master.tuning.generation.grace_s)
         self.pricing = ColumnPricing(
-            master.program, master.options, master.tell, self.deadline, master.budget, master.tuning.pricing
+            master.program, master.options, master.report, self.deadline, master.budget, master.tuning.pricing
         )
         # The last result of each column, and the floors for which it has multipliers.
         self._known: dict[int, tuple[list[int], PricedColumn]] = {}
@@ -51,14 +51,16 @@ class BlockPricer:
         self._offer(best, self.join(columns, solution.multipliers, {}, np.zeros(0, dtype=np.int64)))
         priced, multipliers = self.price_others(found, tolerance, tuning.inactive_floor * level * cost)
         self._offer(best, multipliers)
-        self.master.tell("columns priced")
+        self.master.report("columns priced")
         self.deadline.check()
         missing = sorted(column for column, one in priced.items() if one.lower < -tolerance)
         # The grace after Ctrl-C is for pricing only.
         stop = self.master.deadline.stop()
         if missing and best.gap > self.master.gap and stop is None:
             lost = solution.lower - lower_bound(self.program, multipliers)
-            if is_correction_worthwhile(len(missing), lost, solution.lower, best, self.master.gap, len(columns), self.tuning.correction):
+            if is_correction_worthwhile(
+                len(missing), lost, solution.lower, best, self.master.gap, len(columns), self.tuning.correction
+            ):
                 self._correct(best, multipliers, np.array(missing), lost, found.working.estimates)
         improving = sorted((one.upper, column) for column, one in priced.items() if one.upper < -tolerance)
         unproved = sorted((priced[column].lower, column) for column in missing)
@@ -104,7 +106,7 @@ class BlockPricer:
         """Correct the multipliers for the columns that have lowered the bound, and offer the new bound."""
         tuning, count = self.tuning.correction, missing.size
         accuracy = max(tuning.gap_share * self.master.gap, tuning.loss_share * lost / max(abs(best.upper), 1e-300))
-        self.master.tell(f"correcting the bound for {count} missing column{'s' if count > 1 else ''}")
+        self.master.report(f"correcting the bound for {count} missing column{'s' if count > 1 else ''}")
         matter = [
             (values[:, missing] > tuning.min_multiplier_share * values.sum(axis=0).min()).any(axis=1)
             for values in multipliers.floors
@@ -116,10 +118,10 @@ class BlockPricer:
             found = correct_bound(self.program, multipliers, missing, some, options, accuracy, self.master.budget)
         except (SolverError, MemoryError) as error:
             # Without room for it the bound stays.
-            self.master.tell(str(error))
+            self.master.report(str(error))
             return
         self._offer(best, found)
-        self.master.tell("bound corrected")
+        self.master.report("bound corrected")
 
     def _still_proved(
         self, program: BlockProgram, binding: Integers, prices: DualPrices, others: Integers

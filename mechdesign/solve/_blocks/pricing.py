@@ -13,11 +13,11 @@ from mechdesign.base._machine import count_processors
 from mechdesign.solve._block_angular import BlockProgram, near_exponents, with_columns
 from mechdesign.solve._blocks.estimates import with_estimates
 from mechdesign.solve._blocks.kernels import choose, few_bounds, sparse_kernel
-from mechdesign.solve._blocks.layout import PairGeometry, find_bounded_pairs, make_geometry, lay_out
+from mechdesign.solve._blocks.layout import PairGeometry, find_bounded_pairs, lay_out, make_geometry
 from mechdesign.solve._blocks.memory import MemoryBudget, measure_sparsity, pricing_batch
 from mechdesign.solve._blocks.neighbours import ColumnGroup, group_columns
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
-from mechdesign.solve._blocks.pricing_problem import PricedColumn, price
+from mechdesign.solve._blocks.pricing_problem import PricedColumn, solve_pricing_problems
 from mechdesign.solve._blocks.tuning import PricingTuning
 from mechdesign.solve._contract import Options
 
@@ -58,7 +58,7 @@ class ColumnPricing:
         budget: MemoryBudget,
         tuning: PricingTuning,
     ) -> None:
-        self.program, self.options, self.tell, self.deadline = program, options, tell, deadline
+        self.program, self.options, self.report, self.deadline = program, options, tell, deadline
         self.budget, self.tuning = budget, tuning
         self._near_exponents: Floats | None = None
 
@@ -146,7 +146,7 @@ class ColumnPricing:
         groups = [group for group in groups if group.columns.size]
         if not groups:
             return {}
-        self.tell(f"pricing {sum(group.columns.size for group in groups)} of {self.program.columns} columns")
+        self.report(f"pricing {sum(group.columns.size for group in groups)} of {self.program.columns} columns")
         # Groups differ in columns and estimates alone.
         geometry = make_geometry(program.exponents, len(program.floors))
         workers = Workers(threads, len(groups), 1)
@@ -173,7 +173,7 @@ class ColumnPricing:
         if program.exponents is self._near_exponents:
             kernel = few_bounds(floors=layout.floors > 0)
         arrays = kernel(layout, 1, extra.get("device"))
-        values = price(layout, arrays, prices.sums, prices.floors, prices.tolerance, self.deadline)
+        values = solve_pricing_problems(layout, arrays, prices.sums, prices.floors, prices.tolerance, self.deadline)
         found = {}
         for column, value in zip(group.columns.tolist(), values, strict=True):
             weights = []

@@ -26,7 +26,7 @@ from mechdesign.solve._blocks.iterate import Iterate
 from mechdesign.solve._blocks.kernels.contract import Kernel
 from mechdesign.solve._blocks.layout import BlockLayout
 from mechdesign.solve._blocks.newton import NewtonSystem
-from mechdesign.solve._blocks.step import SearchDirection, BlockSums, boundary_shares, find_search_direction
+from mechdesign.solve._blocks.step import BlockSums, SearchDirection, boundary_shares, find_search_direction
 from mechdesign.solve._blocks.tuning import TUNING
 
 
@@ -53,7 +53,7 @@ class PricedColumn:
     iterations: int
 
 
-def price(
+def solve_pricing_problems(
     layout: BlockLayout,
     arrays: Kernel,
     multipliers: Floats,
@@ -83,13 +83,13 @@ class PricingPasses:
 
     def __init__(self, kernel: Kernel, x: Floats) -> None:
         self.kernel, self.x, self.u = kernel, x, np.zeros(x.shape)
-        self.under_way = np.ones(len(x), dtype=np.bool_)
+        self.unfinished = np.ones(len(x), dtype=np.bool_)
         size = kernel.batch if kernel.SPARSE else 1
         self._batches = [slice(start, min(start + size, len(x))) for start in range(0, len(x), size)]
 
     def batches(self, chosen: Flags | None = None) -> list[slice]:
         """Return the batches that contain active columns or, if `chosen` is given, active chosen ones."""
-        going = self.under_way if chosen is None else self.under_way & chosen
+        going = self.unfinished if chosen is None else self.unfinished & chosen
         return [batch for batch in self._batches if going[batch].any()]
 
     def affine_ratio_test(self, u: Floats) -> tuple[Floats, Floats]:
@@ -153,7 +153,7 @@ class _PricingIteration:
         mu = max(float(np.ptp(cost, axis=1).mean()), 1e-300) / self.total_weight
         x = np.full((blocks, n), 1.0 / n)
         parts = [
-            np.full((blocks, 1), (1 - TUNING.interior_point.part_start) * error.mean(axis=1).min())
+            np.full((blocks, 1), (1 - TUNING.interior_point.contribution_margin) * error.mean(axis=1).min())
             for error in layout.errors
         ]
         points = np.hstack([x, *parts])
@@ -182,13 +182,13 @@ class _PricingIteration:
             ends = (lower >= -self.tolerance) | resolved | spent | ~sound | ~moved
             if deadline.stop() is not None or number == self.tuning.max_iterations:
                 ends[:] = True
-            ended = np.flatnonzero(ends & passes.under_way)
+            ended = np.flatnonzero(ends & passes.unfinished)
             budget = reduced - np.minimum(lower, -self.tolerance)[:, None]
             for column, part in zip(ended.tolist(), self._trim(ended, budget), strict=True):
                 own = tuple(floor[column].copy() for floor in floors)
                 found[column] = PricedColumn(float(lower[column]), float(best[column]), *part, own, number)
-            passes.under_way[ended] = False
-            if not passes.under_way.any():
+            passes.unfinished[ended] = False
+            if not passes.unfinished.any():
                 break
             moved = self._step(measured)
         return [found[column] for column in range(blocks)]
@@ -197,12 +197,12 @@ class _PricingIteration:
         """Take one primal-dual step of each column under way; return which moved."""
         iterate, passes = self.iterate, self.passes
         coupling = UnitMass(self.auxiliary, self.layout.rows, iterate.points, self._solve)
-        coupling.under_way = passes.under_way
+        coupling.unfinished = passes.unfinished
         system = NewtonSystem(coupling, self.auxiliary, iterate, self._solve, self.cost, self.rewards)
         aim = find_search_direction(system, passes, measured, self.step_tuning)
         finite = np.isfinite(aim.found.u).all(axis=1) & np.isfinite(aim.found.multipliers).all(axis=1)
         moved = finite & (np.maximum(aim.primal, aim.dual) >= self.tuning.min_step)
-        self.iterate = self._advance(coupling, aim, passes.under_way & moved)
+        self.iterate = self._advance(coupling, aim, passes.unfinished & moved)
         for index in range(self.layout.floors):
             moved &= (self.auxiliary.floor(self.iterate.z, index) > 0).all(axis=1)
         return moved
@@ -214,7 +214,7 @@ class _PricingIteration:
         primal, dual = np.where(going, share * aim.primal, 0.0), np.where(going, share * aim.dual, 0.0)
         self.passes.advance(np.where(wide, found.u_x, 0.0), aim.slot, dual, going)
         points = iterate.points * (1 + primal[:, None] * np.where(wide, found.u, 0.0))
-        y = iterate.y + coupling.of_rows(dual) * np.where(coupling.of_rows(going), found.dy, 0.0)
+        y = iterate.y + coupling.spread(dual) * np.where(coupling.spread(going), found.dy, 0.0)
         multipliers = iterate.multipliers + dual[:, None] * np.where(wide, found.multipliers, 0.0)
         z = self.auxiliary.slacks(points, np.zeros(0))
         return Iterate(iterate.number + 1, points, multipliers, 0.0, z, y)
@@ -236,14 +236,14 @@ class _PricingIteration:
         self.roots[:] = passes.x.argmax(axis=1)
         pairs, sound = np.zeros((blocks, n)), np.ones(blocks, dtype=bool)
         work, ratio = iterate.y * iterate.z, iterate.y / iterate.z
-        products, adjoint = auxiliary.part(work).sum(axis=1), np.zeros(iterate.points.shape)
+        products, adjoint = auxiliary.contributions(work).sum(axis=1), np.zeros(iterate.points.shape)
         for index in range(self.layout.floors):
             products += auxiliary.floor(work, index).sum(axis=1)
         auxiliary.add_adjoint(iterate.y, adjoint)
         for batch in passes.batches():
             sound[batch] = kernel.assemble(0, batch, passes.x, pairs, products)
             for index in range(self.layout.floors):
-                own = auxiliary.part(ratio)[:, index]
+                own = auxiliary.contributions(ratio)[:, index]
                 kernel.add_floor(0, batch, index, iterate.points, auxiliary.floor(ratio, index), own)
             adjoint[batch, :n] += pairs[batch]
             np.multiply(iterate.points[batch], adjoint[batch], out=self.edges[batch])

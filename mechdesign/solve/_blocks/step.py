@@ -21,8 +21,8 @@ from mechdesign.solve._blocks.newton import (
     FactoredBlocks,
     NewtonSystem,
     Targets,
-    solve_newton,
     refine_direction,
+    solve_newton,
 )
 from mechdesign.solve._blocks.tuning import TUNING, StepTuning
 
@@ -121,7 +121,7 @@ def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corre
     measured = BlockSums(blocks.products, blocks.adjoint, layout.total_weight)
     aim = find_search_direction(system, passes, measured, tuning)
     found = refine_direction(system, aim.targets, aim.found)
-    if system.rough and not found.rest <= tuning.max_link_miss_single * layout.link_unit:
+    if system.rough and not found.link_residual <= tuning.max_link_miss_single * layout.link_unit:
         raise StallError("a direction in single precision misses the linking rows")
     primal, dual = aim.primal, aim.dual
     if found is not aim.found:
@@ -140,12 +140,14 @@ def boundary_shares(primal: Floats, dual: Floats, tuning: StepTuning) -> Floats:
     return np.where(is_long, tuning.boundary_fraction_long, tuning.boundary_fraction)
 
 
-def find_search_direction(system: NewtonSystem, passes: RatioPasses, measured: BlockSums, tuning: StepTuning) -> SearchDirection:
+def find_search_direction(
+    system: NewtonSystem, passes: RatioPasses, measured: BlockSums, tuning: StepTuning
+) -> SearchDirection:
     """Return where a step aims: Mehrotra's predictor and corrector, and Gondzio's correctors, by system."""
     coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
     predictor = solve_newton(system, Targets(np.zeros(system.cost.shape), np.zeros(auxiliary.size)))
-    centre = _centring(system, passes, measured, predictor, tuning)
-    f = coupling.of_rows(centre) * auxiliary.weights / iterate.z - predictor.q * predictor.dy
+    centre = _choose_centring(system, passes, measured, predictor, tuning)
+    f = coupling.spread(centre) * auxiliary.weights / iterate.z - predictor.q * predictor.dy
     targets = Targets(passes.mehrotra(predictor.u_x, centre), f)
     found = solve_newton(system, targets)
     slot = np.zeros(centre.size, dtype=np.int64)
@@ -174,9 +176,9 @@ def _correct(
         np.minimum(1.0, tuning.reach_factor * length + tuning.reach_offset) for length in (aim.primal, aim.dual)
     )
     adjoint = passes.centrality(found.u_x, aim.slot, primal, dual, centre, trying)
-    primal, dual = coupling.of_rows(primal), coupling.of_rows(dual)
+    primal, dual = coupling.spread(primal), coupling.spread(dual)
     product = (z * (1 + primal * found.q)) * (y + dual * found.dy)
-    wanted = coupling.of_rows(centre) * auxiliary.weights
+    wanted = coupling.spread(centre) * auxiliary.weights
     change = np.minimum(np.maximum(product, NEAREST * wanted), FARTHEST * wanted)
     change -= np.minimum(product, 2 * FARTHEST * wanted)
     targets = Targets(adjoint, f + change / z)
@@ -189,7 +191,7 @@ def _correct(
     elif not better.any():
         chosen = aim.targets, found
     else:
-        chosen = _mix(coupling.of_rows(better), better[:, None], (targets, other), (aim.targets, found))
+        chosen = _mix(coupling.spread(better), better[:, None], (targets, other), (aim.targets, found))
     slot, correctors = np.where(better, 1 - aim.slot, aim.slot), aim.correctors + better
     lengths = np.where(better, longer[0], aim.primal), np.where(better, longer[1], aim.dual)
     return SearchDirection(*chosen, slot, *lengths, correctors), better
@@ -210,12 +212,12 @@ def _mix(
         found.theta,
         np.where(rows, found.q, earlier.q),
         np.where(rows, found.dy, earlier.dy),
-        max(found.rest, earlier.rest),
+        max(found.link_residual, earlier.link_residual),
     )
     return mixed, direction
 
 
-def _centring(
+def _choose_centring(
     system: NewtonSystem, passes: RatioPasses, measured: BlockSums, predictor: Direction, tuning: StepTuning
 ) -> Floats:
     """Return t = σ μ (G,) with Mehrotra's σ = (μ_aff/μ)³, capped.
@@ -224,8 +226,8 @@ def _centring(
     """
     coupling, auxiliary, iterate, n = system.coupling, system.auxiliary, system.iterate, system.cost.shape[1]
     low, high = passes.affine_ratio_test(predictor.u_x)
-    primal = 1.0 / np.maximum(1.0, -coupling.least(low, predictor.q))
-    dual = 1.0 / np.maximum(1.0, -coupling.least(-1.0 - high, auxiliary.relative_change(iterate.y, predictor.dy)))
+    primal = 1.0 / np.maximum(1.0, -coupling.minimum(low, predictor.q))
+    dual = 1.0 / np.maximum(1.0, -coupling.minimum(-1.0 - high, auxiliary.relative_change(iterate.y, predictor.dy)))
     steps = iterate.points * predictor.u
     right = coupling.adjoint(iterate.multipliers + predictor.multipliers)
     right[:, :n] -= system.cost
@@ -259,8 +261,8 @@ def _step_lengths(
     """Return the longest steps (G,) up to 1 that keep z and y non-negative."""
     coupling, y = system.coupling, system.iterate.y
     low, fall = passes.ratio_test(found.u_x, slot, chosen, corrected=corrected)
-    primal = 1.0 / np.maximum(1.0, -coupling.least(low, found.q))
-    dual = 1.0 / np.maximum(1.0, -coupling.least(fall, system.auxiliary.relative_change(y, found.dy)))
+    primal = 1.0 / np.maximum(1.0, -coupling.minimum(low, found.q))
+    dual = 1.0 / np.maximum(1.0, -coupling.minimum(fall, system.auxiliary.relative_change(y, found.dy)))
     return primal, dual
 
 

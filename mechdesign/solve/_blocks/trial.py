@@ -38,9 +38,9 @@ def choose_trial_columns(
     master.deadline.check()
     mass = state.points[:, : coarse.rows].sum(axis=1)
     kept = reduced <= tuning.reduced_cost * unit
-    joined = closer.joined(more, before.estimates)
+    joined = closer.add_with_estimates(more, before.estimates)
     tried = used[kept] if mass[kept].sum() >= tuning.min_mass_share * mass.sum() else used
-    return joined.only(tried), joined.columns
+    return joined.replace_columns(tried), joined.columns
 
 
 @dataclass(frozen=True, eq=False)
@@ -71,25 +71,25 @@ def solve_with_trial(master: BlockMaster, working: BlockWorkingSet, candidates: 
     time for one.
     """
     tuning, deadline = master.tuning, master.deadline
-    began, program = deadline.seconds(), working.of(master.program)
-    walk = master.walk(program, working, tuning.merging.trial)
-    state = walk.state
+    began, program = deadline.seconds(), working.restrict(master.program)
+    run = master.run_schedule(program, working, tuning.merging.trial)
+    state = run.state
     if state is None:
-        return master.solve_with_care(walk.working.only(candidates))
+        return master.solve_with_care(run.working.replace_columns(candidates))
     left, seconds = deadline.left(), deadline.seconds() - began
     short = left is not None and left < tuning.trial.restart_time_factor * seconds
-    if walk.status is Status.INTERRUPTED or state.gap > tuning.merging.trial[-1][0] or short:
-        return master.finish(walk)
-    _, unit = measure_reduced_costs(program, walk.working.columns, state)
-    more = find_promising(master, program, state, walk.working, tuning.trial.restart_reduced_cost * unit, candidates)
+    if run.status is Status.INTERRUPTED or state.gap > tuning.merging.trial[-1][0] or short:
+        return master.finish_run(run)
+    _, unit = measure_reduced_costs(program, run.working.columns, state)
+    more = find_promising(master, program, state, run.working, tuning.trial.restart_reduced_cost * unit, candidates)
     if deadline.stop() is Stop.USER:
-        walk = replace(walk, status=Status.INTERRUPTED)
-    trial = master.finish(walk, measure=True)
+        run = replace(run, status=Status.INTERRUPTED)
+    trial = master.finish_run(run, measure=True)
     if trial.status is Status.INTERRUPTED:
         return trial
-    chosen = trial.working.joined(more, walk.working.estimates)
+    chosen = trial.working.add_with_estimates(more, run.working.estimates)
     # Its multipliers may be large.
-    del state, walk
+    del state, run
     try:
         found = master.solve_with_care(chosen)
     except SolverError as error:
@@ -102,7 +102,12 @@ def solve_with_trial(master: BlockMaster, working: BlockWorkingSet, candidates: 
 
 
 def find_promising(
-    master: BlockMaster, program: BlockProgram, state: BlockState, working: BlockWorkingSet, most: float, among: Integers
+    master: BlockMaster,
+    program: BlockProgram,
+    state: BlockState,
+    working: BlockWorkingSet,
+    most: float,
+    among: Integers,
 ) -> dict[int, tuple[Integers, ...]]:
     """Return the columns left out whose reduced cost may be at most `most`, with their estimates.
 
@@ -116,7 +121,7 @@ def find_promising(
     """
     n, tuning = program.rows, master.tuning
     floors = state.multipliers[n : n + len(program.floors)]
-    pricing = ColumnPricing(program, master.options, master.tell, master.deadline, master.budget, tuning.pricing)
+    pricing = ColumnPricing(program, master.options, master.report, master.deadline, master.budget, tuning.pricing)
     # To raise every λ by `most` lowers each reduced cost by `most`, as Σ_s x_s = 1.
     prices = DualPrices(state.multipliers[:n] + most, floors, 0.0)
     others = np.setdiff1d(among, working.columns)

@@ -263,7 +263,7 @@ class InteriorPointTuning:
     residual_price: float = 4.0
     dropped_share: float = 0.1
     threads_min_rows: int = 500_000
-    part_start: float = 0.05
+    contribution_margin: float = 0.05
     max_start_exponent: float = 40.0
     min_start_cost: float = 1e-9
 

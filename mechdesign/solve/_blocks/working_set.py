@@ -33,7 +33,7 @@ class BlockWorkingSet:
     tuning: EstimateTuning
 
     @classmethod
-    def everything(cls, program: BlockProgram, tuning: EstimateTuning) -> BlockWorkingSet:
+    def with_all_columns(cls, program: BlockProgram, tuning: EstimateTuning) -> BlockWorkingSet:
         """Return the working set with all columns and all estimates."""
         counts = [len(floor.error) for floor in program.floors]
         active = tuple(np.ones((count, program.columns), dtype=bool) for count in counts)
@@ -43,19 +43,19 @@ class BlockWorkingSet:
         """Return the number of columns."""
         return int(self.columns.size)
 
-    def only(self, columns: Integers) -> BlockWorkingSet:
+    def replace_columns(self, columns: Integers) -> BlockWorkingSet:
         """Return the working set with these columns instead."""
         return replace(self, columns=columns)
 
     def add(self, columns: Sequence[int]) -> BlockWorkingSet:
         """Return the working set with more columns."""
-        return self.only(np.union1d(self.columns, np.array(columns, dtype=np.int64)))
+        return self.replace_columns(np.union1d(self.columns, np.array(columns, dtype=np.int64)))
 
-    def of(self, program: BlockProgram) -> BlockProgram:
+    def restrict(self, program: BlockProgram) -> BlockProgram:
         """Return the program with the chosen estimates only, and all columns."""
         return with_estimates(program, self.estimates)
 
-    def full(self, program: BlockProgram, multipliers: BlockMultipliers) -> BlockMultipliers:
+    def expand_multipliers(self, program: BlockProgram, multipliers: BlockMultipliers) -> BlockMultipliers:
         """Return multipliers of the program with the chosen estimates as those of the program."""
         return with_all_estimates(program, self.estimates, multipliers)
 
@@ -65,7 +65,7 @@ class BlockWorkingSet:
         # A column that was left out for a while may have none of those chosen since.
         return tuple(each | ~each.any(axis=1, keepdims=True) for each in flags)
 
-    def closer(self, program: BlockProgram, x: Floats, factor: float) -> BlockWorkingSet:
+    def select_estimates(self, program: BlockProgram, x: Floats, factor: float) -> BlockWorkingSet:
         """Return the working set with those estimates only that are close to the best one for some column.
 
         Args:
@@ -81,7 +81,9 @@ class BlockWorkingSet:
         estimates = tuple(some[each.any(axis=1)] for some, each in zip(self.estimates, close, strict=True))
         return replace(self, estimates=estimates, active=flags)
 
-    def joined(self, more: Mapping[int, tuple[Integers, ...]], estimates: tuple[Integers, ...]) -> BlockWorkingSet:
+    def add_with_estimates(
+        self, more: Mapping[int, tuple[Integers, ...]], estimates: tuple[Integers, ...]
+    ) -> BlockWorkingSet:
         """Return the working set with more columns, each with the estimates that are likely to matter to it.
 
         Args:
@@ -97,23 +99,23 @@ class BlockWorkingSet:
         columns = np.union1d(self.columns, np.array(list(more), dtype=np.int64))
         return replace(self, columns=columns, estimates=tuple(chosen), active=flags)
 
-    def completed(
-        self, program: BlockProgram, x: Floats, near: tuple[Flags, ...] | None
+    def add_missing_estimates(
+        self, program: BlockProgram, x: Floats, active: tuple[Flags, ...] | None
     ) -> tuple[BlockWorkingSet, bool]:
         """Return the working set with the estimates that were missing, and whether none of the best ones was.
 
         Args:
             program: A program with all estimates.
             x: The values (n, B) of the columns.
-            near: Which of the chosen estimates were active in which of these (B, k); None means all.
+            active: Which of the chosen estimates were active in which of these (B, k); None means all.
         """
         best, close = find_close_estimates(program, x, 0.0), find_close_estimates(program, x, self.tuning.chosen_slack)
         flags, chosen, complete = tuple(every.copy() for every in self.active), list(self.estimates), True
         for index, some in enumerate(self.estimates):
             # After a stall without a state all estimates become active.
-            flags[index][:, self.columns] = True if near is None else flags[index][:, self.columns] | close[index]
+            flags[index][:, self.columns] = True if active is None else flags[index][:, self.columns] | close[index]
             used = np.zeros_like(best[index])
-            used[some] = True if near is None else near[index].T
+            used[some] = True if active is None else active[index].T
             if not (best[index] <= used).all():
                 complete = False
                 chosen[index] = np.union1d(some, np.flatnonzero(close[index].any(axis=1)))

@@ -21,7 +21,13 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import SolverError
 from mechdesign.solve import _solve as solvers
-from mechdesign.solve._column_generation import Bracket, GenerationOutcome, PricingResult, RestrictedSolution, generate_columns
+from mechdesign.solve._column_generation import (
+    Bracket,
+    GenerationOutcome,
+    PricingResult,
+    RestrictedSolution,
+    generate_columns,
+)
 from mechdesign.solve._contract import Options, Status
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.synthesis._attempts import EXACT
