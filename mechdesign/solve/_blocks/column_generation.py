@@ -1,11 +1,11 @@
-"""Solve a block program: all columns at once, or few at a time, whichever is faster.
+"""Solve a block program with all columns, or by column generation if that is faster.
 
-An optimum uses few columns, and those that tend to zero lengthen the central path. The columns that matter take half
-the iterations, each of a fraction of the blocks. Coarse problems say with which columns to begin, where blocks are
-dense (`initial_working_set.py`); those that turn out to be empty are merged into others (`merging.py`). The rest is
-column generation with blocks for columns: `master.py` solves the restricted problems, `pricer.py` prices the columns
-left out. The multipliers of all together prove a bound over all columns, so that the last bracket is the whole
-program's.
+An optimal channel uses few columns, and columns that tend to zero lengthen the central path. With only the useful
+columns, the method takes half the iterations, and each iteration handles fewer blocks. `initial_working_set.py` chooses
+the first columns, and `merging.py` merges columns that become nearly empty. `master.py` solves the restricted problems,
+and `pricer.py` prices the omitted columns. The multipliers of all columns prove a lower bound of the full program.
+
+Theory: interior_point, Column generation.
 """
 
 from __future__ import annotations
@@ -45,12 +45,25 @@ def solve_columns(
     symmetry: Symmetry | None = None,
     tuning: Tuning = TUNING,
 ) -> BlockSolution:
-    """Solve `program` until the relative gap over all its columns is `gap`: all columns at once, or few at a time.
+    """Solve `program` to a relative gap over all columns, with all columns at once or by column generation.
 
-    ``options.extra["generation"]`` chooses between them: true, false, or absent, which means whatever is faster.
-    Symmetry is used with all columns only. The history is that of all rounds, and the bracket that is reported is over
-    all columns. Where column generation ends short of the gap, all blocks at once follow if there is memory for them,
-    and the better ends of both brackets count. Arguments, results and errors are those of `solve_block`.
+    ``options.extra["generation"]`` decides: True, False, or None for the faster method. Column generation does not
+    use symmetry. If column generation misses the gap, all columns are solved at once if the memory suffices. The result
+    then combines the better point and the better bound of both solves.
+
+    Args:
+        program: The program to minimise.
+        options: Deadline, threads and, in `extra`, the keys of `solve_block` and "generation".
+        gap: Relative gap at which to stop.
+        symmetry: Symmetries of the program; a nontrivial group excludes column generation.
+        tuning: Constants of all algorithms.
+
+    Returns:
+        The best point, multipliers that prove the bound, and the history of all rounds.
+
+    Raises:
+        InputError: If an option is unknown or invalid.
+        SolverError: If the estimated memory exceeds the budget.
     """
     options = (options or Options()).begun()
     extra, deadline, began = dict(options.extra), options.deadline, options.deadline.seconds()
@@ -86,14 +99,14 @@ def solve_columns(
     try:
         return combine_solutions(found, solve_block(program, options, gap=gap))
     except SolverError:
-        # There is no room for all blocks.
+        # The memory does not suffice for all blocks.
         return found
 
 
 def may_generate_columns(
     program: BlockProgram, options: Options | None = None, tuning: GenerationTuning | None = None
 ) -> bool:
-    """Tell whether column generation may be faster than all blocks at once."""
+    """Return whether column generation may be faster than solving with all columns."""
     extra = (options or Options()).extra
     merges = extra.get("device") in (None, "cpu") and extra.get("arrays") != "torch"
     kind = {"worst": program.worst is not None, "sparse": sparse_kernel(program, extra), "merges": merges}
@@ -101,7 +114,7 @@ def may_generate_columns(
 
 
 def _start_bracket(program: BlockProgram, tuning: Tuning) -> BlockBracket:
-    """Return a bracket with two lower bounds that need no iteration: of zero multipliers, and of one floor alone."""
+    """Return a bracket with a lower bound that needs no iteration, from zero multipliers or from one floor alone."""
     best: BlockBracket = Bracket(tuning.interior_point.cost_unit * largest_cost(program))
     for known in (zero_multipliers(program), find_floor_multipliers(program)):
         best.offer_bound(lower_bound(program, known), known)

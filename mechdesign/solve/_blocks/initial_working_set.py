@@ -1,4 +1,7 @@
-"""The first working set of a column generation: the columns that coarse problems use."""
+"""The first working set of a column generation: the columns that coarse problems use.
+
+Theory: interior_point, Initial working set.
+"""
 
 from __future__ import annotations
 
@@ -17,22 +20,29 @@ from mechdesign.solve._contract import Status
 
 
 class Initial(NamedTuple):
-    """The first working set; where it is tried, also the candidates (k,) that the trial prices."""
+    """The first working set; before a trial solve also the candidates (k,) to be priced after it."""
 
     working: BlockWorkingSet
     candidates: Integers | None = None
 
 
 def choose_initial_working_set(master: BlockMaster, *, always: bool) -> Initial | None:
-    """Return the columns to begin with; None if all blocks at once are faster.
+    """Return the first working set, or None if solving with all columns at once is faster.
 
-    All at once are faster if the coarse problem keeps many columns, or needs few iterations. That is not asked if
-    columns are to be generated `always`, or if the memory does not suffice for all blocks. For sparse blocks, and
-    without floors, a coarse problem would save too little: all columns start, and those with little mass are merged.
+    All columns at once are faster if the coarse problem keeps many columns or takes few iterations. This test is
+    skipped if `always` is true, or if the memory does not suffice for all blocks. Sparse blocks, and programs without
+    floors, do not use coarse problems. They start with all columns, and columns with little mass are merged.
+
+    Args:
+        master: Solver of restricted problems.
+        always: Whether to generate columns even if all columns at once may be faster.
+
+    Returns:
+        The first working set, or None.
 
     Raises:
-        SolverError: The memory does not suffice.
-        KeyboardInterrupt: The user stopped it.
+        SolverError: If the memory does not suffice.
+        KeyboardInterrupt: If the user has stopped a coarse problem.
     """
     program, tuning = master.program, master.tuning
     working = BlockWorkingSet.with_all_columns(program, tuning.estimates)
@@ -43,7 +53,7 @@ def choose_initial_working_set(master: BlockMaster, *, always: bool) -> Initial 
         return Initial(working)
     always = always or not master.budget.fits(block_memory(rows, columns, columns, len(program.floors), master.gap))
     tried = program.worst is None and needs_trial(rows, master.gap, tuning.trial, tuning.merging)
-    # All columns are candidates of a trial where the coarse problem names none.
+    # Unless the coarse problem selects candidates, all columns are candidates of the trial.
     candidates = np.arange(columns) if tried else None
     sizes, begun = choose_coarse_sizes(rows, tuning.trial, tuning.merging), 0
     for size in sizes:

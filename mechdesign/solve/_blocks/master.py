@@ -1,4 +1,7 @@
-"""The restricted problems of a block program, solved by the interior-point method; columns are merged on the way."""
+"""Solve restricted problems of a block program by the interior-point method, with column merging.
+
+Theory: interior_point, Restricted problems.
+"""
 
 from __future__ import annotations
 
@@ -26,19 +29,19 @@ from mechdesign.solve._contract import Options, Status
 BlockBracket = Bracket[Floats, BlockMultipliers]
 BlockRestricted = RestrictedSolution[BlockWorkingSet, BlockSolution]
 
-# Share of its cost by which rounding may put a point below the bound.
+# A point whose cost lies below the lower bound by more than this share is infeasible, not rounded.
 _ROUNDING = 1e-6
 
 
 @dataclass(frozen=True, eq=False)
 class ScheduleRun:
-    """Where an iteration along a schedule ended.
+    """The end of an iteration along a merging schedule.
 
     Attributes:
         working: The working set after merging.
-        state: The last state; None after a numerical stall, and before there are multipliers. With STALLED a state
-            means that the memory does not suffice for more digits.
-        status: OPTIMAL at the schedule's end, or why it ended before.
+        state: The last state. None after a numerical stall, and before multipliers exist. A state with the status
+            STALLED means that the memory does not suffice for a higher precision.
+        status: OPTIMAL at the end of the schedule, otherwise the reason for an early end.
     """
 
     working: BlockWorkingSet
@@ -47,22 +50,25 @@ class ScheduleRun:
 
 
 class BlockMaster:
-    """Solver of the restricted problems of a program, with the history of all of them.
+    """Solver of the restricted problems of a block program. It records the iterations of all rounds.
 
     Args:
-        program: The program with all its columns.
+        program: The program with all columns.
         options: Options of the solve.
-        gap: The relative gap asked for.
-        best: The bracket that is reported.
-        budget: The memory that the process may take.
-        tuning: The constants.
+        gap: Target relative gap.
+        best: The bracket over all columns.
+        budget: The memory budget of the process.
+        tuning: Constants of all algorithms.
 
     Attributes:
-        history: The iterations of all parts.
+        history: Iterations of all solves, in order.
         memory: Largest memory estimate [bytes].
-        blocks: Largest number of blocks of a round.
+        blocks: Largest number of blocks in a round.
         proving: Time spent on making the multipliers sparse [s].
-        round: Deadline of the restricted problems of the round, fixed when the round begins.
+        round: Deadline of the restricted problems of the current round.
+        merges_all_columns: Whether the blocks are dense and the program has no floors. The first round then starts with
+            all columns, at a low barrier parameter, and merges the small ones.
+        schedule: Gaps and merging thresholds for this kind of program.
     """
 
     def __init__(
@@ -74,42 +80,42 @@ class BlockMaster:
         budget: MemoryBudget,
         tuning: Tuning,
     ) -> None:
-        self.program, self.options, self.gap, self.best, self.budget = program, options, gap, best, budget
+        self.program, self.options, self.gap, self.budget = program, options, gap, budget
         self.tuning, self.deadline = tuning, options.deadline
         self.began = self.deadline.seconds()
-        self.begin_round()
+        self.begin_round(best)
         self.history: list[Iteration] = []
         self.memory, self.blocks, self.proving = 0, 0, 0.0
         self.sparse = sparse_kernel(program, options.extra)
-        # Dense blocks without floors begin with all columns, and with an eager start.
         self.merges_all_columns = not (program.floors or self.sparse)
         self.schedule = choose_schedule(tuning.merging, floors=bool(program.floors), sparse=self.sparse)
-        # Shown while iterating: a bound whose multipliers are not kept, and the cost of a channel that is not kept.
+        # Progress reports may show a bound without its multipliers, and the cost of a channel that is not kept.
         self._shown_lower, self._shown_upper = -np.inf, np.inf
 
     def solve(self, working: BlockWorkingSet, number: int, best: BlockBracket) -> BlockRestricted:
-        """Solve the restricted problem of a round to the relative gap `accuracy`, and offer its point."""
-        self.begin_round()
-        # Each round is more careful than the one before, which may have merged too much.
+        """Solve the restricted problem of round `number` to the relative gap `accuracy`, and offer its point."""
+        self.begin_round(best)
+        # Each round merges fewer columns, because the round before may have merged too many.
         schedule = self._schedule(self.tuning.generation.merge_care**number)
         return self.finish_run(self.run_schedule(working.restrict(self.program), working, schedule))
 
-    def begin_round(self) -> None:
-        """Fix when the restricted problems of a round end; the rest of the time is for pricing."""
+    def begin_round(self, best: BlockBracket) -> None:
+        """Fix the bracket of this round, and the end of its restricted problems. The remaining time is for pricing."""
+        self.best = best
         self.round = self.deadline.part(self.tuning.generation.master_time_share)
 
     @property
     def accuracy(self) -> float:
-        """The relative gap of restricted problems: half of the gap asked for, at most; of a loose gap, a part."""
+        """The relative gap to which restricted problems are solved, a share of the target gap."""
         tuning = self.tuning.generation
         return min(tuning.master_gap_share * self.gap, max(tuning.loose_gap, tuning.loose_share * self.gap))
 
     def solve_with_care(self, working: BlockWorkingSet, care: float = 1.0) -> BlockRestricted:
-        """Solve a restricted problem along the schedule; `care` is the factor of its thresholds."""
+        """Solve a restricted problem along the schedule, with merging thresholds multiplied by `care`."""
         return self.finish_run(self.run_schedule(working.restrict(self.program), working, self._schedule(care)))
 
     def _schedule(self, care: float) -> list[tuple[float, float]]:
-        """Return the schedule down to the accuracy of a round."""
+        """Return the part of the schedule above twice the accuracy, with thresholds multiplied by `care`."""
         return [(gap, care * threshold) for gap, threshold in self.schedule if gap > 2 * self.accuracy]
 
     def run_schedule(
@@ -121,14 +127,17 @@ class BlockMaster:
         coarse: bool = False,
         start: BlockState | None = None,
     ) -> ScheduleRun:
-        """Iterate to each gap of a schedule in turn, and merge columns there.
+        """Iterate to each gap of a schedule in turn, and merge small columns there.
 
         Args:
-            program: The program with the estimates of the working set, or a coarse one like it.
-            working: The working set to begin with.
-            schedule: Gaps and thresholds.
-            coarse: Whether the program is a coarse one.
-            start: The state to begin with, which is used up.
+            program: The program with the estimates of the working set, or its coarse problem.
+            working: The working set to start with.
+            schedule: Relative gaps and merging thresholds.
+            coarse: Whether `program` is a coarse problem.
+            start: State to continue from; the iteration overwrites its arrays.
+
+        Returns:
+            The working set after merging, the last state, and the status.
         """
         for gap, threshold in schedule:
             chosen, options = with_columns(program, working.columns), self._options(working, coarse=coarse)
@@ -140,7 +149,7 @@ class BlockMaster:
                 reached = iterate_blocks(chosen, options, gap=gap, start=begun, budget=self.budget)
                 self._record(reached.history, reached.memory)
                 if not coarse and reached.state is not None and self._may_use_time_left(reached):
-                    # A refused restart leaves this state.
+                    # If the memory budget refuses to continue, this state remains valid.
                     self.round, start = self.deadline, reached.state
                     options = self._options(working)
                     reached = iterate_blocks(chosen, options, gap=gap, start=start, budget=self.budget)
@@ -148,7 +157,7 @@ class BlockMaster:
             except SolverError:
                 if start is None:
                     raise
-                # The memory does not suffice for more digits: the state stands.
+                # The memory does not suffice for a higher precision; the last state remains valid.
                 return ScheduleRun(working, start, Status.STALLED)
             if reached.status is not Status.OPTIMAL or reached.state is None:
                 stopped = reached.status in (Status.INTERRUPTED, Status.TIME_LIMIT)
@@ -158,17 +167,25 @@ class BlockMaster:
             before = len(working)
             start, working = merge_columns(program, working, reached.state, threshold)
             start = activate_close_estimates(start, program, self.tuning.estimates)
-            # Its multipliers may be large.
+            # Free the multipliers, which may be large.
             del reached
             if self.merges_all_columns and len(working) == before:
-                # All columns may be in use, as with Hamming cost: further gaps would cost a factorisation each.
+                # If all columns are in use, as with Hamming cost, each further gap would only cost a factorisation.
                 break
         return ScheduleRun(working, start, Status.OPTIMAL)
 
     def finish_run(self, run: ScheduleRun, *, measure: bool = False) -> BlockRestricted:
-        """Go on from the state of a walk to the relative gap `accuracy`, and offer the point.
+        """Continue from the end of a schedule to the relative gap `accuracy`, and offer the point.
 
-        The state is used up. If the user stopped the walk, or the state is to be measured, nothing is iterated.
+        The method does not iterate if the user has stopped the run, or if `measure` is true. It then only evaluates the
+        state. The arrays of the state are overwritten.
+
+        Args:
+            run: End of the schedule.
+            measure: Whether to evaluate the state without iterating.
+
+        Returns:
+            The solution, with multipliers for all estimates, and the extended working set.
         """
         working, stopped, start = run.working, run.status is Status.INTERRUPTED, run.state
         active = None if start is None else start.active
@@ -197,13 +214,13 @@ class BlockMaster:
         return RestrictedSolution(completed, solution, solution.status, solution.message, solution.lower, complete)
 
     def offer(self, working: BlockWorkingSet, solution: BlockSolution, *, complete: bool) -> None:
-        """Offer the point of a solution, repaired for all estimates."""
+        """Offer the point of a solution. Unless `complete`, first repair it to meet the floors with all estimates."""
         whole = with_columns(self.program, working.columns)
         point = solution.x if complete else repaired(whole, solution.x)
         upper = objective(whole, point)
         unit = self.tuning.interior_point.cost_unit * largest_cost(whole)
         if upper < solution.lower - _ROUNDING * max(abs(upper), unit):
-            # After a stall a point may miss row sums so far that it is not feasible once they are met.
+            # After a stall, normalising the row sums may make the point infeasible.
             point = repaired(whole, np.full(point.shape, 1 / len(working)))
             upper = objective(whole, point)
         if upper < self.best.upper:
@@ -212,18 +229,18 @@ class BlockMaster:
             self.best.offer_point(upper, x)
 
     def _record_cost(self, working: BlockWorkingSet, state: BlockState) -> None:
-        """Note the cost of a state's channel once it keeps the floors with all estimates."""
+        """Record the cost of the channel at a state, after repairing the floors with all estimates."""
         whole = with_columns(self.program, working.columns)
         cost = objective(whole, repaired(whole, state.points[:, : whole.rows].T))
         self._shown_upper = min(self._shown_upper, cost)
 
     def _may_use_time_left(self, reached: IterationEnd) -> bool:
-        """Tell whether the round may use all time left, as its bound is not above the best one."""
+        """Return whether the round may use all remaining time, because its bound is too weak for pricing to help."""
         late = reached.status is Status.TIME_LIMIT and self.deadline.stop() is None
         return late and max((line.lower for line in reached.history), default=-np.inf) <= self.best.lower
 
     def _record(self, history: tuple[Iteration, ...], memory: int) -> None:
-        """Append the iterations of one part to the history of all, and keep the larger memory estimate."""
+        """Append the iterations of one solve to the history, and keep the largest memory estimate."""
         self.memory = max(self.memory, memory)
         first, ended = len(self.history), self.deadline.seconds() - self.began
         begun = ended - (history[-1].seconds if history else 0.0)
@@ -232,16 +249,16 @@ class BlockMaster:
         ]
 
     def report(self, stage: str, iterations: int = 0, upper: float = np.inf) -> None:
-        """Report the stage, with the bracket over all columns."""
+        """Report a stage to the progress callback, with the bracket over all columns."""
         known = min(upper, self.best.upper, self._shown_upper)
         lower = max(0.0, self.best.lower, self._shown_lower)
         self.deadline.tell(stage, len(self.history) + iterations, lower, known if np.isfinite(known) else None)
 
     def _options(self, working: BlockWorkingSet, *, coarse: bool = False) -> Options:
-        """Return options for a part of the work, whose progress is reported as that of the whole."""
-        # With all columns in use there are no others to price, and the bound is that of the whole.
+        """Return the options of one solve. Its progress is reported as progress of the whole."""
+        # With all columns in use, the bound of the restricted problem holds for the full program.
         whole = not coarse and len(working) == self.program.columns
-        # With some estimates left out, the cost of a point is not that of a channel.
+        # If estimates are omitted, the point may miss a floor, so its cost is not an upper bound.
         exact = not coarse and not self.program.floors
         stage = f"{len(working)} of {self.program.columns} columns" + (", a coarse problem" if coarse else "")
 

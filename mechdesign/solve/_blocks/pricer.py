@@ -1,4 +1,7 @@
-"""The columns left out of a restricted problem: their prices, and the bound that the multipliers of all prove."""
+"""Price the omitted columns of a restricted problem, and prove a lower bound over all columns.
+
+Theory: interior_point, Pricing problems.
+"""
 
 from __future__ import annotations
 
@@ -26,7 +29,7 @@ from mechdesign.solve._contract import STATUS_OF_STOP, Status
 
 
 class BlockPricer:
-    """Pricer of the columns of a block program; multipliers of earlier rounds are tried first at the new prices."""
+    """Pricer of the columns of a block program. It first retries the multipliers of earlier rounds at the new prices."""
 
     def __init__(self, master: BlockMaster) -> None:
         self.master, self.program, self.tuning = master, master.program, master.tuning
@@ -34,27 +37,27 @@ class BlockPricer:
         self.pricing = ColumnPricing(
             master.program, master.options, master.report, self.deadline, master.budget, master.tuning.pricing
         )
-        # The last result of each column, and the floors for which it has multipliers.
+        # The last result of each column, with the floors for which the column has multipliers.
         self._known: dict[int, tuple[list[int], PricedColumn]] = {}
 
     def price(self, found: BlockRestricted, best: BlockBracket) -> PricingResult:
-        """Price all columns that are not in use, and offer the bound over all columns."""
+        """Price all omitted columns, and offer the lower bound over all columns."""
         solution, columns, tuning = found.prices, found.working.columns, self.tuning.generation
-        # After an early stop the tolerance follows the gap that was reached.
+        # After an early stop, the tolerance follows the gap of the restricted problem.
         level = self.master.accuracy
         if found.status is not Status.OPTIMAL:
             level = max(level, min(solution.gap, 1.0))
         cost = abs(best.upper)
-        # All rows together may gain this share of the cost.
+        # Reduced costs are per unit of mass, and all rows have the mass n.
         tolerance = tuning.pricing_gap_share * max(level, self.master.gap) * cost / self.program.rows
-        # A weaker bound comes first, as pricing may be interrupted.
+        # Offer a weaker bound first, because pricing may be interrupted.
         self._offer(best, self.join(columns, solution.multipliers, {}, np.zeros(0, dtype=np.int64)))
         priced, multipliers = self.price_others(found, tolerance, tuning.inactive_floor * level * cost)
         self._offer(best, multipliers)
         self.master.report("columns priced")
         self.deadline.check()
         missing = sorted(column for column, one in priced.items() if one.lower < -tolerance)
-        # The grace after Ctrl-C is for pricing only.
+        # The grace period after Ctrl-C is for pricing only, not for the correction.
         stop = self.master.deadline.stop()
         if missing and best.gap > self.master.gap and stop is None:
             lost = solution.lower - lower_bound(self.program, multipliers)
@@ -70,12 +73,15 @@ class BlockPricer:
     def price_others(
         self, found: BlockRestricted, tolerance: float, inactive: float
     ) -> tuple[dict[int, PricedColumn], BlockMultipliers]:
-        """Price the columns left out; return the result of each, and the multipliers of all columns.
+        """Price the omitted columns; return the result of each one, and the multipliers of all columns.
 
         Args:
-            found: The restricted problem and its solution.
-            tolerance: How far below 0 the reduced cost of a column may be.
-            inactive: Floors whose part of the bound is at most this do not bind: their prices are rounding.
+            found: The solution of the restricted problem.
+            tolerance: Reduced costs of at least minus this value count as non-negative.
+            inactive: Floors whose term in the bound is at most this value are inactive; their prices are rounding errors.
+
+        Returns:
+            The result of each omitted column, and the multipliers of all columns.
         """
         program, columns, multipliers = self.program, found.working.columns, found.prices.multipliers
         sums = reduced_costs(with_columns(program, columns), multipliers).min(axis=1)
@@ -93,6 +99,7 @@ class BlockPricer:
         return priced, self.join(columns, multipliers, priced, binding)
 
     def _offer(self, best: BlockBracket, multipliers: BlockMultipliers) -> None:
+        """Offer the lower bound that the multipliers prove."""
         best.offer_bound(lower_bound(self.program, multipliers), multipliers)
 
     def _correct(
@@ -103,7 +110,7 @@ class BlockPricer:
         lost: float,
         estimates: tuple[Integers, ...],
     ) -> None:
-        """Correct the multipliers for the columns that have lowered the bound, and offer the new bound."""
+        """Correct the multipliers for the missing columns, and offer the new bound."""
         tuning, count = self.tuning.correction, missing.size
         accuracy = max(tuning.gap_share * self.master.gap, tuning.loss_share * lost / max(abs(best.upper), 1e-300))
         self.master.report(f"correcting the bound for {count} missing column{'s' if count > 1 else ''}")
@@ -117,7 +124,7 @@ class BlockPricer:
         try:
             found = correct_bound(self.program, multipliers, missing, some, options, accuracy, self.master.budget)
         except (SolverError, MemoryError) as error:
-            # Without room for it the bound stays.
+            # The correction does not fit into memory; keep the bound.
             self.master.report(str(error))
             return
         self._offer(best, found)
@@ -126,7 +133,7 @@ class BlockPricer:
     def _still_proved(
         self, program: BlockProgram, binding: Integers, prices: DualPrices, others: Integers
     ) -> dict[int, PricedColumn]:
-        """Return the columns whose last multipliers still prove that they do not improve."""
+        """Return the columns whose earlier multipliers prove a non-negative reduced cost at the new prices."""
         kept = {column: self._known[column] for column in others.tolist() if column in self._known}
         known = [column for column, (floors, _) in kept.items() if floors == binding.tolist()]
         if not known:
@@ -147,13 +154,16 @@ class BlockPricer:
     def join(
         self, columns: Integers, found: BlockMultipliers, priced: dict[int, PricedColumn], binding: Integers
     ) -> BlockMultipliers:
-        """Return the multipliers of all columns: those of the restricted problem, and those that pricing found.
+        """Return the multipliers of all columns, joined from the restricted problem and from pricing.
 
         Args:
-            columns: The columns in use.
-            found: Their multipliers.
-            priced: The priced columns; columns in neither have no multipliers.
-            binding: The floors for which they have multipliers.
+            columns: The columns in use (B,).
+            found: Multipliers of the columns in use.
+            priced: Results of pricing. Columns that are neither in use nor priced have zero multipliers.
+            binding: Indices of the floors that were priced.
+
+        Returns:
+            Multipliers of all columns of the program.
         """
         priced = dict(sorted(priced.items()))
         values, others = list(priced.values()), np.array(list(priced), dtype=np.int64)

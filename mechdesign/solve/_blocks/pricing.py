@@ -1,4 +1,7 @@
-"""Pricing of columns left out: groups of similar ones, with few bounds and estimates first, on several threads."""
+"""Solve pricing problems in groups of similar columns on several threads, with few bounds and estimates first.
+
+Theory: interior_point, Pricing problems.
+"""
 
 from __future__ import annotations
 
@@ -24,12 +27,12 @@ from mechdesign.solve._contract import Options
 
 @dataclass(frozen=True, eq=False)
 class DualPrices:
-    """The prices of a restricted problem, and how far below 0 the reduced cost of a column may be.
+    """The dual prices of a restricted problem.
 
     Attributes:
         sums: Prices λ of the row sums (n,).
         floors: Prices v of the floors (F,).
-        tolerance: A reduced cost of at least minus this counts as zero.
+        tolerance: Reduced costs of at least minus this value count as non-negative.
     """
 
     sums: Floats
@@ -41,40 +44,43 @@ class ColumnPricing:
     """Solver of the pricing problems of columns.
 
     Args:
-        program: The program with all its columns.
+        program: The program with all columns.
         options: Threads and arrays.
-        tell: Function that reports a stage.
-        deadline: When to stop; columns that are priced by then count.
-        budget: The memory that the process may take.
-        tuning: The constants.
+        report: Function that reports a stage.
+        deadline: Deadline. The results of columns priced before it count.
+        budget: The memory budget of the process.
+        tuning: Constants of pricing.
     """
 
     def __init__(
         self,
         program: BlockProgram,
         options: Options,
-        tell: Callable[[str], None],
+        report: Callable[[str], None],
         deadline: Deadline,
         budget: MemoryBudget,
         tuning: PricingTuning,
     ) -> None:
-        self.program, self.options, self.report, self.deadline = program, options, tell, deadline
+        self.program, self.options, self.report, self.deadline = program, options, report, deadline
         self.budget, self.tuning = budget, tuning
         self._near_exponents: Floats | None = None
 
     def price_columns(
         self, program: BlockProgram, used: Integers, x: Floats, columns: Integers, prices: DualPrices
     ) -> dict[int, PricedColumn]:
-        """Price columns with few bounds and the estimates likely to matter, and with all where that proves nothing.
+        """Price columns with few bounds and the likely estimates; then, where that proves nothing, with all.
 
-        The multipliers of a floor are a proof whether or not all of its estimates have one.
+        A proof with some estimates of a floor is a proof with all.
 
         Args:
-            program: The program with the binding floors only.
-            used: The columns in use.
-            x: Their values (n, k).
+            program: The program with only the binding floors.
+            used: The columns in use (k,).
+            x: Values of the columns in use (n, k).
             columns: The columns to price.
-            prices: The prices.
+            prices: Dual prices of the restricted problem.
+
+        Returns:
+            The result of each column that was priced before the deadline.
         """
         threads, groups = self._group(program, used, x, columns, self.tuning.similar_slack)
         near, before = self._with_few_bounds(program), None
@@ -93,16 +99,19 @@ class ColumnPricing:
     def find_negative(
         self, used: Integers, x: Floats, prices: DualPrices, slack: float, columns: Integers
     ) -> dict[int, tuple[Integers, ...]]:
-        """Return the columns whose reduced cost may be negative, each with the estimates likely to matter.
+        """Return the columns whose reduced cost may be negative, each with the estimates that probably matter to it.
 
-        Few bounds and few estimates are looked at, so that these are rather too many.
+        The test uses few bounds and few estimates, so the result may contain too many columns.
 
         Args:
-            used: The columns in use.
-            x: Their values (n, k).
-            prices: The prices.
-            slack: Share by which estimates may be worse than the best one of similar columns.
-            columns: The columns to look at.
+            used: The columns in use (k,).
+            x: Values of the columns in use (n, k).
+            prices: Dual prices.
+            slack: Share by which an estimate may be worse than the best one of similar columns.
+            columns: The columns to price.
+
+        Returns:
+            For each column found, the estimates of each floor.
         """
         threads, groups = self._group(self.program, used, x, columns, slack)
         near = self._with_few_bounds(self.program)
@@ -113,7 +122,7 @@ class ColumnPricing:
     def _group(
         self, program: BlockProgram, used: Integers, x: Floats, columns: Integers, slack: float
     ) -> tuple[int, list[ColumnGroup]]:
-        """Return the number of threads that price columns, and groups of columns for them."""
+        """Return the number of threads, and groups of similar columns for them."""
         threads = self.options.threads or count_processors()
         most = max(1, self._batch() // threads)
         size = max(1, min(most, -(-columns.size // threads)))
@@ -130,7 +139,7 @@ class ColumnPricing:
         return int(min(most, pricing_batch(rows, columns, self.budget, block)))
 
     def _with_few_bounds(self, program: BlockProgram) -> BlockProgram | None:
-        """Return the program with few bounds for each row, which prove most columns in a fraction of the time."""
+        """Return the program with only the strictest bounds of each row, or None if that saves no time."""
         if program.rows < self.tuning.near_min_rows or self.options.extra.get("device") not in (None, "cpu"):
             return None
         if sparse_kernel(program, self.options.extra) or self.options.extra.get("arrays") == "torch":
@@ -142,12 +151,12 @@ class ColumnPricing:
     def price_groups(
         self, program: BlockProgram, groups: list[ColumnGroup], prices: DualPrices, threads: int
     ) -> dict[int, PricedColumn]:
-        """Price groups of columns, each on one thread."""
+        """Price groups of columns, each group on one thread."""
         groups = [group for group in groups if group.columns.size]
         if not groups:
             return {}
         self.report(f"pricing {sum(group.columns.size for group in groups)} of {self.program.columns} columns")
-        # Groups differ in columns and estimates alone.
+        # Groups differ only in columns and estimates, so they share the geometry of the bounds.
         geometry = make_geometry(program.exponents, len(program.floors))
         workers = Workers(threads, len(groups), 1)
         try:
@@ -157,13 +166,13 @@ class ColumnPricing:
                 )
         finally:
             workers.close()
-        # Sorted by column, as threads finish in any order.
+        # Sort by column, because threads finish in any order.
         return dict(sorted((column, one) for part in parts for column, one in part.items()))
 
     def _price_group(
         self, program: BlockProgram, geometry: PairGeometry, group: ColumnGroup, prices: DualPrices
     ) -> dict[int, PricedColumn]:
-        """Price the columns of a group with its estimates, on one thread; none at the deadline."""
+        """Price the columns of a group with its estimates on one thread; return no result after the deadline."""
         if self.deadline.stop() is not None:
             return {}
         priced = with_estimates(with_columns(program, group.columns), group.estimates)
@@ -186,13 +195,13 @@ class ColumnPricing:
 
 
 def _without_proved(group: ColumnGroup, found: dict[int, PricedColumn], tolerance: float) -> ColumnGroup:
-    """Return the columns of a group whose reduced costs are not proved."""
+    """Return a group with only the columns whose reduced cost is not proved to be non-negative."""
     left = [column for column in group.columns.tolist() if column not in found or found[column].lower < -tolerance]
     return replace(group, columns=np.array(left, dtype=np.int64))
 
 
 def _join_tiers(found: dict[int, PricedColumn], more: dict[int, PricedColumn]) -> dict[int, PricedColumn]:
-    """Return the results of two tiers: values of the later one, and the better bound of each column."""
+    """Return the results of two tiers: the upper bounds of the later tier, and the better lower bound of each column."""
     return found | {
         column: one
         if column not in found or one.lower >= found[column].lower
@@ -202,7 +211,7 @@ def _join_tiers(found: dict[int, PricedColumn], more: dict[int, PricedColumn]) -
 
 
 def _with_all_estimates(program: BlockProgram, group: ColumnGroup, *, again: bool) -> ColumnGroup:
-    """Return a group with all estimates; unless it is to be priced `again`, without columns if it has them all."""
+    """Return a group with all estimates. If it already has all estimates and `again` is false, it keeps no columns."""
     every = tuple(np.arange(len(floor.error)) for floor in program.floors)
     fewer = any(some.size < each.size for some, each in zip(group.estimates, every, strict=True))
     return ColumnGroup(group.columns if fewer or again else group.columns[:0], every)

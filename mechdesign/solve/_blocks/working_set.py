@@ -1,4 +1,7 @@
-"""The working set of a restricted program: columns, estimates of the adversary, and which are active in which."""
+"""The working set of a restricted problem: columns, estimates of each floor, and the active estimates of each column.
+
+Theory: interior_point, Restricted problems.
+"""
 
 from __future__ import annotations
 
@@ -16,15 +19,16 @@ from mechdesign.solve._blocks.tuning import EstimateTuning
 
 @dataclass(frozen=True, eq=False)
 class BlockWorkingSet:
-    """Columns of a program, estimates of each of its floors, and which of these are active in which columns.
+    """Columns of a program, chosen estimates of each floor, and the active estimates of each column.
 
-    A column has too many rather than too few active estimates: one that is missing is noticed late.
+    An estimate is *active* in a column if the restricted problem contains its row. The sets are rather too large than
+    too small, because a missing estimate is only detected at the end of a round.
 
     Attributes:
         columns: The columns in use (B,).
         estimates: The chosen estimates of each floor (k,).
-        active: For each floor, which of all its estimates are active in which of all columns.
-        tuning: How close to the best one estimates are to be.
+        active: For each floor, flags of all estimates and all columns (K, m).
+        tuning: Tolerances for choosing estimates.
     """
 
     columns: Integers
@@ -44,34 +48,37 @@ class BlockWorkingSet:
         return int(self.columns.size)
 
     def replace_columns(self, columns: Integers) -> BlockWorkingSet:
-        """Return the working set with these columns instead."""
+        """Return the working set with other columns."""
         return replace(self, columns=columns)
 
     def add(self, columns: Sequence[int]) -> BlockWorkingSet:
-        """Return the working set with more columns."""
+        """Return the working set extended by the given columns."""
         return self.replace_columns(np.union1d(self.columns, np.array(columns, dtype=np.int64)))
 
     def restrict(self, program: BlockProgram) -> BlockProgram:
-        """Return the program with the chosen estimates only, and all columns."""
+        """Return the program with all columns, but only the chosen estimates."""
         return with_estimates(program, self.estimates)
 
     def expand_multipliers(self, program: BlockProgram, multipliers: BlockMultipliers) -> BlockMultipliers:
-        """Return multipliers of the program with the chosen estimates as those of the program."""
+        """Return multipliers for all estimates of the program, given those for the chosen estimates."""
         return with_all_estimates(program, self.estimates, multipliers)
 
     def active_estimates(self) -> tuple[Flags, ...]:
-        """Return which of the chosen estimates are active in which of the columns (B, k)."""
+        """For each floor, return flags (B, k) of the chosen estimates that are active in the columns in use."""
         flags = [active[np.ix_(some, self.columns)].T for active, some in zip(self.active, self.estimates, strict=True)]
-        # A column that was left out for a while may have none of those chosen since.
+        # A column that returns after some rounds may have no active estimate among those chosen; then all are active.
         return tuple(each | ~each.any(axis=1, keepdims=True) for each in flags)
 
     def select_estimates(self, program: BlockProgram, x: Floats, factor: float) -> BlockWorkingSet:
-        """Return the working set with those estimates only that are close to the best one for some column.
+        """Return the working set with only the estimates that are close to the best one in some column.
 
         Args:
-            program: A program with the chosen estimates alone, and any number n of rows.
+            program: A program with only the chosen estimates, and any number n of rows.
             x: The values (n, B) of the columns.
-            factor: Factor by which the slack of `tuning` is multiplied.
+            factor: Factor of the tolerance `chosen_slack`.
+
+        Returns:
+            The working set with fewer estimates, and with the active flags at `x`.
         """
         close = find_close_estimates(program, x, factor * self.tuning.chosen_slack)
         near = find_close_estimates(program, x, self.tuning.active_slack)
@@ -84,11 +91,14 @@ class BlockWorkingSet:
     def add_with_estimates(
         self, more: Mapping[int, tuple[Integers, ...]], estimates: tuple[Integers, ...]
     ) -> BlockWorkingSet:
-        """Return the working set with more columns, each with the estimates that are likely to matter to it.
+        """Return the working set extended by columns, each with the estimates that probably matter to it.
 
         Args:
-            more: The columns, and for each floor the places of the column's estimates in `estimates`.
-            estimates: Some estimates of each floor.
+            more: The columns. For each floor, the positions of the column's estimates in `estimates`.
+            estimates: Some estimates of each floor (k,).
+
+        Returns:
+            The extended working set.
         """
         flags, chosen = tuple(every.copy() for every in self.active), list(self.estimates)
         for column, close in more.items():
@@ -102,17 +112,20 @@ class BlockWorkingSet:
     def add_missing_estimates(
         self, program: BlockProgram, x: Floats, active: tuple[Flags, ...] | None
     ) -> tuple[BlockWorkingSet, bool]:
-        """Return the working set with the estimates that were missing, and whether none of the best ones was.
+        """Return the working set extended by missing estimates, and whether the best estimate of each column was active.
 
         Args:
             program: A program with all estimates.
             x: The values (n, B) of the columns.
-            active: Which of the chosen estimates were active in which of these (B, k); None means all.
+            active: Flags (B, k) of the chosen estimates that were active; None if all were.
+
+        Returns:
+            The extended working set, and whether no best estimate was missing.
         """
         best, close = find_close_estimates(program, x, 0.0), find_close_estimates(program, x, self.tuning.chosen_slack)
         flags, chosen, complete = tuple(every.copy() for every in self.active), list(self.estimates), True
         for index, some in enumerate(self.estimates):
-            # After a stall without a state all estimates become active.
+            # After a stall without a state, all estimates become active.
             flags[index][:, self.columns] = True if active is None else flags[index][:, self.columns] | close[index]
             used = np.zeros_like(best[index])
             used[some] = True if active is None else active[index].T
@@ -123,7 +136,16 @@ class BlockWorkingSet:
 
 
 def measure_reduced_costs(program: BlockProgram, columns: Integers, state: BlockState) -> tuple[Floats, float]:
-    """Return the reduced costs (B,) of columns in use at a state's prices, Σ_s x_s = 1, and the mean cost of a row."""
+    """Return the reduced costs (B,) of the columns in use at the prices of a state, and the mean cost of a row.
+
+    Args:
+        program: The program that the state belongs to.
+        columns: The columns in use (B,).
+        state: A state of that program with these columns.
+
+    Returns:
+        Reduced costs per unit of mass, Σ_s x_s = 1, and the cost of the state divided by the number of rows.
+    """
     n = program.rows
     x, w, v = state.points[:, :n].T, state.points[:, n:], state.multipliers[n : n + len(program.floors)]
     costs = program.cost[:, columns] * x
