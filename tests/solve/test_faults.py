@@ -209,7 +209,7 @@ def test_time_that_pricing_cannot_use_goes_to_the_point(monkeypatch: pytest.Monk
         return replace(reached, status=Status.TIME_LIMIT)
 
     monkeypatch.setattr(master_module, "iterate_blocks", timed)
-    master.begin_round()
+    master.begin_round(master.best)
     run = master.run_schedule(program, working_of(program, np.arange(10)), ((0.1, 0.0),))
     assert run.status is Status.OPTIMAL
     assert left == [60.0, 39.0]

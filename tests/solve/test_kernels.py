@@ -191,7 +191,7 @@ def test_an_iterate_that_is_not_the_newest_is_refused(case):
     step = take_step(case.blocks)
     assert step.iterate.number == case.iterate.number + 1
     for stale in (lambda: take_step(case.blocks), lambda: factor_blocks(case.layout, case.ratios, case.iterate)):
-        with pytest.raises(RuntimeError, match="have moved on to iterate 4"):
+        with pytest.raises(RuntimeError, match="belong to iterate 4"):
             stale()
     assert factor_blocks(case.layout, case.ratios, step.iterate).iterate is step.iterate
 

@@ -1,4 +1,7 @@
-"""How much memory a solve takes, said before it starts."""
+"""Estimate the memory of a solve before it starts, and compare the estimate with a budget.
+
+Theory: interior_point, Memory and threads.
+"""
 
 from __future__ import annotations
 
@@ -20,32 +23,33 @@ from mechdesign.solve._blocks.layout import BlockLayout
 from mechdesign.solve._blocks.tuning import TUNING, GenerationTuning
 
 MAX_COPIED_ROWS = 4_000_000
-"""Up to so many ratio rows the multipliers of the best bound are copied; of more, once the gap is small, kept in spare
-memory."""
+"""Up to this number of ratio rows, the multipliers of the best bound are copied to separate memory."""
 
-# Of 300 and of 1,024 columns 0.6 and 0.77 stay (Euclidean cost).
+# Share of columns that remain after merging without floors, and number of rows from which it is known. Measured with
+# Euclidean cost: 0.6 of 300 columns and 0.77 of 1,024.
 _KEPT_SHARE, _KEPT_MIN_ROWS = 0.8, 500
 _INTERPRETER_BYTES = 120_000_000
-# The part of all multipliers that proves the bound, at most: 13 % at 144 cells, 8 % at 300, 6 % from 500 to 1,024.
+# Largest share of multipliers in a proof: share · rows ** power, within limits. Measured: 13 % for 144 cells, 8 % for
+# 300, and 6 % for 500 to 1,024.
 _PROOF_SHARE, _PROOF_POWER, _MAX_PROOF_SHARE, _MIN_PROOF_SHARE = 4.5, -0.7, 0.3, 0.062
-# Of each ratio row, in the kernel that takes least of the host's memory (`Kernel.entry_bytes`), by the relative gap.
+# Bytes per ratio row above each relative gap, in the kernel with the least host memory (`Kernel.entry_bytes`).
 _MIN_ENTRY_BYTES = (1e-2, 14), (1e-5, 16), (-1.0, 28)
-# What a thread takes at most for its tile and its batch of small dense blocks.
+# Maximum bytes per thread for its tile and its batch of small dense blocks.
 _DENSE_BATCH_BYTES = 10_000_000
-# What a thread takes at most for its batch of sparse blocks.
+# Maximum bytes per thread for its batch of sparse blocks.
 _SPARSE_BATCH_BYTES = 150_000_000
-# Bytes for each of these: in one block, unfolded with what computing the bound takes, and for certifying afterwards.
+# Bytes per multiplier of a proof: in a block, unfolded while computing the bound, and while certifying afterwards.
 _BLOCK_BYTES, _UNFOLDED_BYTES, _CERTIFY_BYTES = 16, 60, 175
 
 
 @dataclass(frozen=True)
 class MemoryBudget:
-    """The memory that the process may take, asked for once in a solve and then compared with estimates.
+    """The memory that the process may use. It is determined once per solve, and then compared with estimates.
 
     Attributes:
-        allowed: Most bytes of the process; None where nobody knows.
-        held: Bytes that it held before the solve.
-        stated: Whether the caller stated the limit.
+        allowed: Maximum memory of the process [bytes]; None if unknown.
+        held: Memory that the process used before the solve [bytes].
+        stated: Whether the caller has stated the limit.
     """
 
     allowed: float | None
@@ -54,15 +58,21 @@ class MemoryBudget:
 
     @classmethod
     def of(cls, limit: float | None = None) -> MemoryBudget:
-        """Return the budget of a solve that begins now, of `limit` bytes or of all that is free."""
+        """Return the budget of a solve that starts now: `limit` bytes, or all free memory."""
         return cls(find_allowed_memory(limit), _resident_bytes(), limit is not None)
 
     @classmethod
     def of_options(cls, extra: Mapping[str, object]) -> MemoryBudget:
-        """Return the budget that options of the block solver state as "memory".
+        """Return the budget stated by the option "memory" of the block solver.
+
+        Args:
+            extra: Options of the block solver.
+
+        Returns:
+            The budget.
 
         Raises:
-            InputError: It is not a number of bytes greater than 0.
+            InputError: If the value is not a positive number of bytes.
         """
         limit = extra.get("memory")
         if limit is None:
@@ -73,11 +83,11 @@ class MemoryBudget:
         raise InputError("options.extra.memory", "must be a number of bytes greater than 0", value=limit)
 
     def fits(self, estimate: float) -> bool:
-        """Tell whether the budget allows this many bytes, as far as is known."""
+        """Return whether the estimate [bytes] is within the budget; true if the budget is unknown."""
         return self.allowed is None or estimate <= self.allowed
 
     def require(self, estimate: float, blocks: int, rows: int) -> None:
-        """Raise `SolverError` where the budget does not allow this many bytes, with both numbers."""
+        """Raise `SolverError` with both numbers if the estimate [bytes] exceeds the budget."""
         if self.allowed is not None and estimate > self.allowed:
             raise SolverError(
                 f"the block solver needs about {estimate / 1e9:.1f} GB for {blocks} blocks of {rows}, but "
@@ -95,18 +105,21 @@ def check_memory(
     *,
     proves: bool = True,
 ) -> int:
-    """Return the estimated peak of the process [bytes].
+    """Return the estimated peak memory of the process [bytes].
 
     Args:
-        layout: The program as it is to be solved.
+        layout: The layout of the program.
         threads: Number of threads that share the blocks.
         kernel: The kernel that holds the large arrays.
-        budget: The memory that the process may take.
-        gap: The relative gap to be reached.
-        proves: Whether the multipliers are proved at the end, which takes memory, too.
+        budget: The memory budget of the process.
+        gap: Relative gap to reach.
+        proves: Whether a proof with sparse multipliers follows, which needs memory, too.
+
+    Returns:
+        The estimate [bytes].
 
     Raises:
-        SolverError: The estimate exceeds the budget.
+        SolverError: If the estimate exceeds the budget.
     """
     shape = layout.rows, layout.program.columns, layout.blocks
     if kernel.SPARSE:
@@ -120,10 +133,10 @@ def check_memory(
 
 
 def merging_memory(rows: int, columns: int, gap: float) -> int:
-    """Estimate the peak of the process in bytes where a large program without floors begins with all its columns.
+    """Estimate the peak memory of a large program without floors that starts with all its columns [bytes].
 
-    In the end `_KEPT_SHARE` of them are left, and the numbers are as precise as the gap requires. Below `_KEPT_MIN_ROWS` rows room
-    for all of them is asked for: with Hamming cost all stay.
+    At the end, the share `_KEPT_SHARE` of the columns remains, in the precision that the gap requires. Below
+    `_KEPT_MIN_ROWS` rows, the estimate keeps all columns, because with Hamming cost all remain.
     """
     if rows < _KEPT_MIN_ROWS:
         return block_memory(rows, columns, columns, gap=gap)
@@ -142,20 +155,20 @@ def may_generation_pay(
     sparse: bool,
     merges: bool = False,
 ) -> bool:
-    """Tell whether few columns at a time may be faster than all blocks at once, by what was measured.
+    """Return whether column generation may be faster than all columns at once, according to measurements.
 
-    They are where floors pull against the cost: then most columns end up empty. Without floors half of all are used,
-    which pays where blocks are sparse, for a column is then priced in a fraction of the time that its block takes, or
-    large, where the kernel `merges` columns in the host's memory.
+    It pays with floors that oppose the cost, because most columns then become empty. Without floors, half of all
+    columns are used. Column generation then pays for sparse blocks, because pricing a column is much faster than
+    solving its block. It also pays for large dense programs if the kernel `merges` columns in host memory.
     """
     pays = sparse or floors > 0 or (merges and rows >= tuning.min_rows_without_floors)
     return pays and not worst and columns * rows**2 >= tuning.min_entries
 
 
 def find_allowed_memory(limit: float | None = None) -> float | None:
-    """Return the most bytes that the process may take: `limit`, or all that is free; None where nobody knows.
+    """Return the maximum memory of the process [bytes]: `limit`, or all free memory; None if unknown.
 
-    It is never more than the limits of the process and its container leave.
+    The result never exceeds the limits of the process and its container.
     """
     free = free_memory() if limit is None else limited_memory()
     left = math.inf if free is None else _resident_bytes() + free
@@ -164,13 +177,16 @@ def find_allowed_memory(limit: float | None = None) -> float | None:
 
 
 def pricing_batch(rows: int, columns: int, budget: MemoryBudget, block: int = 0) -> int:
-    """Return the number of columns that fit into the budget while they are priced, at least 1.
+    """Return the number of columns, at least 1, that can be priced at a time within the budget.
 
     Args:
         rows: Number of rows.
         columns: Number of columns of the program.
-        budget: The memory that the process may take.
-        block: Bytes of a sparse block; 0 for a dense one.
+        budget: The memory budget of the process.
+        block: Size of a sparse block [bytes]; 0 for dense blocks.
+
+    Returns:
+        The number of columns.
     """
     if budget.allowed is None:
         return columns
@@ -183,12 +199,13 @@ def pricing_batch(rows: int, columns: int, budget: MemoryBudget, block: int = 0)
 
 
 def block_memory(rows: int, columns: int, blocks: int, floors: int = 0, gap: float = 0.0) -> int:
-    """Estimate the peak of the process in bytes from the size of a program alone: rather less than `check_memory`."""
+    """Estimate the peak memory [bytes] from the size of a program alone; usually less than `check_memory` returns."""
     width = rows + floors
     return _estimate_dense(rows, columns, blocks, width, width, 1, _entry_bytes(0.0 if floors else gap))
 
 
 def _entry_bytes(gap: float) -> int:
+    """Return the bytes per ratio row at a relative gap."""
     return next(count for level, count in _MIN_ENTRY_BYTES if gap > level)
 
 
@@ -204,10 +221,9 @@ def _estimate_dense(
     proves: bool = True,
     held: int | None = None,
 ) -> int:
-    """Estimate the peak of the process in bytes, the certificate that follows included; rather more than less.
+    """Estimate the peak memory [bytes] with dense blocks, including the certificate that follows; rather too high.
 
-    The solve's large arrays are gone when the multipliers are certified, which takes as much where symmetry makes them
-    small.
+    The large arrays of the solve are released before the multipliers are certified.
     """
     entries = blocks * width**2
     large = entry_bytes * entries + (8 * entries if blocks * rows**2 <= MAX_COPIED_ROWS else 0)
@@ -223,7 +239,7 @@ def _estimate_dense(
 
 @dataclass(frozen=True)
 class Sparsity:
-    """What makes a sparse block of `rows` large: its bounds on pairs, and how many numbers its factors are."""
+    """The size of a sparse block: number of rows, of bounded pairs, and of entries of its factors."""
 
     rows: int
     pairs: int
@@ -231,31 +247,32 @@ class Sparsity:
 
     @property
     def bytes(self) -> int:
-        """Bytes of one block in the kernel."""
+        """Size of one block in the kernel [bytes]."""
         pairs, rows = self.pairs, self.rows
         return SparseKernel.PAIR_BYTES * (pairs + rows) + 8 * (self.factors + pairs + 4 * rows)
 
     def extrapolate(self, rows: int) -> Sparsity:
-        """Return what is to be expected of a graph of the same kind with so many rows, in levels of about √rows."""
+        """Return the expected sparsity of a similar graph with `rows` rows, in levels of about √rows rows."""
         growth = rows / self.rows
         return Sparsity(rows, math.ceil(self.pairs * growth), math.ceil(self.factors * growth**1.5))
 
 
 def measure_sparsity(rows: int, sources: Integers, targets: Integers) -> Sparsity:
-    """Return the sparsity of blocks with bounds on the pairs (s, t); pairs of a row with itself count for nothing."""
+    """Return the sparsity of blocks with bounds on the pairs (s, t); diagonal pairs do not count."""
     apart = sources != targets
     widths = find_levels(rows, sources, targets).widths
     return Sparsity(rows, int(apart.sum()), int((widths**2).sum() + (widths[1:] * widths[:-1]).sum()))
 
 
 def sparse_memory(rows: int, columns: int, blocks: int, sparsity: Sparsity) -> int:
-    """Estimate the peak of the process in bytes where blocks are sparse."""
+    """Estimate the peak memory of the process with sparse blocks [bytes]."""
     return _estimate_sparse(rows, columns, blocks, rows, 1, sparsity)
 
 
 def _estimate_sparse(
     rows: int, columns: int, blocks: int, links: int, threads: int, sparsity: Sparsity, *, held: int | None = None
 ) -> int:
+    """Estimate the peak memory of the process with sparse blocks, for several threads [bytes]."""
     pairs, block = sparsity.pairs, sparsity.bytes
     small = 8 * ((4 + 2 * threads) * links**2 + 6 * rows**2 + 24 * rows * columns)
     kept = pairs * columns
@@ -265,7 +282,7 @@ def _estimate_sparse(
 
 
 def _resident_bytes() -> int:
-    """Return the bytes that this process holds now, 0 where the system does not say so."""
+    """Return the current memory of this process [bytes]; 0 if the system does not report it."""
     try:
         with open("/proc/self/statm", encoding="ascii") as file:
             return int(file.read().split()[1]) * os.sysconf("SC_PAGE_SIZE")

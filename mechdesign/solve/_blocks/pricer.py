@@ -29,7 +29,7 @@ from mechdesign.solve._contract import STATUS_OF_STOP, Status
 
 
 class BlockPricer:
-    """Pricer of the columns of a block program. It first retries the multipliers of earlier rounds at the new prices."""
+    """Pricer of the columns of a block program. It first tries the multipliers of earlier rounds at the new prices."""
 
     def __init__(self, master: BlockMaster) -> None:
         self.master, self.program, self.tuning = master, master.program, master.tuning
@@ -78,7 +78,8 @@ class BlockPricer:
         Args:
             found: The solution of the restricted problem.
             tolerance: Reduced costs of at least minus this value count as non-negative.
-            inactive: Floors whose term in the bound is at most this value are inactive; their prices are rounding errors.
+            inactive: Floors whose term in the bound is at most this value are ignored; their prices are rounding
+                errors.
 
         Returns:
             The result of each omitted column, and the multipliers of all columns.

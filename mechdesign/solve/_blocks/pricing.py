@@ -201,7 +201,7 @@ def _without_proved(group: ColumnGroup, found: dict[int, PricedColumn], toleranc
 
 
 def _join_tiers(found: dict[int, PricedColumn], more: dict[int, PricedColumn]) -> dict[int, PricedColumn]:
-    """Return the results of two tiers: the upper bounds of the later tier, and the better lower bound of each column."""
+    """Return the results of two tiers: upper bounds of the later tier, and the better lower bound of each column."""
     return found | {
         column: one
         if column not in found or one.lower >= found[column].lower

@@ -5,8 +5,8 @@ At multipliers λ of the row sums and v of the floors, column o can lower the ob
     min (c_o − λ)·x − Σ_f v_f w_f   over x with all ratio bounds, w_f <= error_f[h]·x for all h, Σ_s x_s = 1
 
 is negative. Each pricing problem has one block, and the steps of the main iteration solve it (`step.py`). Its only
-linking row is Σ_s x_s = 1, whose multiplier ρ is the reduced cost. For any y >= 0, and q >= 0 with Σ_h q_fh = v_f, the
-smallest entry of c_o − λ − Bᵀy − Σ_f error_fᵀ q_f is a lower bound of the reduced cost.
+linking row is Σ_s x_s = 1, whose multiplier ρ is the reduced cost. Let y >= 0, and q >= 0 with Σ_h q_fh = v_f. The
+smallest entry of c_o − λ − Bᵀy − Σ_f error_fᵀ q_f is then a lower bound of the reduced cost.
 
 Theory: interior_point, Pricing problems.
 """
@@ -23,7 +23,7 @@ from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._deadline import Deadline
 from mechdesign.solve._blocks.auxiliary import AuxiliaryRows
 from mechdesign.solve._blocks.coupling import UnitMass
-from mechdesign.solve._blocks.dual import Part, trim_multipliers
+from mechdesign.solve._blocks.dual import BlockEntries, trim_multipliers
 from mechdesign.solve._blocks.iterate import Iterate
 from mechdesign.solve._blocks.kernels.contract import Kernel
 from mechdesign.solve._blocks.layout import BlockLayout
@@ -234,7 +234,7 @@ class _PricingIteration:
         return values
 
     def _factor(self) -> tuple[BlockSums, Flags]:
-        """Factor the Hessians; return the sums over each block's rows, and flags of the blocks that could be factored."""
+        """Factor the Hessians; return sums over each block's rows, and flags of the blocks that could be factored."""
         kernel, auxiliary, passes, iterate = self.kernel, self.auxiliary, self.passes, self.iterate
         n, blocks = self.layout.rows, self.layout.blocks
         passes.x[:] = iterate.points[:, :n]
@@ -279,8 +279,8 @@ class _PricingIteration:
         steps[index, self.roots] = shift
         return steps
 
-    def _trim(self, columns: Integers, budget: Floats) -> list[Part]:
-        """Return the multipliers of some columns after dropping small ones, whose sums are within the budgets (B, n)."""
+    def _trim(self, columns: Integers, budget: Floats) -> list[BlockEntries]:
+        """Return the multipliers of some columns after dropping small ones with sums within the budgets (B, n)."""
         if not columns.size:
             return []
         return trim_multipliers(self.layout, self.kernel.multipliers()[columns], budget[columns], self.kernel.pairs)

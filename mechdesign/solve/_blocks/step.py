@@ -1,8 +1,11 @@
-"""One iteration: from the factored blocks at an iterate to the next one, on a weighted central path.
+"""One iteration on a weighted central path: from the factored blocks at an iterate to the next iterate.
 
-Mehrotra's predictor and second-order corrector, then Gondzio's centrality correctors as long as they lengthen the step.
-Rows aim at y z = w t with t = σ μ: far pairs, of small weight w, are allowed less complementarity. The same step serves
-the main iteration, as one system of linking rows, and the columns that are priced, as one system each.
+A step consists of Mehrotra's predictor and second-order corrector, and Gondzio's centrality correctors while they
+lengthen it. The target of each row is y z = w t with t = σ μ. Rows of distant pairs have a small weight w, which gives
+them less complementarity. The main iteration uses the step with one system of linking rows, pricing with one
+system per column.
+
+Theory: interior_point, One iteration.
 """
 
 from __future__ import annotations
@@ -28,55 +31,61 @@ from mechdesign.solve._blocks.tuning import TUNING, StepTuning
 
 
 class RatioPasses(Protocol):
-    """Passes over the ratio rows; values of systems are arrays (G,). `chosen` are the systems that matter."""
+    """Passes over the ratio rows. Values of systems are arrays (G,), and `chosen` flags the systems that matter."""
 
     def affine_ratio_test(self, u: Floats) -> tuple[Floats, Floats]:
-        """Return the least and the largest dz/z for the target 0."""
+        """Return the smallest and the largest dz/z for the target 0."""
 
     def mehrotra(self, u: Floats, centre: Floats) -> Floats:
-        """Put the targets of Mehrotra's corrector into slot 0; return their adjoint (B, n)."""
+        """Write the targets of Mehrotra's corrector to slot 0; return their adjoint (B, n)."""
 
     def ratio_test(self, u: Floats, slot: Integers, chosen: Flags | None, *, corrected: bool) -> tuple[Floats, Floats]:
-        """Return the least dz/z and dy/y for the targets in `slot`; `corrected`: `centrality` may follow."""
+        """Return the smallest dz/z and dy/y for the targets in `slot`. If `corrected`, `centrality` may follow."""
 
     def centrality(
         self, u: Floats, slot: Integers, primal: Floats, dual: Floats, centre: Floats, chosen: Flags
     ) -> Floats:
-        """Put Gondzio's correction of the targets in `slot` into the other slot; return their adjoint (B, n)."""
+        """Write Gondzio's correction of the targets in `slot` to the other slot; return their adjoint (B, n)."""
 
 
 class MainPasses:
-    """The passes of the main iteration, by all workers: one system."""
+    """The passes of the main iteration, by all workers, with one system of linking rows."""
 
     def __init__(self, blocks: FactoredBlocks) -> None:
         self.x, self.ratios = blocks.x, blocks.ratios
 
     def affine_ratio_test(self, u: Floats) -> tuple[Floats, Floats]:
-        """Return the least and the largest dz/z."""
+        """Return the smallest and the largest dz/z."""
         low, high = self.ratios.affine_ratio_test(self.x, u)
         return np.array([-low]), np.array([high - 1.0])
 
     def mehrotra(self, u: Floats, centre: Floats) -> Floats:
-        """Put the targets of Mehrotra's corrector into slot 0."""
+        """Write the targets of Mehrotra's corrector to slot 0; return their adjoint."""
         return self.ratios.mehrotra(self.x, u, float(centre[0]))
 
     def ratio_test(self, u: Floats, slot: Integers, chosen: Flags | None, *, corrected: bool) -> tuple[Floats, Floats]:
-        """Return the least dz/z and dy/y."""
+        """Return the smallest dz/z and dy/y."""
         primal, dual = self.ratios.ratio_test(self.x, u, int(slot[0]), corrected=corrected)
         return np.array([-primal]), np.array([-dual])
 
     def centrality(
         self, u: Floats, slot: Integers, primal: Floats, dual: Floats, centre: Floats, chosen: Flags
     ) -> Floats:
-        """Put Gondzio's correction into the other slot."""
+        """Write Gondzio's correction to the other slot; return its adjoint."""
         return self.ratios.centrality(self.x, u, int(slot[0]), float(primal[0]), float(dual[0]), float(centre[0]))
 
 
 @dataclass(frozen=True, eq=False)
 class SearchDirection:
-    """A direction, its targets, their slot in the kernel, the longest steps, and the number of correctors kept.
+    """The direction of a step, with its targets. Slots, lengths and counts are arrays (G,).
 
-    Slots, lengths and counts are arrays (G,).
+    Attributes:
+        targets: Target complementarity products.
+        found: The direction.
+        slot: Slot of the targets in the kernel.
+        primal: Longest primal step.
+        dual: Longest dual step.
+        correctors: Number of correctors kept.
     """
 
     targets: Targets
@@ -89,7 +98,13 @@ class SearchDirection:
 
 @dataclass(frozen=True, eq=False)
 class BlockSums:
-    """What assembling the blocks has measured: Σ y z (B,) and Bᵀy (B, N) of their rows, and Σ w of all rows."""
+    """Sums computed while assembling the blocks.
+
+    Attributes:
+        products: Σ y z over each block's rows (B,).
+        adjoint: Bᵀy (B, N).
+        weight: Σ w over all rows.
+    """
 
     products: Floats
     adjoint: Floats
@@ -98,7 +113,7 @@ class BlockSums:
 
 @dataclass(frozen=True, eq=False)
 class StepResult:
-    """The next iterate, both step lengths, and how many centrality correctors were kept."""
+    """The next iterate, both step lengths, and the number of centrality correctors kept."""
 
     iterate: Iterate
     primal: float
@@ -109,8 +124,16 @@ class StepResult:
 def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corrections: bool = True) -> StepResult:
     """Take one primal-dual step from the newest iterate, with or without centrality correctors.
 
+    Args:
+        blocks: The factored blocks at the newest iterate.
+        tuning: Constants of the step. Default: the constants for dense or sparse blocks.
+        corrections: Whether to try centrality correctors.
+
+    Returns:
+        The next iterate and the step lengths.
+
     Raises:
-        StallError: where the Newton system cannot be solved, or not well enough in single precision.
+        StallError: If the Newton system cannot be solved, or not accurately enough in single precision.
     """
     blocks.ratios.require(blocks.iterate.number)
     layout = blocks.layout
@@ -135,7 +158,7 @@ def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corre
 
 
 def boundary_shares(primal: Floats, dual: Floats, tuning: StepTuning) -> Floats:
-    """Return the share of the way to the boundary (G,): more where both steps are long."""
+    """Return the fraction (G,) of the distance to the boundary that the step takes; larger if both steps are long."""
     is_long = np.minimum(primal, dual) >= tuning.long_step
     return np.where(is_long, tuning.boundary_fraction_long, tuning.boundary_fraction)
 
@@ -143,7 +166,7 @@ def boundary_shares(primal: Floats, dual: Floats, tuning: StepTuning) -> Floats:
 def find_search_direction(
     system: NewtonSystem, passes: RatioPasses, measured: BlockSums, tuning: StepTuning
 ) -> SearchDirection:
-    """Return where a step aims: Mehrotra's predictor and corrector, and Gondzio's correctors, by system."""
+    """Return the direction of a step, by Mehrotra's predictor and corrector and Gondzio's correctors."""
     coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
     predictor = solve_newton(system, Targets(np.zeros(system.cost.shape), np.zeros(auxiliary.size)))
     centre = _choose_centring(system, passes, measured, predictor, tuning)
@@ -166,9 +189,9 @@ def find_search_direction(
 def _correct(
     system: NewtonSystem, passes: RatioPasses, aim: SearchDirection, centre: Floats, trying: Flags, tuning: StepTuning
 ) -> tuple[SearchDirection, Flags]:
-    """Return the aim with one of Gondzio's correctors where it lengthens the steps enough, and where that is.
+    """Try one of Gondzio's correctors; return the direction with it if it lengthens the steps enough, and flags of success.
 
-    Products v = (z + α̃_p dz)(y + α̃_d dy) far from t w change by clip(v, 0.1 t w, 10 t w) − v, not below −10 t w.
+    Let v = (z + α̃_p dz)(y + α̃_d dy). The target changes by max(clip(v, 0.1 t w, 10 t w) − v, −10 t w).
     """
     coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
     z, y, found, f = iterate.z, iterate.y, aim.found, aim.targets.auxiliary
@@ -200,7 +223,7 @@ def _correct(
 def _mix(
     rows: Flags, blocks: Flags, new: tuple[Targets, Direction], old: tuple[Targets, Direction]
 ) -> tuple[Targets, Direction]:
-    """Return the new targets and direction in some blocks, each a system of its own, and the old ones elsewhere."""
+    """Return the new targets and direction in the flagged blocks, and the old ones in the other blocks."""
     (targets, found), (before, earlier) = new, old
     mixed = Targets(
         np.where(blocks, targets.adjoint, before.adjoint), np.where(rows, targets.auxiliary, before.auxiliary)
@@ -220,9 +243,9 @@ def _mix(
 def _choose_centring(
     system: NewtonSystem, passes: RatioPasses, measured: BlockSums, predictor: Direction, tuning: StepTuning
 ) -> Floats:
-    """Return t = σ μ (G,) with Mehrotra's σ = (μ_aff/μ)³, capped.
+    """Return the target parameter t = σ μ (G,) with Mehrotra's σ = (μ_aff/μ)³, capped.
 
-    Over the blocks' rows dy = −y (1 + q), Σ y z q = u·ΞBᵀy and Σ y z q² = uᵀHu: no pass over them is needed.
+    The blocks' rows satisfy dy = −y (1 + q), Σ y z q = u·ΞBᵀy and Σ y z q² = uᵀHu. No pass over them is needed.
     """
     coupling, auxiliary, iterate, n = system.coupling, system.auxiliary, system.iterate, system.cost.shape[1]
     low, high = passes.affine_ratio_test(predictor.u_x)
@@ -243,7 +266,7 @@ def _choose_centring(
         linked = z * (1 + primal * predictor.q[link]) * (y + dual * predictor.dy[link])
         reached = reached + float(linked.sum())
     share = np.maximum(0.0, reached) / total
-    # One at a time: NumPy's power of an array differs in the last bit.
+    # Cube each value separately, because NumPy's power of an array differs in the last bit.
     sigma = np.minimum(np.array([float(each) ** 3 for each in share]), tuning.max_sigma)
     centre: Floats = sigma * (total / measured.weight)
     return centre
@@ -258,7 +281,7 @@ def _step_lengths(
     *,
     corrected: bool,
 ) -> tuple[Floats, Floats]:
-    """Return the longest steps (G,) up to 1 that keep z and y non-negative."""
+    """Return the longest steps (G,), at most 1, that keep z and y non-negative."""
     coupling, y = system.coupling, system.iterate.y
     low, fall = passes.ratio_test(found.u_x, slot, chosen, corrected=corrected)
     primal = 1.0 / np.maximum(1.0, -coupling.minimum(low, found.q))

@@ -22,9 +22,9 @@ class GenerationTuning:
     Attributes:
         max_rounds: Maximum number of rounds.
         min_entering: A round adds at most this many columns, or as many as the working set has if that is more.
-        loose_gap: Restricted problems need no relative gap below this value if the target gap is larger.
-        loose_share: The same, as a share of the target gap.
-        master_gap_share: Share of the target gap allowed for the restricted problem.
+        master_gap_share: Restricted problems reach at least this share of the target gap.
+        loose_gap: For a loose target gap, restricted problems reach at least this relative gap.
+        loose_share: For a very loose target gap, restricted problems reach this share of the target gap.
         pricing_gap_share: Share of the target gap allowed for the reduced costs of omitted columns.
         master_time_share: Share of the remaining time for the restricted problem of a round.
         grace_s: Time for pricing after the first Ctrl-C [s].
@@ -40,9 +40,9 @@ class GenerationTuning:
 
     max_rounds: int = 20
     min_entering: int = 16
+    master_gap_share: float = 0.5
     loose_gap: float = 5e-3
     loose_share: float = 0.1
-    master_gap_share: float = 0.5
     pricing_gap_share: float = 0.25
     master_time_share: float = 0.6
     grace_s: float = 60.0

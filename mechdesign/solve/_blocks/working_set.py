@@ -66,7 +66,7 @@ class BlockWorkingSet:
     def active_estimates(self) -> tuple[Flags, ...]:
         """For each floor, return flags (B, k) of the chosen estimates that are active in the columns in use."""
         flags = [active[np.ix_(some, self.columns)].T for active, some in zip(self.active, self.estimates, strict=True)]
-        # A column that returns after some rounds may have no active estimate among those chosen; then all are active.
+        # A column that returns after some rounds may have no active estimate; then all chosen ones become active.
         return tuple(each | ~each.any(axis=1, keepdims=True) for each in flags)
 
     def select_estimates(self, program: BlockProgram, x: Floats, factor: float) -> BlockWorkingSet:
