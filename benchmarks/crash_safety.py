@@ -118,7 +118,7 @@ class Export(Victim):
         try:
             found = md.verify(self.folder / "set")
         except CertificateError as error:
-            incomplete = "incomplete export" in error.reason or "is not a folder" in error.reason
+            incomplete = "incomplete bundle" in error.reason or "is not a folder" in error.reason
             return ["incomplete" if incomplete else f"refused for another reason: {error.reason}"]
         seen = {name: each for name, each in content(self.folder / "set").items() if not name.startswith(".")}
         for files, certificate in zip(self.sets, self.certificates, strict=True):

@@ -74,7 +74,11 @@ def solve(kind: str, wait: float | None) -> tuple[str, float]:
         _, said = process.communicate(timeout=300)
         seconds, left = time.perf_counter() - clock, sorted(os.listdir(place))
         if folder.exists():
-            return ("certified" if left == ["design"] and md.verify(folder).holds else f"wrong: {left}"), seconds
+            try:
+                holds = left == ["design"] and md.verify(folder).holds
+            except md.errors.CertificateError as error:
+                return f"wrong: {error}", seconds
+            return ("certified" if holds else f"wrong: {left}"), seconds
         ended = said.rstrip().endswith("KeyboardInterrupt") and not left
         return ("ended" if ended else f"wrong: {left} {said[-300:]}"), seconds
 
