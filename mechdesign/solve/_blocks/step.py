@@ -189,9 +189,10 @@ def find_search_direction(
 def _correct(
     system: NewtonSystem, passes: RatioPasses, aim: SearchDirection, centre: Floats, trying: Flags, tuning: StepTuning
 ) -> tuple[SearchDirection, Flags]:
-    """Try one of Gondzio's correctors; return the direction with it if it lengthens the steps enough, and flags of success.
+    """Try one of Gondzio's correctors, and keep it in the systems where it lengthens the steps enough.
 
-    Let v = (z + α̃_p dz)(y + α̃_d dy). The target changes by max(clip(v, 0.1 t w, 10 t w) − v, −10 t w).
+    Let v = (z + α̃_p dz)(y + α̃_d dy). The target changes by max(clip(v, 0.1 t w, 10 t w) − v, −10 t w). Returned are the
+    search direction, and flags (G,) of the systems that keep the corrector.
     """
     coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
     z, y, found, f = iterate.z, iterate.y, aim.found, aim.targets.auxiliary

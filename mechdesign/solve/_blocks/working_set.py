@@ -112,7 +112,7 @@ class BlockWorkingSet:
     def add_missing_estimates(
         self, program: BlockProgram, x: Floats, active: tuple[Flags, ...] | None
     ) -> tuple[BlockWorkingSet, bool]:
-        """Return the working set extended by missing estimates, and whether the best estimate of each column was active.
+        """Return the working set extended by missing estimates, and whether no best estimate of a column was missing.
 
         Args:
             program: A program with all estimates.
