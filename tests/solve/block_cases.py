@@ -61,7 +61,7 @@ def priced(program, used, tolerance=1e-6, inactive=1e-6, pricer=None):
     """Return the solution with some columns, and what pricing the others finds: of each, and the multipliers of all."""
     solution = solve_block(with_columns(program, used))
     pricer = pricer or BlockPricer(master_of(program, threads=1))
-    return solution, *pricer.price_others(RestrictedSolution(working_of(program, used), solution), tolerance, inactive)
+    return solution, *pricer.price_omitted(RestrictedSolution(working_of(program, used), solution), tolerance, inactive)
 
 
 def grid(columns, rows, eps=0.6, cost="euclidean", floor=None, worst=False, masked=None):

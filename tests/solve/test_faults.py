@@ -42,7 +42,7 @@ def test_all_restricted_problems_of_a_round_end_at_the_same_time() -> None:
     master = master_of(program, 1e-4, deadline=Deadline(100.0, clock=clock))
     for now, left in ((0.0, 60.0), (30.0, 30.0), (70.0, 0.0)):
         clock.now = now
-        assert master.round.left() == pytest.approx(left)
+        assert master.round_deadline.left() == pytest.approx(left)
     # Two fifths are left for pricing; with all columns in use there are none to price.
     assert BlockPricer(master).deadline.left() == pytest.approx(30.0)
     for columns, status in ((np.arange(10), Status.TIME_LIMIT), (None, Status.OPTIMAL)):
@@ -83,7 +83,7 @@ def test_multipliers_are_those_of_any_order_of_answers() -> None:
     program = grid(5, 4, floor=0.97)
     used, pricer = np.arange(0, 20, 2), BlockPricer(master_of(program, threads=1))
     solution, found, multipliers = priced(program, used, pricer=pricer)
-    other = pricer.join(used, solution.multipliers, dict(reversed(found.items())), np.arange(1))
+    other = pricer.join_multipliers(used, solution.multipliers, dict(reversed(found.items())), np.arange(1))
     for name in ("sources", "targets", "columns", "values"):
         assert np.array_equal(getattr(multipliers.ratios, name), getattr(other.ratios, name))
 
@@ -150,9 +150,9 @@ def test_prices_of_a_solution_that_was_cut_are_proved_as_closely_as_it_is_solved
     tolerances = []
 
     class Asked(BlockPricer):
-        def price_others(self, found: Any, tolerance: float, inactive: float) -> Any:
+        def price_omitted(self, found: Any, tolerance: float, inactive: float) -> Any:
             tolerances.append(tolerance * program.rows / master.best.upper)
-            return super().price_others(found, tolerance, inactive)
+            return super().price_omitted(found, tolerance, inactive)
 
     solved = master.finish_run(ScheduleRun(working_of(program, used), None, Status.OPTIMAL))
     rough = solve_block(with_columns(program, used), gap=0.2)

@@ -56,7 +56,7 @@ class Master(BlockMaster):
         if self.when == "refuse":
             raise SolverError("the memory does not suffice")
         if self.when == "time":
-            self.round = Deadline(0.0)
+            self.round_deadline = Deadline(0.0)
         return super().solve_with_care(working, care)
 
 

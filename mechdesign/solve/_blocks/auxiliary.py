@@ -69,7 +69,7 @@ class AuxiliaryRows:
         z[self.absent] = 1.0
         return z
 
-    def relative(self, points: Floats, u: Floats, z: Floats, link_steps: Floats) -> Floats:
+    def relative_steps(self, points: Floats, u: Floats, z: Floats, link_steps: Floats) -> Floats:
         """Return q = dz/z for relative steps u (B, N) and the steps of the linking slacks.
 
         For a floor row, z q = error·(x∘(u − u_w)) + z u_w, which cancels nothing in the direction u = 1.

@@ -67,12 +67,12 @@ def solve_columns(
     """
     options = (options or Options()).begun()
     extra, deadline, began = dict(options.extra), options.deadline, options.deadline.seconds()
-    asked = extra.pop("generation", None)
-    if not (asked is None or isinstance(asked, bool)):
-        raise InputError("options.extra.generation", "must be true or false", value=asked)
+    generation = extra.pop("generation", None)
+    if not (generation is None or isinstance(generation, bool)):
+        raise InputError("options.extra.generation", "must be true or false", value=generation)
     options = replace(options, extra=extra)
     symmetric = symmetry is not None and symmetry.order > 1
-    generates = asked or (asked is None and may_generate_columns(program, options, tuning.generation))
+    generates = generation or (generation is None and may_generate_columns(program, options, tuning.generation))
     if symmetric or not generates or deadline.left() == 0 or find_free_constant(program, 0.0) is not None:
         return solve_block(program, options, gap=gap, symmetry=symmetry)
     with deadline.keeping():
@@ -81,7 +81,7 @@ def solve_columns(
         )
         status, message = Status.INTERRUPTED, "stopped by the user"
         with contextlib.suppress(KeyboardInterrupt):
-            initial = choose_initial_working_set(master, always=asked is True)
+            initial = choose_initial_working_set(master, always=generation is True)
             if initial is None:
                 return solve_block(program, options, gap=gap)
             rules, tried = tuning.generation, initial.candidates

@@ -80,9 +80,9 @@ def solve_block(
 
     Args:
         program: The program to minimise.
-        options: Deadline, threads, and further keys in `extra`. The key "memory" is the memory budget of the process in bytes,
-            by default all free memory. The key "arrays" is "numpy", "numba", "torch", or "sparse" for few bounds. The
-            key "device" is "cpu" or "cuda", for PyTorch.
+        options: Deadline, threads, and further keys in `extra`. The key "memory" is the memory budget of the process in
+            bytes, by default all free memory. The key "arrays" is "numpy", "numba", "torch", or "sparse" for few
+            bounds. The key "device" is "cpu" or "cuda", for PyTorch.
         gap: Relative gap at which to stop.
         symmetry: Symmetries of the program to exploit.
         start: State to continue from, without symmetry; its arrays are overwritten. Default: a point well inside all

@@ -102,7 +102,7 @@ class BlockMaster:
     def begin_round(self, best: BlockBracket) -> None:
         """Fix the bracket of this round, and the end of its restricted problems. The remaining time is for pricing."""
         self.best = best
-        self.round = self.deadline.part(self.tuning.generation.master_time_share)
+        self.round_deadline = self.deadline.part(self.tuning.generation.master_time_share)
 
     @property
     def accuracy(self) -> float:
@@ -150,7 +150,7 @@ class BlockMaster:
                 self._record(reached.history, reached.memory)
                 if not coarse and reached.state is not None and self._may_use_time_left(reached):
                     # If the memory budget refuses to continue, this state remains valid.
-                    self.round, start = self.deadline, reached.state
+                    self.round_deadline, start = self.deadline, reached.state
                     options = self._options(working)
                     reached = iterate_blocks(chosen, options, gap=gap, start=start, budget=self.budget)
                     self._record(reached.history, reached.memory)
@@ -268,5 +268,5 @@ class BlockMaster:
             upper = moment.upper if exact and moment.upper is not None else np.inf
             self.report(stage, moment.iteration, upper)
 
-        deadline = self.deadline if whole else self.round
+        deadline = self.deadline if whole else self.round_deadline
         return replace(self.options, deadline=deadline.part(report=report))

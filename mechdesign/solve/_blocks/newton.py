@@ -152,7 +152,7 @@ def factor_blocks(
     Raises:
         StallError: If rounding has made a slack non-positive, or a Hessian cannot be factored.
     """
-    ratios.require(iterate.number)
+    ratios.require_newest(iterate.number)
     if not (iterate.z > 0).all():
         raise StallError("rounding has left a slack that is not positive")
     kernel, run, assembly = ratios.kernel, ratios.workers.run, _Assembly(layout, ratios, iterate)
@@ -281,7 +281,7 @@ def solve_newton(system: NewtonSystem, targets: Targets, found: Direction | None
         u = coupling.refine(u, more)
     dy = np.empty(auxiliary.size)
     dy[auxiliary.linking], link_steps = coupling.slack_steps(iterate, f, change, rest)
-    q = auxiliary.relative(iterate.points, u, iterate.z, link_steps)
+    q = auxiliary.relative_steps(iterate.points, u, iterate.z, link_steps)
     rows = slice(0, auxiliary.linking.start)
     dy[rows] = f[rows] - iterate.y[rows] * (1.0 + q[rows])
     return Direction(u, np.ascontiguousarray(u[:, :n]), change, theta, q, dy, missed)

@@ -38,7 +38,7 @@ class BlockPricer:
             master.program, master.options, master.report, self.deadline, master.budget, master.tuning.pricing
         )
         # The last result of each column, with the floors for which the column has multipliers.
-        self._known: dict[int, tuple[list[int], PricedColumn]] = {}
+        self._previous: dict[int, tuple[list[int], PricedColumn]] = {}
 
     def price(self, found: BlockRestricted, best: BlockBracket) -> PricingResult:
         """Price all omitted columns, and offer the lower bound over all columns."""
@@ -51,8 +51,8 @@ class BlockPricer:
         # Reduced costs are per unit of mass, and all rows have the mass n.
         tolerance = tuning.pricing_gap_share * max(level, self.master.gap) * cost / self.program.rows
         # Offer a weaker bound first, because pricing may be interrupted.
-        self._offer(best, self.join(columns, solution.multipliers, {}, np.zeros(0, dtype=np.int64)))
-        priced, multipliers = self.price_others(found, tolerance, tuning.inactive_floor * level * cost)
+        self._offer(best, self.join_multipliers(columns, solution.multipliers, {}, np.zeros(0, dtype=np.int64)))
+        priced, multipliers = self.price_omitted(found, tolerance, tuning.inactive_floor * level * cost)
         self._offer(best, multipliers)
         self.master.report("columns priced")
         self.deadline.check()
@@ -70,7 +70,7 @@ class BlockPricer:
         status = Status.OPTIMAL if stop is None else STATUS_OF_STOP[stop]
         return PricingResult([column for _, column in improving], [column for _, column in unproved], status)
 
-    def price_others(
+    def price_omitted(
         self, found: BlockRestricted, tolerance: float, inactive: float
     ) -> tuple[dict[int, PricedColumn], BlockMultipliers]:
         """Price the omitted columns; return the result of each one, and the multipliers of all columns.
@@ -93,11 +93,11 @@ class BlockPricer:
         floors = tuple(program.floors[index] for index in binding)
         left_out = replace(program, cost=priced_cost(program, multipliers.weights), worst=None, floors=floors)
         prices = DualPrices(sums, weights[binding], tolerance)
-        priced = self._still_proved(left_out, binding, prices, others)
+        priced = self._reuse_multipliers(left_out, binding, prices, others)
         rest = np.array([column for column in others.tolist() if column not in priced], dtype=np.int64)
         priced |= self.pricing.price_columns(left_out, columns, found.prices.x, rest, prices)
-        self._known |= {column: (binding.tolist(), one) for column, one in priced.items()}
-        return priced, self.join(columns, multipliers, priced, binding)
+        self._previous |= {column: (binding.tolist(), one) for column, one in priced.items()}
+        return priced, self.join_multipliers(columns, multipliers, priced, binding)
 
     def _offer(self, best: BlockBracket, multipliers: BlockMultipliers) -> None:
         """Offer the lower bound that the multipliers prove."""
@@ -131,11 +131,11 @@ class BlockPricer:
         self._offer(best, found)
         self.master.report("bound corrected")
 
-    def _still_proved(
+    def _reuse_multipliers(
         self, program: BlockProgram, binding: Integers, prices: DualPrices, others: Integers
     ) -> dict[int, PricedColumn]:
         """Return the columns whose earlier multipliers prove a non-negative reduced cost at the new prices."""
-        kept = {column: self._known[column] for column in others.tolist() if column in self._known}
+        kept = {column: self._previous[column] for column in others.tolist() if column in self._previous}
         known = [column for column, (floors, _) in kept.items() if floors == binding.tolist()]
         if not known:
             return {}
@@ -145,14 +145,14 @@ class BlockPricer:
             np.array([each.floors[index] * (weight / max(float(each.floors[index].sum()), 1e-300)) for each in old]).T
             for index, weight in enumerate(prices.floors)
         ]
-        reduced = reduced_costs(one, _multipliers_of(old, np.arange(len(old)), floors)) - prices.sums[:, None]
+        reduced = reduced_costs(one, _multipliers_of(old, np.arange(len(old)), floors)) - prices.row_sums[:, None]
         return {
             column: replace(each, lower=float(lower), upper=np.inf, floors=tuple(q[:, at] for q in floors))
             for at, (column, each, lower) in enumerate(zip(known, old, reduced.min(axis=0), strict=True))
             if lower >= -prices.tolerance
         }
 
-    def join(
+    def join_multipliers(
         self, columns: Integers, found: BlockMultipliers, priced: dict[int, PricedColumn], binding: Integers
     ) -> BlockMultipliers:
         """Return the multipliers of all columns, joined from the restricted problem and from pricing.

@@ -30,12 +30,12 @@ class DualPrices:
     """The dual prices of a restricted problem.
 
     Attributes:
-        sums: Prices λ of the row sums (n,).
+        row_sums: Prices λ of the row sums (n,).
         floors: Prices v of the floors (F,).
         tolerance: Reduced costs of at least minus this value count as non-negative.
     """
 
-    sums: Floats
+    row_sums: Floats
     floors: Floats
     tolerance: float
 
@@ -182,7 +182,7 @@ class ColumnPricing:
         if program.exponents is self._near_exponents:
             kernel = few_bounds(floors=layout.floors > 0)
         arrays = kernel(layout, 1, extra.get("device"))
-        values = solve_pricing_problems(layout, arrays, prices.sums, prices.floors, prices.tolerance, self.deadline)
+        values = solve_pricing_problems(layout, arrays, prices.row_sums, prices.floors, prices.tolerance, self.deadline)
         found = {}
         for column, value in zip(group.columns.tolist(), values, strict=True):
             weights = []

@@ -176,8 +176,8 @@ class _PricingIteration:
         best, before, moved = np.full(blocks, np.inf), np.full(blocks, -np.inf), np.ones(blocks, dtype=bool)
         rounding = self.tuning.rounding * np.abs(np.hstack([self.cost, self.rewards])).max(axis=1)
         for number in range(self.tuning.max_iterations + 1):
-            measured, sound = self._factor()
-            reduced, floors = self._compute_reduced_costs(measured.adjoint)
+            sums, sound = self._factor()
+            reduced, floors = self._compute_reduced_costs(sums.adjoint)
             lower = reduced.min(axis=1)
             best = np.minimum(best, self._evaluate_points())
             resolved = (best < -self.tolerance) & (best - lower <= self.tuning.resolved_share * np.abs(lower))
@@ -195,29 +195,29 @@ class _PricingIteration:
             passes.unfinished[ended] = False
             if not passes.unfinished.any():
                 break
-            moved = self._step(measured)
+            moved = self._step(sums)
         return [found[column] for column in range(blocks)]
 
-    def _step(self, measured: BlockSums) -> Flags:
+    def _step(self, sums: BlockSums) -> Flags:
         """Take one primal-dual step of each unfinished column; return flags of the columns that moved."""
         iterate, passes = self.iterate, self.passes
         coupling = UnitMass(self.auxiliary, self.layout.rows, iterate.points, self._solve)
         coupling.unfinished = passes.unfinished
         system = NewtonSystem(coupling, self.auxiliary, iterate, self._solve, self.cost, self.rewards)
-        aim = find_search_direction(system, passes, measured, self.step_tuning)
-        finite = np.isfinite(aim.found.u).all(axis=1) & np.isfinite(aim.found.multipliers).all(axis=1)
-        moved = finite & (np.maximum(aim.primal, aim.dual) >= self.tuning.min_step)
-        self.iterate = self._advance(coupling, aim, passes.unfinished & moved)
+        search = find_search_direction(system, passes, sums, self.step_tuning)
+        finite = np.isfinite(search.direction.u).all(axis=1) & np.isfinite(search.direction.multipliers).all(axis=1)
+        moved = finite & (np.maximum(search.primal, search.dual) >= self.tuning.min_step)
+        self.iterate = self._advance(coupling, search, passes.unfinished & moved)
         for index in range(self.layout.floors):
             moved &= (self.auxiliary.floor(self.iterate.z, index) > 0).all(axis=1)
         return moved
 
-    def _advance(self, coupling: UnitMass, aim: SearchDirection, going: Flags) -> Iterate:
+    def _advance(self, coupling: UnitMass, search: SearchDirection, going: Flags) -> Iterate:
         """Return the next iterate, in which only the columns flagged by `going` have moved."""
-        iterate, found, wide = self.iterate, aim.found, going[:, None]
-        share = boundary_shares(aim.primal, aim.dual, self.step_tuning)
-        primal, dual = np.where(going, share * aim.primal, 0.0), np.where(going, share * aim.dual, 0.0)
-        self.passes.advance(np.where(wide, found.u_x, 0.0), aim.slot, dual, going)
+        iterate, found, wide = self.iterate, search.direction, going[:, None]
+        share = boundary_shares(search.primal, search.dual, self.step_tuning)
+        primal, dual = np.where(going, share * search.primal, 0.0), np.where(going, share * search.dual, 0.0)
+        self.passes.advance(np.where(wide, found.u_x, 0.0), search.slot, dual, going)
         points = iterate.points * (1 + primal[:, None] * np.where(wide, found.u, 0.0))
         y = iterate.y + coupling.spread(dual) * np.where(coupling.spread(going), found.dy, 0.0)
         multipliers = iterate.multipliers + dual[:, None] * np.where(wide, found.multipliers, 0.0)

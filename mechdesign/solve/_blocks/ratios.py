@@ -34,7 +34,7 @@ class RatioRows:
         """The multipliers of the newest iterate, read-only: (B, n, n), or (B, K) for pairs."""
         return self.kernel.multipliers()
 
-    def require(self, number: int) -> None:
+    def require_newest(self, number: int) -> None:
         """Raise an error unless the iterate is the newest one, because older iterates have no multipliers."""
         if number != self.moves:
             raise RuntimeError(

@@ -81,7 +81,7 @@ class SearchDirection:
 
     Attributes:
         targets: Target complementarity products.
-        found: The direction.
+        direction: The direction.
         slot: Slot of the targets in the kernel.
         primal: Longest primal step.
         dual: Longest dual step.
@@ -89,7 +89,7 @@ class SearchDirection:
     """
 
     targets: Targets
-    found: Direction
+    direction: Direction
     slot: Integers
     primal: Floats
     dual: Floats
@@ -135,26 +135,26 @@ def take_step(blocks: FactoredBlocks, tuning: StepTuning | None = None, *, corre
     Raises:
         StallError: If the Newton system cannot be solved, or not accurately enough in single precision.
     """
-    blocks.ratios.require(blocks.iterate.number)
+    blocks.ratios.require_newest(blocks.iterate.number)
     layout = blocks.layout
     tuning = tuning or (TUNING.sparse_step if layout.sparse else TUNING.step)
     if not corrections:
         tuning = replace(tuning, max_correctors=0)
     system, passes = blocks.system(), MainPasses(blocks)
-    measured = BlockSums(blocks.products, blocks.adjoint, layout.total_weight)
-    aim = find_search_direction(system, passes, measured, tuning)
-    found = refine_direction(system, aim.targets, aim.found)
+    sums = BlockSums(blocks.products, blocks.adjoint, layout.total_weight)
+    search = find_search_direction(system, passes, sums, tuning)
+    found = refine_direction(system, search.targets, search.direction)
     if system.rough and not found.link_residual <= tuning.max_link_miss_single * layout.link_unit:
         raise StallError("a direction in single precision misses the linking rows")
-    primal, dual = aim.primal, aim.dual
-    if found is not aim.found:
-        primal, dual = _step_lengths(system, passes, found, aim.slot, None, corrected=False)
+    primal, dual = search.primal, search.dual
+    if found is not search.direction:
+        primal, dual = _step_lengths(system, passes, found, search.slot, None, corrected=False)
     if not (np.isfinite(found.u).all() and np.isfinite(found.dy).all() and np.isfinite(found.multipliers).all()):
         raise StallError("a direction is not finite")
     share = boundary_shares(primal, dual, tuning)
     lengths = float((share * primal)[0]), float((share * dual)[0])
-    iterate = _advance(blocks, found, int(aim.slot[0]), *lengths)
-    return StepResult(iterate, *lengths, int(aim.correctors[0]))
+    iterate = _advance(blocks, found, int(search.slot[0]), *lengths)
+    return StepResult(iterate, *lengths, int(search.correctors[0]))
 
 
 def boundary_shares(primal: Floats, dual: Floats, tuning: StepTuning) -> Floats:
@@ -164,42 +164,47 @@ def boundary_shares(primal: Floats, dual: Floats, tuning: StepTuning) -> Floats:
 
 
 def find_search_direction(
-    system: NewtonSystem, passes: RatioPasses, measured: BlockSums, tuning: StepTuning
+    system: NewtonSystem, passes: RatioPasses, sums: BlockSums, tuning: StepTuning
 ) -> SearchDirection:
     """Return the direction of a step, by Mehrotra's predictor and corrector and Gondzio's correctors."""
     coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
     predictor = solve_newton(system, Targets(np.zeros(system.cost.shape), np.zeros(auxiliary.size)))
-    centre = _choose_centring(system, passes, measured, predictor, tuning)
+    centre = _choose_centring(system, passes, sums, predictor, tuning)
     f = coupling.spread(centre) * auxiliary.weights / iterate.z - predictor.q * predictor.dy
     targets = Targets(passes.mehrotra(predictor.u_x, centre), f)
     found = solve_newton(system, targets)
     slot = np.zeros(centre.size, dtype=np.int64)
     correcting = tuning.max_correctors > 0
     primal, dual = _step_lengths(system, passes, found, slot, None, corrected=correcting)
-    aim = SearchDirection(targets, found, slot, primal, dual, np.zeros(centre.size, dtype=np.int64))
+    search = SearchDirection(targets, found, slot, primal, dual, np.zeros(centre.size, dtype=np.int64))
     trying = np.ones(centre.size, dtype=np.bool_)
     for _ in range(tuning.max_correctors):
-        trying = trying & (np.minimum(aim.primal, aim.dual) < tuning.long_step)
+        trying = trying & (np.minimum(search.primal, search.dual) < tuning.long_step)
         if not trying[coupling.active()].any():
             break
-        aim, trying = _correct(system, passes, aim, centre, trying, tuning)
-    return aim
+        search, trying = _correct(system, passes, search, centre, trying, tuning)
+    return search
 
 
 def _correct(
-    system: NewtonSystem, passes: RatioPasses, aim: SearchDirection, centre: Floats, trying: Flags, tuning: StepTuning
+    system: NewtonSystem,
+    passes: RatioPasses,
+    search: SearchDirection,
+    centre: Floats,
+    trying: Flags,
+    tuning: StepTuning,
 ) -> tuple[SearchDirection, Flags]:
     """Try one of Gondzio's correctors, and keep it in the systems where it lengthens the steps enough.
 
-    Let v = (z + α̃_p dz)(y + α̃_d dy). The target changes by max(clip(v, 0.1 t w, 10 t w) − v, −10 t w). Returned are the
-    search direction, and flags (G,) of the systems that keep the corrector.
+    Let v = (z + α̃_p dz)(y + α̃_d dy). The target changes by max(clip(v, 0.1 t w, 10 t w) − v, −10 t w). Returned are
+    the search direction, and flags (G,) of the systems that keep the corrector.
     """
     coupling, auxiliary, iterate = system.coupling, system.auxiliary, system.iterate
-    z, y, found, f = iterate.z, iterate.y, aim.found, aim.targets.auxiliary
+    z, y, found, f = iterate.z, iterate.y, search.direction, search.targets.auxiliary
     primal, dual = (
-        np.minimum(1.0, tuning.reach_factor * length + tuning.reach_offset) for length in (aim.primal, aim.dual)
+        np.minimum(1.0, tuning.reach_factor * length + tuning.reach_offset) for length in (search.primal, search.dual)
     )
-    adjoint = passes.centrality(found.u_x, aim.slot, primal, dual, centre, trying)
+    adjoint = passes.centrality(found.u_x, search.slot, primal, dual, centre, trying)
     primal, dual = coupling.spread(primal), coupling.spread(dual)
     product = (z * (1 + primal * found.q)) * (y + dual * found.dy)
     wanted = coupling.spread(centre) * auxiliary.weights
@@ -207,17 +212,17 @@ def _correct(
     change -= np.minimum(product, 2 * FARTHEST * wanted)
     targets = Targets(adjoint, f + change / z)
     other = solve_newton(system, targets)
-    longer = _step_lengths(system, passes, other, 1 - aim.slot, trying, corrected=True)
-    better = trying & (longer[0] + longer[1] >= aim.primal + aim.dual + tuning.min_corrector_gain)
-    better &= np.minimum(*longer) >= tuning.min_step_kept * np.minimum(aim.primal, aim.dual)
+    longer = _step_lengths(system, passes, other, 1 - search.slot, trying, corrected=True)
+    better = trying & (longer[0] + longer[1] >= search.primal + search.dual + tuning.min_corrector_gain)
+    better &= np.minimum(*longer) >= tuning.min_step_kept * np.minimum(search.primal, search.dual)
     if better.all():
         chosen = targets, other
     elif not better.any():
-        chosen = aim.targets, found
+        chosen = search.targets, found
     else:
-        chosen = _mix(coupling.spread(better), better[:, None], (targets, other), (aim.targets, found))
-    slot, correctors = np.where(better, 1 - aim.slot, aim.slot), aim.correctors + better
-    lengths = np.where(better, longer[0], aim.primal), np.where(better, longer[1], aim.dual)
+        chosen = _mix(coupling.spread(better), better[:, None], (targets, other), (search.targets, found))
+    slot, correctors = np.where(better, 1 - search.slot, search.slot), search.correctors + better
+    lengths = np.where(better, longer[0], search.primal), np.where(better, longer[1], search.dual)
     return SearchDirection(*chosen, slot, *lengths, correctors), better
 
 
@@ -242,7 +247,7 @@ def _mix(
 
 
 def _choose_centring(
-    system: NewtonSystem, passes: RatioPasses, measured: BlockSums, predictor: Direction, tuning: StepTuning
+    system: NewtonSystem, passes: RatioPasses, sums: BlockSums, predictor: Direction, tuning: StepTuning
 ) -> Floats:
     """Return the target parameter t = σ μ (G,) with Mehrotra's σ = (μ_aff/μ)³, capped.
 
@@ -256,8 +261,8 @@ def _choose_centring(
     right = coupling.adjoint(iterate.multipliers + predictor.multipliers)
     right[:, :n] -= system.cost
     right[:, n:] += system.rewards
-    products = coupling.total(measured.products)
-    first = coupling.total((steps * measured.adjoint).sum(axis=1))
+    products = coupling.total(sums.products)
+    first = coupling.total((steps * sums.adjoint).sum(axis=1))
     second = coupling.total((steps * right).sum(axis=1))
     reached = products * (1 - dual) + (primal * (1 - dual) - dual) * first - primal * dual * second
     link = auxiliary.linking
@@ -269,7 +274,7 @@ def _choose_centring(
     share = np.maximum(0.0, reached) / total
     # Cube each value separately, because NumPy's power of an array differs in the last bit.
     sigma = np.minimum(np.array([float(each) ** 3 for each in share]), tuning.max_sigma)
-    centre: Floats = sigma * (total / measured.weight)
+    centre: Floats = sigma * (total / sums.weight)
     return centre
 
 
