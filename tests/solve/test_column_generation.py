@@ -1,4 +1,4 @@
-"""The loop of column generation with masters and pricers that follow a script: how it ends, and what it keeps."""
+"""The loop of column generation, with scripted masters and pricers: how it ends, and which results it keeps."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Columns(tuple):
 
 
 class Script:
-    """A master and a pricer whose rounds are (upper, what was solved) and (lower, what is priced)."""
+    """A master and a pricer that return scripted rounds: (upper, solution) and (lower, pricing)."""
 
     def __init__(self, solved, priced, deadline=None):
         self.solved, self.priced, self.deadline = solved, priced, deadline
@@ -46,7 +46,7 @@ class Script:
 
 
 def run(solved, priced, *, deadline=None, cancels=False, gap=0.01, max_rounds=9, min_entering=2):
-    """Return how the rounds of a script end, the script and the bracket."""
+    """Return the outcome of a script, the script, and the bracket."""
     deadline = deadline or Deadline()
     script, best = Script(solved, priced, deadline if cancels else None), Bracket()
     rules = {"max_rounds": max_rounds, "min_entering": min_entering}
@@ -59,7 +59,7 @@ MORE = PricingResult(improving=(1, 2, 3, 4, 5, 6))
 def test_rounds_go_on_until_the_gap_is_closed():
     outcome, script, best = run([(9.0, {}), (8.0, {})], [(1.0, MORE), (7.0, MORE), (7.99, MORE)])
     assert (outcome.status, outcome.rounds) == (Status.OPTIMAL, 3)
-    # Two at a time, or as many as there are.
+    # A round adds at most two columns, or as many as the working set has.
     assert script.sizes == [1, 3, 6]
     assert len(outcome.working) == 6
     assert (best.lower, best.upper) == (7.99, 8.0)
@@ -100,16 +100,16 @@ def test_the_first_problem_has_to_be_solved_and_later_ones_need_not():
         (PricingResult((1,), status=Status.INTERRUPTED), {}, Status.INTERRUPTED),
     ],
 )
-def test_rounds_end_where_nothing_enters_or_the_pricer_ends(pricing, named, status):
+def test_rounds_end_if_nothing_enters_or_the_pricer_ends(pricing, named, status):
     outcome, script, _ = run([(9.0, named), (9.0, {})], [(1.0, pricing), (9.0, PricingResult())])
     assert outcome.status is status
     assert len(script.sizes) == (2 if status is Status.OPTIMAL else 1)
 
 
 @pytest.mark.parametrize(("lower", "prices"), [(5.0, 1), (-math.inf, 0)])
-def test_after_ctrl_c_columns_are_priced_once_where_that_may_prove_more(lower, prices):
+def test_after_ctrl_c_columns_are_priced_once_if_that_may_help(lower, prices):
     stopped = {"status": Status.INTERRUPTED, "message": "stopped", "lower": lower}
-    # The gap is closed all the same, and the user is told what happened.
+    # The gap is closed, and the status still reports the interruption.
     outcome, script, _ = run([(9.0, stopped)], [(9.0, MORE)])
     assert (outcome.status, outcome.message, script.prices) == (Status.INTERRUPTED, "stopped", prices)
 

@@ -1,4 +1,4 @@
-"""Limits, brackets and orders that once cost results: one test for each."""
+"""Regression tests for lost time, brackets and digits, one test for each fault."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from mechdesign.solve._contract import Options, Status
 
 
 class Clock:
-    """A clock that is set by hand."""
+    """A clock that tests set by hand."""
 
     now = 0.0
 
@@ -43,7 +43,7 @@ def test_all_restricted_problems_of_a_round_end_at_the_same_time() -> None:
     for now, left in ((0.0, 60.0), (30.0, 30.0), (70.0, 0.0)):
         clock.now = now
         assert master.round_deadline.left() == pytest.approx(left)
-    # Two fifths are left for pricing; with all columns in use there are none to price.
+    # Two fifths of the time remain for pricing, unless all columns are in use.
     assert BlockPricer(master).deadline.left() == pytest.approx(30.0)
     for columns, status in ((np.arange(10), Status.TIME_LIMIT), (None, Status.OPTIMAL)):
         assert master.finish_run(ScheduleRun(working_of(program, columns), None, Status.OPTIMAL)).status is status
@@ -113,7 +113,7 @@ def test_the_geometry_of_the_bounds_is_computed_once_for_all_groups(monkeypatch:
     monkeypatch.setattr(pricing, "make_geometry", made)
     monkeypatch.setattr(pricing, "lay_out", laid)
     priced(grid(6, 5, floor=0.97), np.arange(0, 30, 3))
-    # Once with the estimates that are likely to matter, and at most once with all of them.
+    # Each column is priced once with the likely estimates, and at most once with all estimates.
     assert 1 <= made.call_count <= 2 < laid.call_count
 
 
@@ -165,7 +165,7 @@ def test_prices_of_a_solution_that_was_cut_are_proved_as_closely_as_it_is_solved
 
 @pytest.mark.slow
 def test_gaps_between_the_iterate_and_its_repaired_point_are_no_end(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bᵀy alone may say that the iteration ends, and the repaired point that it does not: it goes on, factored."""
+    """If Bᵀy alone allows the end but the repaired point does not, the iteration continues with factored blocks."""
     n, tried, options = 45, 0, Options(threads=1, extra={"arrays": "sparse"})
     near, apart = np.arange(n - 1), np.abs(np.subtract.outer(np.arange(n), np.arange(n)))
     exponents = np.full((n, n), np.inf)
@@ -180,7 +180,7 @@ def test_gaps_between_the_iterate_and_its_repaired_point_are_no_end(monkeypatch:
             return relative, absolute, residual
 
     monkeypatch.setattr(interior_point, "InteriorPoint", Lines)
-    # Rounding decides which programs have such a gap.
+    # Which programs have such a gap depends on rounding.
     for seed in range(20, 28):
         rng = np.random.default_rng(seed)
         cost = rng.random(n)[:, None] * (apart + rng.random((n, n))) / n
@@ -197,7 +197,7 @@ def test_gaps_between_the_iterate_and_its_repaired_point_are_no_end(monkeypatch:
 def test_time_that_pricing_cannot_use_goes_to_the_point(monkeypatch: pytest.MonkeyPatch) -> None:
     clock, program, left = Clock(), grid(5, 4, cost="hamming", floor=0.8), []
     master = master_of(program, 1e-4, deadline=Deadline(100.0, clock=clock))
-    # No bound that pricing could prove is larger.
+    # Pricing could prove no larger bound.
     master.best.offer_bound(1e9, None)
 
     def timed(chosen: Any, options: Options, **named: Any) -> Any:

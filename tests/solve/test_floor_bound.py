@@ -1,4 +1,4 @@
-"""The bound that one floor alone proves: where it is tight, that it lies below every optimum, and who relies on it."""
+"""The lower bound from one floor alone: where it is tight, that it never exceeds the optimum, and its uses."""
 
 from __future__ import annotations
 
@@ -26,13 +26,13 @@ def test_it_is_the_floor_where_costs_are_errors() -> None:
 
 
 def test_it_is_the_price_of_the_cheapest_answer_times_the_floor() -> None:
-    # Answer 0 costs 3 and 2 times the only estimate's error, answer 1 costs 5 and 4 times: v = min(2, 4).
+    # Relative to the only estimate's error, observable 0 costs 3 and 2, and observable 1 costs 5 and 4: v = min(2, 4).
     error = np.array([[0.5, 0.25]])
     cost = np.array([[1.5, 2.5], [0.5, 1.0]])
     program = BlockProgram(cost, np.array([[np.inf, 1.0], [1.0, np.inf]]), (FloorBlock(0.6, error),))
     v = min(max(min(cost[s, o] / error[0, s] for s in (0, 1)) for _ in (0,)) for o in (0, 1))
     assert v == 2.0
-    # Beyond v · minimum rows may keep a positive reduced cost: here 3 · 0.5 − 2 · 0.5 of the first.
+    # Some rows may have a positive reduced cost in addition to v · minimum: here 3 · 0.5 − 2 · 0.5 in the first row.
     assert lower_bound(program, find_floor_multipliers(program)) == pytest.approx(2.0 * 0.6 + 0.5, rel=1e-12)
 
 

@@ -1,4 +1,4 @@
-"""Blocks with few bounds: levels and factors against NumPy, the kernel and its solves against dense ones and HiGHS."""
+"""Sparse blocks: levels and factors against NumPy, the kernel against the dense one, and solves against HiGHS."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ from mechdesign.solve._contract import Options, Status
 
 
 def roads(count, seed):
-    """A random planar graph: a tree of shortest edges and some others between random places."""
+    """Return a random planar graph: a tree of shortest edges, and some further edges between random places."""
     rng = np.random.default_rng(seed)
     places = rng.random((count, 2)) * np.sqrt(count)
     graph = nx.Graph()
@@ -69,7 +69,7 @@ for _graph in GRAPHS.values():
 
 
 def program_on(graph, *, eps=0.6, columns=None, worst=False, seed=0):
-    """Distances along the graph as costs, a random prior, bounds between neighbours."""
+    """Return a program with distances along the graph as costs, a random prior, and bounds between neighbours."""
     n = graph.number_of_nodes()
     exponents = np.full((n, n), np.inf)
     for a, b, data in graph.edges(data=True):
@@ -102,7 +102,7 @@ def test_levels_of_squares_are_as_wide_as_the_shorter_side():
 
 
 def matrices(graph, blocks, seed, spread):
-    """Positive definite matrices with the graph's entries, none positive off the diagonal, in the order of levels."""
+    """Return positive definite matrices with the graph's entries, negative off the diagonal, ordered by level."""
     ends, n = np.array(graph.edges), graph.number_of_nodes()
     levels = find_levels(n, ends[:, 0], ends[:, 1])
     rng = np.random.default_rng(seed)

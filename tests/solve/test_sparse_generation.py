@@ -1,4 +1,4 @@
-"""Few columns at a time where few pairs have bounds: against HiGHS, all blocks at once, and each of its parts."""
+"""Column generation with sparse blocks: against HiGHS, and against all blocks at once; pricing and merging."""
 
 from __future__ import annotations
 
@@ -54,7 +54,7 @@ def test_brackets_are_those_of_all_blocks_at_once(name, worst):
     assert violation(program, found.x) <= 1e-7
 
 
-def test_it_takes_few_of_the_blocks_where_it_is_chosen():
+def test_it_uses_few_blocks_if_it_is_chosen():
     program = program_on(roads(330, 5))
     assert may_generate_columns(program)
     few, every = solve_columns(program, gap=1e-3), solve_block(program, gap=1e-3)
@@ -109,7 +109,7 @@ def test_prices_enclose_those_of_highs(share, tile, monkeypatch):
         negative += expected < -tolerance
         assert found.lower <= expected + 1e-8
         assert found.upper >= expected - 1e-8
-        # Either the sign is proved, or the value to within half of itself.
+        # Either the sign is proved, or the value is known to within half of itself.
         assert found.lower >= -tolerance or found.upper - found.lower <= 0.51 * abs(found.lower)
         reduced = program.cost[:, column] - prices
         growth = np.exp(program.exponents[found.sources, found.targets])
@@ -129,7 +129,7 @@ def _prices(program, share):
     return reduced_costs(program, solve_block(program, gap=1e-4).multipliers).min(axis=1) * share
 
 
-def test_columns_of_a_batch_know_nothing_of_each_other(monkeypatch):
+def test_columns_of_a_batch_are_independent(monkeypatch):
     program = program_on(GRAPHS["roads"])
     prices = _prices(program, 1.05)
     together = _priced(program, prices)
@@ -154,7 +154,7 @@ def test_a_direction_that_is_not_finite_ends_its_own_column_alone():
 
 
 @pytest.mark.parametrize("calls", [0, 3])
-def test_where_a_point_cannot_be_assembled_the_bound_is_still_one(calls):
+def test_the_bound_is_valid_if_a_point_cannot_be_assembled(calls):
     class Broken(SparseKernel):
         made = 0
 
@@ -192,7 +192,7 @@ def test_bounds_in_one_direction_alone_rows_and_large_exponents():
 
 
 class Groups(ColumnPricing):
-    """Pricing that notes how many columns are priced at a time, and prices none."""
+    """Pricing that records how many columns are priced at a time, and prices none."""
 
     largest = 0
 
@@ -218,7 +218,7 @@ def test_the_iteration_goes_on_from_a_state():
     program = program_on(GRAPHS["squares"])
     whole = iterate_blocks(program, Options(), gap=1e-4)
     first = iterate_blocks(program, Options(), gap=0.03)
-    # Targets are in single precision: their unit is the first μ.
+    # Targets are in single precision, in units of the first μ.
     again = iterate_blocks(program, Options(), gap=1e-4, start=first.state)
     assert again.status is Status.OPTIMAL
     assert abs(len(first.history) + len(again.history) - len(whole.history)) <= 3
@@ -238,7 +238,7 @@ def test_sums_of_columns_keep_rows_and_bounds():
 
 
 @pytest.mark.parametrize("name", ["squares", "roads", "pieces"])
-def test_a_small_program_keeps_bounds_between_clusters_side_by_side(name):
+def test_a_coarse_problem_keeps_bounds_between_adjacent_clusters(name):
     program = program_on(GRAPHS[name], columns=7)
     small = aggregate_rows(program, 16)
     assert small.rows == 16
@@ -248,19 +248,19 @@ def test_a_small_program_keeps_bounds_between_clusters_side_by_side(name):
     assert 0 < bounded.sum() < 16 * 15 / 2
     whole = csgraph.connected_components(np.isfinite(program.exponents))[0]
     assert csgraph.connected_components(bounded)[0] == whole
-    # Between neighbours they are means of what chains imply: no less than the shortest bound.
+    # Exponents between neighbouring clusters are means of implied exponents, which are at least the shortest bound.
     assert small.exponents.min() >= program.exponents.min()
     larger = program_on(squares(20, 20), columns=5)
     assert is_sparse(133, int(np.isfinite(aggregate_rows(larger, 133).exponents).sum()), 0)
 
 
-def test_clusters_are_bound_by_what_chains_imply():
+def test_clusters_have_implied_bounds():
     exponents = np.full((4, 4), np.inf)
     for s in range(3):
         exponents[s, s + 1] = exponents[s + 1, s] = 1.0 + s
     cost = np.array([[1.0], [1e-9], [1e-9], [1.0]])
     small = aggregate_rows(BlockProgram(cost, exponents), 2)
-    # Rows 0 to 2, at 0, 1 and 3, and row 3 at 6.
+    # Rows 0 to 2 lie at 0, 1 and 3, and row 3 at 6.
     assert small.exponents[0, 1] == small.exponents[1, 0] == pytest.approx((6 + 5 + 3) / 3)
 
 

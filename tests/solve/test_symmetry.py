@@ -1,4 +1,4 @@
-"""Symmetries: what is found, what is refused, and that they change nothing but the work."""
+"""Symmetries: which ones are found, which ones are refused, and that they only change the amount of work."""
 
 from __future__ import annotations
 
@@ -67,7 +67,7 @@ KINDS = [({"eps": 2.0}, 1e-9), ({"eps": 0.1}, 1e-9), ({"eps": 5.0}, 1e-9), ({"wo
 @pytest.mark.parametrize("arrays", ["numpy", "numba"])
 @pytest.mark.parametrize(("kind", "gap"), KINDS, ids=str)
 def test_symmetric_runs_get_as_close_as_others(kind, gap, arrays):
-    """What rounding lets the worst cost reach depends on the processor: 1e-10 to 7e-9 on those tried."""
+    """The smallest gap for the worst cost depends on the processor's rounding: 1e-10 to 7e-9."""
     pytest.importorskip(arrays)
     program = grid(5, 5, **kind)
     found = solve_block(program, Options(extra={"arrays": arrays}), gap=1e-9, symmetry=find_symmetry(program))
@@ -76,7 +76,7 @@ def test_symmetric_runs_get_as_close_as_others(kind, gap, arrays):
 
 
 def asymmetry(arrays, kind, steps):
-    """Return by how much, relative to themselves, multipliers differ from their images within a block."""
+    """Return the largest relative difference of multipliers and their images within a block."""
     program = grid(5, 5, **kind)
     layout = lay_out(program, find_symmetry(program))
     ratios = iterates(layout, choose(arrays, None, 0)(layout, 1, None), steps).ratios
@@ -91,7 +91,7 @@ def asymmetry(arrays, kind, steps):
 @pytest.mark.parametrize("arrays", ["numpy", "numba"])
 @pytest.mark.parametrize("kind", [kind for kind, _ in KINDS], ids=str)
 def test_multipliers_within_a_block_stay_symmetric(kind, arrays, monkeypatch):
-    """Else they drift apart where symmetric steps cannot correct them, and the gap ends at 1e-8 to 1e-7."""
+    """Otherwise they would drift in directions that symmetric steps cannot correct; the gap would end near 1e-8."""
     pytest.importorskip(arrays)
     assert asymmetry(arrays, kind, 7) <= 1e-14
     monkeypatch.setattr(BlockLayout, "symmetrise", lambda self, steps: None)
@@ -135,7 +135,7 @@ def test_given_permutations_that_do_not_fit_are_refused(given, path, words):
 
 
 def test_permutations_of_secrets_in_several_sets_are_refused():
-    """Each set is a program of its own, with secrets that are numbered anew."""
+    """Each set of secrets is a separate program with renumbered secrets."""
     graph = md.GraphPrivacy(1, nx.Graph([(0, 1), (1, 2), (3, 4), (4, 5)]))
     problem = md.Problem(np.full(6, 1 / 6), 1 - np.eye(6), [graph])
     for given in ([[5, 4, 3, 2, 1, 0]], [[2, 1, 0]]):
