@@ -53,7 +53,7 @@ SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields|Examples?|Note|Wa
 ENTRY = re.compile(r"^\*{0,2}[A-Za-z_][\w.`*, ]*(?: \([^)]*\))?: (?=\S)")
 ITEM = re.compile(r"^([-*|]|\d+\.) ")
 PRAGMA = re.compile(r"#!|# (noqa|type:|fmt|pragma|ruff|mypy|words|%%)")
-CODE_IN_STRING = re.compile(r"[{}<>;]|\\|==|--\w|::")
+CODE_IN_STRING = re.compile(r"\[\[|\[domain|[{}<>;]|\\|==|--\w|::")
 CODE = re.compile(r"``[^`]*``|`[^`]*`(?:_)?|\$[^$]*\$|https?://\S+")
 WORD = re.compile(r"(?:[^\W\d_]{2,}|[aAI])(?:[-'’/][^\W\d_]+)*")
 ABBREVIATION = re.compile(

@@ -3,10 +3,10 @@
     python benchmarks/eliminate_constants.py run [--scenes NAME ...] [--switches NAME ...] [--times 1] [--long]
     python benchmarks/eliminate_constants.py show
 
-Every run is a process of its own with one thread. Its row (iterations, processor seconds, peak memory, gap reached)
-is appended to `results/elimination.jsonl` as soon as it ends; rows that are stored are not run again. `show` prints
-the geometric means of each switch relative to the run with all constants, on the same scenes. A run that fails, stalls
-or takes more than `TIMEOUT_S` is shown by name: such a mechanism stays.
+Every run is a separate process with one thread. Its row (iterations, processor seconds, peak memory, final gap) is
+appended to `results/elimination.jsonl` as soon as it ends. Stored rows are not run again. `show` prints the geometric
+means of each switch relative to the run with all constants, on the same scenes. A run that fails, stalls or takes more
+than `TIMEOUT_S` is shown by name: such a mechanism stays.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ def read_rows() -> list[dict[str, Any]]:
 
 
 def run(scenes: list[str], switches: list[str], times: int) -> None:
-    """Run the rows that are not stored, each in a process of its own."""
+    """Run the rows that are not stored, each in a separate process."""
     done = [(row["scene"], row["switch"]) for row in read_rows()]
     for repetition in range(times):
         for name in scenes:

@@ -42,7 +42,7 @@ from mechdesign.cli._console import (
     wait_option,
 )
 from mechdesign.specification import examples
-from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_room, check_writable
+from mechdesign.synthesis._folders import ADD_UP, check_no_input_in, check_space, check_writable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -205,7 +205,7 @@ class _Folders:
 
         size = 2_000_000 + steps * (2_000 + 16 * states) + steps * 40 * states**2 * self.channels
         for folder in filter(None, (self.public, self.private)):
-            check_room(folder, size, FILES)
+            check_space(folder, size, FILES)
 
     def apart(self) -> _Folders:
         """Return the folders of a run that was stopped: what was finished is not replaced by what was not."""

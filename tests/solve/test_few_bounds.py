@@ -1,4 +1,4 @@
-"""Pricing with restrict_bounds bounds per row: the choice of bounds, the kernel, and proofs that hold with all bounds."""
+"""Pricing with few bounds per row: the choice of bounds, the kernel, and proofs that hold with all bounds."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ GENERATED = Options(extra={"generation": True})
 
 
 def restrict_bounds(program, count=6):
-    """Return the program with restrict_bounds bounds per row."""
+    """Return the program with few bounds per row."""
     return type(program)(program.cost, near_exponents(program.exponents, count), program.floors, program.worst)
 
 
@@ -89,7 +89,7 @@ def test_prices_enclose_those_of_highs_and_prove_all_bounds(share, floor):
         assert found.lower <= expected + 1e-7
         assert found.upper >= expected - 1e-7
         assert found.lower >= -tolerance or found.upper - found.lower <= 0.51 * abs(found.lower)
-        # A proof with restrict_bounds bounds is a proof with all bounds, as its multipliers show.
+        # A proof with few bounds is a proof with all bounds, as its multipliers show.
         reduced = program.cost[:, column] - prices
         np.add.at(reduced, found.sources, found.values)
         np.add.at(reduced, found.targets, -np.exp(program.exponents[found.sources, found.targets]) * found.values)

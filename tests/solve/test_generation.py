@@ -293,7 +293,7 @@ def test_a_stall_keeps_the_result_if_all_blocks_do_not_fit():
     expected, held = solve_block(program), max(MemoryBudget.of().held, 120e6)
 
     def grow(progress):
-        """Take more than what is left once the columns have their memory."""
+        """Use more memory than remains once the columns have theirs."""
         if not ballast:
             ballast.append(np.ones(40_000_000))
 
