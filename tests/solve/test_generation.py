@@ -24,7 +24,7 @@ from mechdesign.base._deadline import Deadline
 from mechdesign.errors import InputError
 from mechdesign.solve._block_angular import FloorBlock, lower_bound, reduced_costs
 from mechdesign.solve._blocks.coarsening import aggregate_rows
-from mechdesign.solve._blocks.column_generation import may_generate_columns, solve_columns
+from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_columns
 from mechdesign.solve._blocks.estimates import find_close_estimates, with_all_estimates, with_estimates
 from mechdesign.solve._blocks.initial_working_set import choose_initial_working_set
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
@@ -238,9 +238,9 @@ def test_interruption_and_time_limit_return_valid_brackets():
 
 
 def test_it_is_chosen_by_size_and_by_floors():
-    assert not may_generate_columns(grid(5, 4, floor=0.8))
-    assert may_generate_columns(grid(20, 15))
-    assert may_generate_columns(grid(20, 15, floor=0.8))
+    assert not should_generate_columns(grid(5, 4, floor=0.8))
+    assert should_generate_columns(grid(20, 15))
+    assert should_generate_columns(grid(20, 15, floor=0.8))
 
 
 def test_an_option_that_is_not_a_boolean_is_refused():

@@ -14,7 +14,7 @@ from mechdesign.errors import SolverError
 from mechdesign.solve._block_angular import BlockProgram, lower_bound
 from mechdesign.solve._blocks import interior_point as solve_module
 from mechdesign.solve._blocks import memory, newton
-from mechdesign.solve._blocks.column_generation import may_generate_columns, solve_columns
+from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_columns
 from mechdesign.solve._blocks.interior_point import solve_block
 from mechdesign.solve._blocks.kernels import choose
 from mechdesign.solve._blocks.kernels.lapack import Lapack, address
@@ -311,7 +311,7 @@ def test_sums_of_inverses_in_both_precisions():
 @pytest.mark.parametrize("cost", ["euclidean", "hamming"])
 def test_large_programs_without_floors_merge_columns(cost):
     program, gap = grid(10, 10, cost=cost), 1e-4
-    assert may_generate_columns(program, tuning=LARGE.generation)
+    assert should_generate_columns(program, tuning=LARGE.generation)
     found = solve_columns(program, gap=gap, tuning=LARGE)
     assert found.status is Status.OPTIMAL
     assert found.upper - found.lower <= gap * found.upper
@@ -320,14 +320,14 @@ def test_large_programs_without_floors_merge_columns(cost):
 
 
 def test_small_ones_and_the_worst_cost_do_not():
-    assert not may_generate_columns(grid(10, 10))
+    assert not should_generate_columns(grid(10, 10))
     large = BlockProgram(np.ones((600, 600)), np.full((600, 600), 0.5))
-    assert may_generate_columns(large)
+    assert should_generate_columns(large)
     for extra in ({"device": "cuda"}, {"arrays": "torch"}):
-        assert not may_generate_columns(large, Options(extra=extra))
+        assert not should_generate_columns(large, Options(extra=extra))
     few = TUNING.generation.min_rows_without_floors - 1
     for rows, worst in ((600, True), (few, False)):
-        assert not memory.may_generation_pay(rows, 600, 0, worst=worst, sparse=False, merges=True)
+        assert not memory.is_generation_promising(rows, 600, 0, worst=worst, sparse=False, merges=True)
 
 
 def test_wide_gaps_need_less_memory():

@@ -15,7 +15,7 @@ from test_sparse_blocks import GRAPHS, program_on, roads, squares
 from mechdesign.base._deadline import Deadline
 from mechdesign.solve._block_angular import BlockProgram, lower_bound, reduced_costs, with_columns
 from mechdesign.solve._blocks.coarsening import aggregate_rows
-from mechdesign.solve._blocks.column_generation import may_generate_columns, solve_columns
+from mechdesign.solve._blocks.column_generation import should_generate_columns, solve_columns
 from mechdesign.solve._blocks.interior_point import iterate_blocks, solve_block
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.layout import is_sparse, lay_out
@@ -56,7 +56,7 @@ def test_brackets_are_those_of_all_blocks_at_once(name, worst):
 
 def test_it_uses_few_blocks_if_it_is_chosen():
     program = program_on(roads(330, 5))
-    assert may_generate_columns(program)
+    assert should_generate_columns(program)
     few, every = solve_columns(program, gap=1e-3), solve_block(program, gap=1e-3)
     assert few.status is every.status is Status.OPTIMAL
     assert few.blocks < 0.7 * every.blocks
@@ -66,9 +66,9 @@ def test_it_uses_few_blocks_if_it_is_chosen():
 
 
 def test_it_is_chosen_by_size():
-    assert not may_generate_columns(program_on(squares(10, 10)))
-    assert may_generate_columns(program_on(squares(15, 15)))
-    assert not may_generate_columns(program_on(squares(20, 20), worst=True))
+    assert not should_generate_columns(program_on(squares(10, 10)))
+    assert should_generate_columns(program_on(squares(15, 15)))
+    assert not should_generate_columns(program_on(squares(20, 20), worst=True))
 
 
 @pytest.mark.parametrize("limit", [None, 2.0])
@@ -206,7 +206,7 @@ def test_dense_kernels_do_not_count_on_sparse_blocks(extra, most):
     program = program_on(squares(20, 20))
     master, used = master_of(program, threads=1, extra=extra), np.arange(10)
     tuning = replace(TUNING.generation, min_rows_without_floors=500)
-    assert may_generate_columns(program, master.options, tuning) is (not extra)
+    assert should_generate_columns(program, master.options, tuning) is (not extra)
     asked = Groups(program, master.options, master.report, master.deadline, master.budget, TUNING.pricing)
     asked.price_columns(
         program, used, np.ones((400, 10)), np.arange(10, 400), DualPrices(np.zeros(400), np.zeros(0), 1e-6)

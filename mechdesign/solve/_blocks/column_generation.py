@@ -21,7 +21,7 @@ from mechdesign.solve._blocks.initial_working_set import choose_initial_working_
 from mechdesign.solve._blocks.interior_point import largest_cost, solve_block
 from mechdesign.solve._blocks.kernels import sparse_kernel
 from mechdesign.solve._blocks.master import BlockBracket, BlockMaster
-from mechdesign.solve._blocks.memory import MemoryBudget, may_generation_pay
+from mechdesign.solve._blocks.memory import MemoryBudget, is_generation_promising
 from mechdesign.solve._blocks.pricer import BlockPricer
 from mechdesign.solve._blocks.solution import (
     BlockSolution,
@@ -72,7 +72,7 @@ def solve_columns(
         raise InputError("options.extra.generation", "must be true or false", value=generation)
     options = replace(options, extra=extra)
     symmetric = symmetry is not None and symmetry.order > 1
-    generates = generation or (generation is None and may_generate_columns(program, options, tuning.generation))
+    generates = generation or (generation is None and should_generate_columns(program, options, tuning.generation))
     if symmetric or not generates or deadline.left() == 0 or find_free_constant(program, 0.0) is not None:
         return solve_block(program, options, gap=gap, symmetry=symmetry)
     with deadline.keeping():
@@ -103,14 +103,16 @@ def solve_columns(
         return found
 
 
-def may_generate_columns(
+def should_generate_columns(
     program: BlockProgram, options: Options | None = None, tuning: GenerationTuning | None = None
 ) -> bool:
     """Return whether column generation may be faster than solving with all columns."""
     extra = (options or Options()).extra
     merges = extra.get("device") in (None, "cpu") and extra.get("arrays") != "torch"
     kind = {"worst": program.worst is not None, "sparse": sparse_kernel(program, extra), "merges": merges}
-    return may_generation_pay(program.rows, program.columns, len(program.floors), tuning or TUNING.generation, **kind)
+    return is_generation_promising(
+        program.rows, program.columns, len(program.floors), tuning or TUNING.generation, **kind
+    )
 
 
 def _start_bracket(program: BlockProgram, tuning: Tuning) -> BlockBracket:
