@@ -327,7 +327,7 @@ def test_small_ones_and_the_worst_cost_do_not():
         assert not should_generate_columns(large, Options(extra=extra))
     few = TUNING.generation.min_rows_without_floors - 1
     for rows, worst in ((600, True), (few, False)):
-        assert not memory.is_generation_promising(rows, 600, 0, worst=worst, sparse=False, merges=True)
+        assert not memory.generation_may_pay(rows, 600, 0, worst=worst, sparse=False, merges=True)
 
 
 def test_wide_gaps_need_less_memory():

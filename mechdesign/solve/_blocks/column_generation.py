@@ -21,7 +21,7 @@ from mechdesign.solve._blocks.initial_working_set import choose_initial_working_
 from mechdesign.solve._blocks.interior_point import largest_cost, solve_block
 from mechdesign.solve._blocks.kernels import sparse_kernel
 from mechdesign.solve._blocks.master import BlockBracket, BlockMaster
-from mechdesign.solve._blocks.memory import MemoryBudget, is_generation_promising
+from mechdesign.solve._blocks.memory import MemoryBudget, generation_may_pay
 from mechdesign.solve._blocks.pricer import BlockPricer
 from mechdesign.solve._blocks.solution import (
     BlockSolution,
@@ -110,9 +110,7 @@ def should_generate_columns(
     extra = (options or Options()).extra
     merges = extra.get("device") in (None, "cpu") and extra.get("arrays") != "torch"
     kind = {"worst": program.worst is not None, "sparse": sparse_kernel(program, extra), "merges": merges}
-    return is_generation_promising(
-        program.rows, program.columns, len(program.floors), tuning or TUNING.generation, **kind
-    )
+    return generation_may_pay(program.rows, program.columns, len(program.floors), tuning or TUNING.generation, **kind)
 
 
 def _start_bracket(program: BlockProgram, tuning: Tuning) -> BlockBracket:

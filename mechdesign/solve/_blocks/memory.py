@@ -145,7 +145,7 @@ def merging_memory(rows: int, columns: int, gap: float) -> int:
     return int(max(_INTERPRETER_BYTES, _resident_bytes()) + large + 8 * (6 * rows**2 + 24 * rows * columns))
 
 
-def is_generation_promising(
+def generation_may_pay(
     rows: int,
     columns: int,
     floors: int,
