@@ -205,7 +205,7 @@ def generate_columns(
                 status, found.message if status is Status.INTERRUPTED else words, number + 1, working
             )
         working = working.add(entering[: max(min_entering, len(working))])
-    return GenerationOutcome(Status.ITERATION_LIMIT, f"no end after {max_rounds} rounds", max_rounds, working)
+    return GenerationOutcome(Status.ITERATION_LIMIT, f"gap not reached after {max_rounds} rounds", max_rounds, working)
 
 
 def _find_status(

@@ -114,7 +114,7 @@ class SchurComplement:
             return free, 0.0
         total = float(self._border @ self._bordered)
         if not total > 0:
-            raise StallError("the worst cost no longer moves")
+            raise StallError("the Schur complement of the worst cost is not positive")
         theta = (float(self._border @ free) - corner) / total
         return free - theta * self._bordered, theta
 

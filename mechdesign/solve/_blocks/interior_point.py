@@ -256,7 +256,7 @@ class InteriorPoint:
                 self.ratios.start(x, self.mu)
                 self.has_multipliers = True
             if not self.iterates or self.deadline.stop() is Stop.TIME:
-                return Status.TIME_LIMIT, "no time to iterate" if self.iterates else "measured without iterating"
+                return Status.TIME_LIMIT, "no time to iterate" if self.iterates else "evaluated without iterating"
             patience, lengths = _Patience(self.tuning), (1.0, 1.0, 0)
             for number in range(self.tuning.max_iterations):
                 self.blocks = self._factor(1 - min(lengths[:2]) if number else 1.0)
@@ -271,7 +271,7 @@ class InteriorPoint:
                         raise
                     step = take_step(self._factor(1.0, ends=False), corrections=corrections)
                 self.iterate, lengths = step.iterate, (step.primal, step.dual, step.corrections)
-            return Status.ITERATION_LIMIT, f"no end after {self.tuning.max_iterations} iterations"
+            return Status.ITERATION_LIMIT, f"gap not reached after {self.tuning.max_iterations} iterations"
         except StallError as stall:
             return Status.STALLED, f"stalled at a relative gap of {self.gap:.1e}: {stall}"
         except OutOfTimeError:
@@ -374,6 +374,10 @@ class InteriorPoint:
 
     def _record_iterate(self, number: int, lengths: tuple[float, float, int]) -> tuple[float, float, float]:
         """Append the iterate to the history, and keep the best point and bound.
+
+        Args:
+            number: Number of the iteration.
+            lengths: The primal and dual step lengths, and the number of correctors, of the step to the iterate.
 
         Returns:
             The relative gap to the best bound, the absolute gap of the iterate, and its primal residual.

@@ -65,7 +65,7 @@ class BlockMaster:
         memory: Largest memory estimate [bytes].
         blocks: Largest number of blocks in a round.
         proving: Time spent on making the multipliers sparse [s].
-        round: Deadline of the restricted problems of the current round.
+        round_deadline: Deadline of the restricted problems of the current round.
         merges_all_columns: Whether the blocks are dense and the program has no floors. The first round then starts with
             all columns, at a low barrier parameter, and merges the small ones.
         schedule: Gaps and merging thresholds for this kind of program.
@@ -204,7 +204,9 @@ class BlockMaster:
         if stopped:
             solution = replace(solution, status=Status.INTERRUPTED, message="stopped by the user")
         elif refused:
-            solution = replace(solution, status=Status.STALLED, message="the memory does not suffice for more digits")
+            solution = replace(
+                solution, status=Status.STALLED, message="the memory does not suffice for a higher precision"
+            )
         self._record(solution.history, solution.memory)
         self.proving += solution.proving
         self.blocks = max(self.blocks, solution.blocks)

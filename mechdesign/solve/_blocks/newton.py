@@ -154,7 +154,7 @@ def factor_blocks(
     """
     ratios.require_newest(iterate.number)
     if not (iterate.z > 0).all():
-        raise StallError("rounding has left a slack that is not positive")
+        raise StallError("rounding has made a slack non-positive")
     kernel, run, assembly = ratios.kernel, ratios.workers.run, _Assembly(layout, ratios, iterate)
     # Assign blocks to workers in a fixed way, so that sums are reproducible.
     if closed is None or not kernel.SPARSE:

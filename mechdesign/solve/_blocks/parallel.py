@@ -54,7 +54,7 @@ class Workers:
 
         Raises:
             OutOfTimeError: If the time limit is reached. It is raised only once, so that results can still be
-            evaluated.
+                evaluated.
         """
         began, left = self.deadline.seconds(), self.deadline.left()
         if whole and left is not None and self.last_seconds > left and not self._raised:

@@ -117,7 +117,9 @@ def find_free_constant(program: BlockProgram, seconds: float) -> BlockSolution |
     x = np.zeros((program.rows, program.columns))
     x[:, free[0]] = 1.0
     multipliers = zero_multipliers(program)
-    return BlockSolution(Status.OPTIMAL, x, multipliers, 0.0, 0.0, "a constant costs nothing", seconds, 0, 0, ())
+    return BlockSolution(
+        Status.OPTIMAL, x, multipliers, 0.0, 0.0, "a constant channel costs nothing", seconds, 0, 0, ()
+    )
 
 
 def solve_without_time(program: BlockProgram, seconds: float) -> BlockSolution:
@@ -125,7 +127,7 @@ def solve_without_time(program: BlockProgram, seconds: float) -> BlockSolution:
     x = repaired(program, np.ones((program.rows, program.columns)))
     multipliers = find_floor_multipliers(program)
     bracket = lower_bound(program, multipliers), objective(program, x)
-    return BlockSolution(Status.TIME_LIMIT, x, multipliers, *bracket, "no time to begin", seconds, 0, 0, ())
+    return BlockSolution(Status.TIME_LIMIT, x, multipliers, *bracket, "no time to start", seconds, 0, 0, ())
 
 
 def find_floor_multipliers(program: BlockProgram) -> BlockMultipliers:
