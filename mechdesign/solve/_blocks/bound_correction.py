@@ -112,14 +112,14 @@ def correct_bound(
     if any((values < 0).any() for values in (found.ratios.values, *found.floors)):
         # Negative multipliers prove nothing.
         return multipliers
-    fallen = reduced_costs(small, found).min(axis=1) - constant
-    dear = others[(reduced < fallen[:, None]).any(axis=0)]
-    rest = _select_columns(found.ratios, np.array([missing.size]))
+    lowest = reduced_costs(small, found).min(axis=1) - constant
+    affected = others[(reduced < lowest[:, None]).any(axis=0)]
+    substitute = _select_columns(found.ratios, np.array([missing.size]))
     ratios = _add_multipliers(
         program.rows,
         _select_columns(multipliers.ratios, others),
         _assign_columns(_select_columns(found.ratios, np.arange(missing.size)), missing),
-        *(_assign_columns(rest, np.full(missing.size + 1, column)) for column in dear.tolist()),
+        *(_assign_columns(substitute, np.full(missing.size + 1, column)) for column in affected.tolist()),
     )
     own = with_all_estimates(program, estimates, found).floors
     both = [values.copy() for values in multipliers.floors]

@@ -66,7 +66,7 @@ class Coupling(Protocol):
     def direction_residual(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
         """Return the residual (G, L) of the linking rows after a full step."""
 
-    def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, rest: Floats) -> tuple[Floats, Floats]:
+    def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, remainder: Floats) -> tuple[Floats, Floats]:
         """Return dy and dz of the linking slacks."""
 
 
@@ -103,8 +103,8 @@ class SchurComplement:
         """Solve without the border, with one step of iterative refinement."""
         scale = self._scale
         first = scale * scipy.linalg.cho_solve(self._factor, scale * right, check_finite=False)
-        rest = right - self._matrix @ first
-        return np.asarray(first + scale * scipy.linalg.cho_solve(self._factor, scale * rest, check_finite=False))
+        remainder = right - self._matrix @ first
+        return np.asarray(first + scale * scipy.linalg.cho_solve(self._factor, scale * remainder, check_finite=False))
 
     def solve(self, right: Floats, corner: float) -> tuple[Floats, float]:
         """Return dΛ (L,) and dθ."""
@@ -175,12 +175,12 @@ class RowSums:
     def direction_residual(self, iterate: Iterate, residual: Floats, u: Floats, change: Floats, theta: float) -> Floats:
         """Return the residual (1, L) of the linking rows after a full step."""
         link, n = self.layout.auxiliary.linking, self.layout.rows
-        rest = residual - self.sums(iterate.points * u)
-        rest[0, n:] -= iterate.z[link] / iterate.y[link] * change[0, n:]
-        rest[0, self.layout.width :] -= theta
-        return rest
+        remainder = residual - self.sums(iterate.points * u)
+        remainder[0, n:] -= iterate.z[link] / iterate.y[link] * change[0, n:]
+        remainder[0, self.layout.width :] -= theta
+        return remainder
 
-    def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, rest: Floats) -> tuple[Floats, Floats]:
+    def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, remainder: Floats) -> tuple[Floats, Floats]:
         """Return dy and dz of the linking slacks.
 
         A large slack absorbs the residual of its row, because the factor z/y would amplify rounding errors of its small
@@ -188,7 +188,7 @@ class RowSums:
         """
         link, n = self.layout.auxiliary.linking, self.layout.rows
         z, y = iterate.z[link], iterate.y[link]
-        taken = np.where(np.abs(rest[0, n:]) <= TUNING.newton.max_absorbed_share * z, rest[0, n:], 0.0)
+        taken = np.where(np.abs(remainder[0, n:]) <= TUNING.newton.max_absorbed_share * z, remainder[0, n:], 0.0)
         return change[0, n:] + y / z * taken, self._gain(iterate, f) - z / y * change[0, n:] - taken
 
     def _gain(self, iterate: Iterate, f: Floats) -> Floats:
@@ -262,7 +262,7 @@ class UnitMass:
         missed: Floats = residual - self.sums(iterate.points * u)
         return missed
 
-    def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, rest: Floats) -> tuple[Floats, Floats]:
+    def slack_steps(self, iterate: Iterate, f: Floats, change: Floats, remainder: Floats) -> tuple[Floats, Floats]:
         """Return empty arrays, because the row has no slack."""
         return np.zeros(0), np.zeros(0)
 

@@ -144,9 +144,9 @@ class BlockMaster:
             first = (
                 LOW_MU_START if self.merges_all_columns else replace(UNIFORM_START, active=working.active_estimates())
             )
-            begun: BlockState | Start = first if start is None else start
+            first_state: BlockState | Start = first if start is None else start
             try:
-                reached = iterate_blocks(chosen, options, gap=gap, start=begun, budget=self.budget)
+                reached = iterate_blocks(chosen, options, gap=gap, start=first_state, budget=self.budget)
                 self._record(reached.history, reached.memory)
                 if not coarse and reached.state is not None and self._may_use_time_left(reached):
                     # If the memory budget refuses to continue, this state remains valid.
@@ -245,9 +245,10 @@ class BlockMaster:
         """Append the iterations of one solve to the history, and keep the largest memory estimate."""
         self.memory = max(self.memory, memory)
         first, ended = len(self.history), self.deadline.seconds() - self.began
-        begun = ended - (history[-1].seconds if history else 0.0)
+        offset_s = ended - (history[-1].seconds if history else 0.0)
         self.history += [
-            replace(each, iteration=first + index, seconds=begun + each.seconds) for index, each in enumerate(history)
+            replace(each, iteration=first + index, seconds=offset_s + each.seconds)
+            for index, each in enumerate(history)
         ]
 
     def report(self, stage: str, iterations: int = 0, upper: float = np.inf) -> None:

@@ -266,21 +266,21 @@ def solve_newton(system: NewtonSystem, targets: Targets, found: Direction | None
         refinements = 0 if found is None else tuning.max_refinements_single
     best: tuple[Floats, Floats, float, Floats, float] | None = None
     while True:
-        rest = coupling.direction_residual(iterate, residual, u, change, theta)
-        missed = float(np.abs(rest[active]).max())
+        remainder = coupling.direction_residual(iterate, residual, u, change, theta)
+        missed = float(np.abs(remainder[active]).max())
         if system.rough and best is not None and not missed < best[-1]:
-            u, change, theta, rest, missed = best
+            u, change, theta, remainder, missed = best
             break
-        best = u, change, theta, rest, missed
+        best = u, change, theta, remainder, missed
         if missed <= tuning.link_accuracy or refinements == 0:
             break
         refinements -= 1
-        more, more_theta = coupling.solve(rest, first=False)
+        more, more_theta = coupling.solve(remainder, first=False)
         change = change + more
         theta += more_theta
         u = coupling.refine(u, more)
     dy = np.empty(auxiliary.size)
-    dy[auxiliary.linking], link_steps = coupling.slack_steps(iterate, f, change, rest)
+    dy[auxiliary.linking], link_steps = coupling.slack_steps(iterate, f, change, remainder)
     q = auxiliary.relative_steps(iterate.points, u, iterate.z, link_steps)
     rows = slice(0, auxiliary.linking.start)
     dy[rows] = f[rows] - iterate.y[rows] * (1.0 + q[rows])

@@ -91,11 +91,11 @@ class BlockPricer:
         minima = np.array([floor.minimum for floor in program.floors])
         binding = np.flatnonzero(weights * minima > inactive)
         floors = tuple(program.floors[index] for index in binding)
-        left_out = replace(program, cost=priced_cost(program, multipliers.weights), worst=None, floors=floors)
+        priced_program = replace(program, cost=priced_cost(program, multipliers.weights), worst=None, floors=floors)
         prices = DualPrices(sums, weights[binding], tolerance)
-        priced = self._reuse_multipliers(left_out, binding, prices, others)
-        rest = np.array([column for column in others.tolist() if column not in priced], dtype=np.int64)
-        priced |= self.pricing.price_columns(left_out, columns, found.prices.x, rest, prices)
+        priced = self._reuse_multipliers(priced_program, binding, prices, others)
+        remaining = np.array([column for column in others.tolist() if column not in priced], dtype=np.int64)
+        priced |= self.pricing.price_columns(priced_program, columns, found.prices.x, remaining, prices)
         self._previous |= {column: (binding.tolist(), one) for column, one in priced.items()}
         return priced, self.join_multipliers(columns, multipliers, priced, binding)
 
@@ -177,8 +177,8 @@ class BlockPricer:
                     full[:, column] = one.floors[position]
         ratios = found.ratios
         own = RatioMultipliers(ratios.sources, ratios.targets, columns[ratios.columns], ratios.values)
-        rest = _multipliers_of(values, others, floors).ratios
-        both = (np.concatenate([getattr(own, name), getattr(rest, name)]) for name in _FIELDS)
+        remaining = _multipliers_of(values, others, floors).ratios
+        both = (np.concatenate([getattr(own, name), getattr(remaining, name)]) for name in _FIELDS)
         return BlockMultipliers(RatioMultipliers(*both), tuple(floors), found.weights)
 
 
