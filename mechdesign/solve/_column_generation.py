@@ -61,7 +61,7 @@ class Bracket(Generic[Point, Proof]):
         return (self.upper - self.lower) / max(abs(self.upper), self.unit)
 
     def is_within(self, gap: float) -> bool:
-        """Return whether the relative gap is at most `gap`, and not more negative than rounding explains."""
+        """Return whether the relative gap is at most `gap`, and at least the negative gap that rounding may cause."""
         return -_MAX_CROSSING <= self.gap <= gap
 
 

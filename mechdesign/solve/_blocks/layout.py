@@ -207,7 +207,7 @@ def has_sparse_blocks(program: BlockProgram) -> bool:
 
 
 def is_sparse(rows: int, pairs: int, floors: int) -> bool:
-    """Return whether blocks of this size are treated as sparse. Floors fill the blocks, so they exclude it."""
+    """Return whether blocks of this size are treated as sparse. Floors exclude it, because they make Hessians dense."""
     return not floors and rows >= _SPARSE_MIN_ROWS and pairs <= _SPARSE_MAX_SHARE * rows**2
 
 

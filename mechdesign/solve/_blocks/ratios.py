@@ -53,7 +53,7 @@ class RatioRows:
         return lambda: copy
 
     def start(self, x: Floats, mu: float) -> None:
-        """Set y = μ w / z, as in the first iterate. If this is stopped, there are no multipliers."""
+        """Set y = μ w / z, as in the first iterate. If the pass is interrupted, there are no multipliers."""
         self.workers.run(lambda worker, blocks: self.kernel.start(worker, blocks, x, mu))
         self.moves = 0
 
