@@ -45,11 +45,11 @@ def check_isolated(problem: Problem, isolated: str) -> None:
     )
 
 
-def warn_revealed(made: Design, stacklevel: int = 3) -> None:
+def warn_revealed(result: Design, stacklevel: int = 3) -> None:
     """Issue a `RevealedWarning` if answers reveal secrets, for certain or nearly so, or if no pair is bounded."""
-    said = disclosed(made.problem, made.certificate.revealed or ())
-    if said:
-        warn(" ".join([*said, "All certified claims hold."]), RevealedWarning, stacklevel=stacklevel)
+    sentences = disclosed(result.problem, result.certificate.revealed or ())
+    if sentences:
+        warn(" ".join([*sentences, "All certified claims hold."]), RevealedWarning, stacklevel=stacklevel)
 
 
 def _remedy(problem: Problem, secret: int) -> str:

@@ -219,9 +219,9 @@ def _raise_along_bounds(rows: Floats, exponents: Floats) -> Floats:
             break
         risen = np.zeros(len(rows), dtype=np.bool_)
         for target in waiting.tolist():
-            mine = into[target]
-            if mine.size:
-                least = (factors[mine] * raised[sources[mine]]).max(axis=0)
+            incoming = into[target]
+            if incoming.size:
+                least = (factors[incoming] * raised[sources[incoming]]).max(axis=0)
                 if (least > raised[target]).any():
                     np.maximum(raised[target], least, out=raised[target])
                     risen[beyond[target]] = True
@@ -345,6 +345,7 @@ def _apportion(rows: Floats) -> Integers:
 
 
 def _apportion_batch(rows: Floats) -> Integers:
+    """Apportion a few rows in Python integers."""
     shares = np.floor(rows / rows.max(axis=1, keepdims=True) * 2.0**EXPONENT).astype(np.int64).astype(object)
     totals = shares.sum(axis=1, keepdims=True)
     scaled = shares << EXPONENT

@@ -125,8 +125,8 @@ class Estimate:
         return self.allowed is None or self.memory <= self.allowed
 
     def __str__(self) -> str:
-        said = f"{self.solver}: {format_count(self.rows)} privacy rows, about {format_bytes(self.memory)}"
-        return f"{said} and {format_duration(self.seconds)}" if self.fits else f"{said} of memory"
+        text = f"{self.solver}: {format_count(self.rows)} privacy rows, about {format_bytes(self.memory)}"
+        return f"{text} and {format_duration(self.seconds)}" if self.fits else f"{text} of memory"
 
 
 def size_of(problem: Problem, part: Part) -> Size:

@@ -104,6 +104,7 @@ def decomposes(problem: Problem, parts: Sequence[Part]) -> bool:
 
 
 def _check_choices(settings: SolveSettings) -> None:
+    """Raise InputError for a solver or rows that coupled parts do not support."""
     solver, rows = settings.solver, settings.rows
     if solver != "auto" and takes_blocks(solver):
         bound = "auto, or a solver that takes programs of rows"
@@ -214,6 +215,6 @@ def _attacks(
         observables = entry.observables[used]
         scaled = entry.values[used] * (price / sums[observables])
         yield member.estimates[index][entry.estimates[used]], observables, scaled
-    rest = np.flatnonzero(sums == 0)
+    remaining = np.flatnonzero(sums == 0)
     best = int((floor.error[:, secrets] @ floor.prior_or(problem.prior)[secrets]).argmin())
-    yield np.full(rest.size, best), rest, np.full(rest.size, price)
+    yield np.full(remaining.size, best), remaining, np.full(remaining.size, price)

@@ -203,6 +203,7 @@ class RayGeneration:
         self.deadline.tell(stage, self.count, max(self.best.lower, 0.0), self.best.upper)
 
     def _describe_stop(self) -> tuple[Status, str]:
+        """Return the status and the message after Ctrl-C or the time limit."""
         if self.deadline.stop() in (Stop.USER, Stop.USER_AGAIN):
             return Status.INTERRUPTED, f"relative gap {self.gap:.1e} when stopped"
         return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
@@ -289,7 +290,11 @@ class RayGeneration:
             return part.start, [price_observable(self.scene, prices, o, tolerance) for o in batch[part].tolist()]
 
         self.deadline.check()
-        return [proof for _, some in sorted(self.workers.run(one), key=lambda pair: pair[0]) for proof in some]
+        return [
+            proof
+            for _, batch_proofs in sorted(self.workers.run(one), key=lambda pair: pair[0])
+            for proof in batch_proofs
+        ]
 
     def candidate(self, status: Status, message: str) -> ChannelCandidate:
         """Return a candidate with the channel of the best mixture and the best multipliers."""
@@ -313,6 +318,7 @@ class RayGeneration:
         return ChannelCandidate(matrix, self._multipliers(), summary, relative_error=error)
 
     def _multipliers(self) -> FormMultipliers | None:
+        """Return the multipliers of the best proof for all observables, or None without a proof."""
         if self.best.proof is None:
             return None
         shape = self.scene.cost.shape[1]
@@ -343,8 +349,8 @@ class _PooledRays:
         """Return the weighted sum of the rays of each observable, shape (observables, k)."""
         found = np.zeros((observables, self.rays.shape[1]))
         for observable in np.unique(self.owners).tolist():
-            mine = self.owners == observable
-            found[observable] = self.weights[mine] @ self.rays[mine]
+            members = self.owners == observable
+            found[observable] = self.weights[members] @ self.rays[members]
         return found
 
     def to_channel(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Floats:
@@ -357,6 +363,7 @@ class _PooledRays:
         return folding.mean(np.ascontiguousarray(replace(self, owners=owners).columns(cost.shape[1]).T))
 
     def _replace_rare(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Integers:
+        """Return the observable of each ray after rare observables are replaced by the cheapest others."""
         alone: Floats = np.bincount(self.owners, self.weights * (self.rays @ prior), cost.shape[1]).astype(np.float64)
         share = folding.sum_over_orbits(alone)
         order = np.argsort(share, kind="stable")
@@ -365,7 +372,7 @@ class _PooledRays:
         here = table[np.arange(len(self.owners)), self.owners]
         for part in dearer * _RARE_MULTIPLES:
             rare = order[: min(int(np.searchsorted(heaped, part)), len(order) - 1)]
-            # The observables of an orbit are either all rare or all kept.
+            # The observables of an orbit are either all replaced or all kept.
             kept = np.flatnonzero(share >= share[order[rare.size]])
             rare = np.setdiff1d(order, kept)
             moved = np.isin(self.owners, rare)
