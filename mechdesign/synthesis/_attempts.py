@@ -2,10 +2,10 @@
 
 The first attempt depends on the size. Further attempts follow until the certified gap is small enough:
 
-1. After an exact solver that had all its rows: the same program with a magnified objective, for better multipliers. If
-   the choice was automatic and the program is small, the rows of all pairs follow, too.
-2. If some exponents are below 1e-6: a program in which the nearly equal secrets are merged.
-3. If the choice was automatic: the block method follows the simplex method. Lazy rows on HiGHS follow the block method
+1. After an exact solver with all rows, the same program with a magnified objective gives better multipliers. If the
+   choice was automatic and the program is small, a program with the rows of all pairs follows.
+2. If some exponents are below 1e-6, a program with merged secrets follows: these bounds make the secrets nearly equal.
+3. If the choice was automatic, the block method follows the simplex method. Lazy rows on HiGHS follow the block method
    if they take seconds. If they take minutes, they follow only a stall far from the optimum, which happens at floors
    near the largest possible.
 """
@@ -132,7 +132,7 @@ def first_attempt(
             "solver",
             "does not support different permitted answers per secret",
             value=solver,
-            bound="auto, or a solver that takes programs of rows",
+            bound="auto, or a solver of row programs",
         )
     if takes_blocks(solver):
         chosen_rows: Rows = "all"

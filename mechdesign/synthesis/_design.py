@@ -91,8 +91,8 @@ def design(
         Design with `channel` (integers, shape (n, m)), `certificate` and `summary`.
 
     Warns:
-        RevealedWarning: An answer reveals secrets for certain, or nearly so because every bound on them is at least
-            2^62; or no requirement bounds a pair.
+        RevealedWarning: An answer reveals secrets for certain, or for all practical purposes because every bound on
+            them is at least 2^62. Also if no requirement bounds a pair.
 
     Raises:
         InfeasibleError: No channel with the permitted answers meets all bounds and floors.

@@ -1,7 +1,8 @@
 """Reduce a normal form to a linear program with privacy rows, and solve it with all rows or with lazy rows.
 
 The program is derived in docs/theory/channels.md. Lazy rows are Kelley's cutting planes (1960). Every round solves a
-relaxation, whose multipliers prove a lower bound. It ends when the solution violates no missing row.
+relaxation, whose multipliers prove a lower bound. The rounds end when the solution violates no missing row, or when
+repairing the violated rows costs little.
 """
 
 from __future__ import annotations

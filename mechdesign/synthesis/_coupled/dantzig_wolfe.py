@@ -107,7 +107,7 @@ def _check_choices(settings: SolveSettings) -> None:
     """Raise InputError for a solver or rows that coupled parts do not support."""
     solver, rows = settings.solver, settings.rows
     if solver != "auto" and takes_blocks(solver):
-        bound = "auto, or a solver that takes programs of rows"
+        bound = "auto, or a solver of row programs"
         raise InputError("solver", "does not support parts coupled by a floor", value=solver, bound=bound)
     if rows not in ("auto", "all", "reduced"):
         bound = "auto, all or reduced"

@@ -2,8 +2,8 @@
 
 In every round the master program mixes the known rays. Each ray is assigned to the observable for which it costs least,
 and the rays of an observable add up. Then the multipliers of the master are lowered, observable by observable, until
-`pricing.py` proves them: this is a lower bound over all private channels. The columns that forced a reduction become
-new rays.
+`pricing.py` proves them. The proved multipliers give a lower bound over all private channels. The columns that forced a
+reduction become new rays.
 
 The multipliers used are the average of the master's and of the best proved ones, which stabilises the iteration
 (Wentges 1997). If the average does not improve the bound, the next round uses the master's own multipliers.
@@ -37,7 +37,8 @@ from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._settings import SolveSettings
 
 _MAX_ROUNDS = 200
-# The rounds end after this number of rounds without progress: a gap below 0.9 times the gap at the last progress.
+# The iteration ends after `_PATIENCE` rounds without progress. Progress means that the gap falls below this factor times
+# its value at the last progress.
 _PATIENCE, _PROGRESS_FACTOR = 25, 0.9
 # Above this number of secrets a round takes seconds, so fewer rounds without progress are allowed.
 _MANY_SECRETS, _PATIENCE_FOR_MANY = 500, 10
