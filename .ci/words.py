@@ -53,7 +53,7 @@ SECTION = re.compile(r"^(Args|Attributes|Returns|Raises|Yields|Examples?|Note|Wa
 ENTRY = re.compile(r"^\*{0,2}[A-Za-z_][\w.`*, ]*(?: \([^)]*\))?: (?=\S)")
 ITEM = re.compile(r"^([-*|]|\d+\.) ")
 PRAGMA = re.compile(r"#!|# (noqa|type:|fmt|pragma|ruff|mypy|words|%%)")
-CODE_IN_STRING = re.compile(r"[{}<>;]|\\|==|--\w|::")
+CODE_IN_STRING = re.compile(r"\[\[|\[domain|[{}<>;]|\\|==|--\w|::")
 CODE = re.compile(r"``[^`]*``|`[^`]*`(?:_)?|\$[^$]*\$|https?://\S+")
 WORD = re.compile(r"(?:[^\W\d_]{2,}|[aAI])(?:[-'’/][^\W\d_]+)*")
 ABBREVIATION = re.compile(
@@ -216,7 +216,7 @@ def faults(sentence: Sentence) -> Iterator[str]:
         yield f"{words} words → at most {MAX_WORDS}"
 
 
-NOT_PARTICIPLES = {"need", "speed", "seed", "feed", "embed", "exceed", "proceed"}
+NOT_PARTICIPLES = {"expected", "need", "speed", "seed", "feed", "embed", "exceed", "proceed"}
 IRREGULAR = {
     "bought", "brought", "built", "chosen", "done", "drawn", "driven", "found", "given", "grown",
     "held", "hidden", "kept", "known", "left", "lost", "made", "met", "said", "seen",
@@ -230,8 +230,15 @@ def is_participle(name: str) -> bool:
     return word in IRREGULAR or (word.endswith("ed") and word not in NOT_PARTICIPLES)
 
 
+def public_names(package: Path) -> set[str]:
+    """Return the names in the stubs of a package: users rely on them."""
+    stubs = (stub.read_text(encoding="utf-8") for stub in package.rglob("*.pyi"))
+    return {name for stub in stubs for name in re.findall(r"import \w+ as (\w+)", stub)}
+
+
 def check_names(package: Path) -> Iterator[str]:
-    """Yield the functions named by participles, but for properties, and the names that two classes share."""
+    """Yield the private functions named by participles, except properties, and the names that two classes share."""
+    public = public_names(package)
     classes: dict[str, list[str]] = {}
     for path in sorted(package.rglob("*.py")):
         place = path.relative_to(package.parent)
@@ -240,7 +247,7 @@ def check_names(package: Path) -> Iterator[str]:
                 classes.setdefault(node.name, []).append(f"{place}:{node.lineno}")
             elif isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
                 is_value = any("property" in ast.unparse(decorator) for decorator in node.decorator_list)
-                if is_participle(node.name) and not is_value:
+                if is_participle(node.name) and not is_value and node.name not in public:
                     yield f"{place}:{node.lineno}: participle → verb: {node.name}"
     for name, places in classes.items():
         if len(places) > 1:

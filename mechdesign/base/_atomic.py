@@ -124,16 +124,13 @@ def replace_files(
     """Write `files` into `folder`, made if need be, file `last` at the end, and remove the files in `remove`.
 
     New files that are `private` have the mode 0600, and a folder made for them has 0700. Raises `ExportError` when that
-    cannot be done; the files that stood there are then as before, wherever the file system lets them be put back.
+    cannot be done; the files that stood there are then as before, wherever the file system lets them be put back. After
+    an error or Ctrl-C a new folder is removed again.
     """
-    try:
-        make_folder(folder, private=private)
-    except OSError as error:
-        raise ExportError(f"{folder}: the folder cannot be made: {_reason(error)}") from error
     order = [name for name in files if name != last] + [last]
     gone = [name for name in remove if name not in files]
     try:
-        with _writing([folder / _partial(name) for name in order]):
+        with _in_folder(folder, private), _writing([folder / _partial(name) for name in order]):
             whole = True
             for name in order:
                 whole = _write(folder / _partial(name), folder / name, files[name], private) and whole
@@ -145,6 +142,23 @@ def replace_files(
         ) from error
     if not whole:
         _note_unsynchronised(folder)
+
+
+@contextlib.contextmanager
+def _in_folder(folder: Path, private: bool) -> Iterator[None]:
+    """Make a folder unless it exists; after an error, interrupts included, remove the new folder if it is empty."""
+    existed = folder.is_dir()
+    try:
+        try:
+            make_folder(folder, private=private)
+        except OSError as error:
+            raise ExportError(f"{folder}: the folder cannot be made: {_reason(error)}") from error
+        yield
+    except BaseException:
+        if not existed:
+            with contextlib.suppress(OSError):
+                folder.rmdir()
+        raise
 
 
 @contextlib.contextmanager

@@ -49,7 +49,7 @@ from mechdesign.certify._archive import digest, pack, plain, unpack
 from mechdesign.certify._certificate import Certificate
 from mechdesign.certify._claims import Floor
 from mechdesign.certify._evidence import Evidence, FloorMultipliers, Multipliers, PairMultipliers
-from mechdesign.certify._exact import exact, exact_text, printed_decimal
+from mechdesign.certify._exact import as_decimal, exact, exact_text
 from mechdesign.certify._memory import MEMORY_GIB, as_bytes, reading, require_room
 from mechdesign.certify._stated import ARRAYS, FORMS, Stated
 from mechdesign.certify._texts import require_plain_texts
@@ -587,7 +587,7 @@ def _float(text: str) -> float:
     if len(text) > _MAX_NUMBER_LENGTH or not math.isfinite(number):
         raise ValueError(f"{text[:_MAX_NUMBER_LENGTH]} is not the decimal of a float")
     # Zero may have any exponent, and a power of ten of that size would fill the memory.
-    differs = printed_decimal(number) != Fraction(text) if number else re.match(r"-?[0.]*[1-9]", text)
+    differs = as_decimal(number) != Fraction(text) if number else re.match(r"-?[0.]*[1-9]", text)
     if differs:
         raise ValueError(f"{text} is not the decimal that its float prints, {number!r}")
     return number

@@ -20,7 +20,7 @@ from mechdesign.certify import _privacy as privacy
 from mechdesign.certify._claims import Claim, Floor, PairBound
 from mechdesign.certify._dithering import Dithered
 from mechdesign.certify._evidence import Evidence
-from mechdesign.certify._exact import exact_text, float_down, float_up, printed_decimal, text_up
+from mechdesign.certify._exact import as_decimal, exact_text, float_down, float_up, text_up
 from mechdesign.certify._revealed import revealed
 from mechdesign.certify._stated import FORMS
 
@@ -348,7 +348,7 @@ def _relative_gap(cost: Fraction | None, lower: float, evidence: Evidence) -> fl
     if cost is None:
         return math.inf
     scale = max(cost, Fraction(float(evidence.cost[np.isfinite(evidence.cost)].max())) / 10**9)
-    return float_up((cost - printed_decimal(lower)) / scale) if scale else 0.0
+    return float_up((cost - as_decimal(lower)) / scale) if scale else 0.0
 
 
 def _verdict_to_json(checked: Checked) -> dict[str, Any]:

@@ -27,7 +27,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
-from mechdesign.certify._exact import exact, exact_text, least_float, nearest, printed_decimal
+from mechdesign.certify._exact import as_decimal, exact, exact_text, least_float, nearest
 
 CHEBYSHEV, MANHATTAN, EUCLIDEAN = 0, 1, 2
 """The orders of the norms of the three distances; 0 means the infinite order."""
@@ -231,4 +231,4 @@ def _root(value: Fraction) -> float:
 
 def _round_up(guess: float, enough: Callable[[Fraction], bool]) -> float:
     """Return the least float >= 0 whose printed decimal is large enough, starting from a nearby guess."""
-    return least_float(guess, lambda number: number >= 0 and enough(printed_decimal(number)))
+    return least_float(guess, lambda number: number >= 0 and enough(as_decimal(number)))

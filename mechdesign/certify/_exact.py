@@ -111,7 +111,7 @@ def exact_text(fraction: Fraction) -> str:
     return sign + digits
 
 
-def printed_decimal(number: float) -> Fraction:
+def as_decimal(number: float) -> Fraction:
     """Return the decimal that the repr of a finite float prints, as a fraction."""
     return Fraction(float.__repr__(number))
 
@@ -144,7 +144,7 @@ def float_up(fraction: Fraction) -> float:
     number = nearest(fraction)
     if number == -math.inf:
         return -_LARGEST_FLOAT
-    return least_float(number, lambda tried: printed_decimal(tried) >= fraction) + 0.0
+    return least_float(number, lambda tried: as_decimal(tried) >= fraction) + 0.0
 
 
 def least_float(guess: float, enough: Callable[[float], bool]) -> float:

@@ -106,7 +106,7 @@ def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | 
     floats = numbers.astype(np.float64)
 
     def worst_of(part: slice) -> tuple[float, int, int, int] | None:
-        pairs = part.start + _undecided_pairs(floats, bound, part, coarse)
+        pairs = part.start + _find_undecided(floats, bound, part, coarse)
         if not len(pairs):
             return None
         sources, targets = bound.sources[pairs], bound.targets[pairs]
@@ -142,7 +142,7 @@ def check(numerators: Integers, exponent: int, bound: PairBound) -> Violation | 
     return None if worst is None else Violation(*worst[1:], worst[0], _sentence(numerators, bound, worst))
 
 
-def _undecided_pairs(floats: Floats, bound: PairBound, part: slice, coarse: Floats) -> Integers:
+def _find_undecided(floats: Floats, bound: PairBound, part: slice, coarse: Floats) -> Integers:
     """Return the pairs of a block that the coarse test does not decide, as offsets from its start."""
     sources = bound.sources[part]
     allowed = floats[bound.targets[part]]
@@ -254,7 +254,7 @@ def _least_epsilon(numerators: Integers, exponent: int, bound: ExponentBound) ->
 def _steepest(numerators: Integers, bound: ExponentBound) -> Integers:
     """Return the pairs that may decide the least ε, including those of weight 0.
 
-    Let q be the largest ratio of a pair. Floats approximate ln(q)/w to within (1 + ln q)/w times 2**-47: quotients have
+    Let q be the largest ratio of a pair. Floats approximate ln(q)/w to within (1 + ln q)/w times 2**-47. Quotients have
     a relative error of 4u, and logarithms one of a few units in the last place.
     """
     floats = numerators.astype(np.float64)

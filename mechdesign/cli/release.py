@@ -15,7 +15,7 @@ import click
 
 from mechdesign.base._deadline import Progress, promising
 from mechdesign.base._errors import InputError, ReportError
-from mechdesign.certify._exact import exact_text, printed_decimal, text_up
+from mechdesign.certify._exact import as_decimal, exact_text, text_up
 from mechdesign.cli._arguments import (
     example_for,
     example_option,
@@ -304,7 +304,7 @@ def _show(found: ReleasedTrace, states: Integers, ledger: Ledger | None, seconds
     shown = table("all steps together", "")
     shown.add_row("ε", exact_text(together.epsilon))
     shown.add_row("edges kept at every step", str(together.graph.number_of_edges()))
-    bound = f"at most {text_up(printed_decimal(together.bound), 10)} apart" if math.isfinite(together.bound) else "no bound"
+    bound = f"at most {text_up(as_decimal(together.bound), 10)} apart" if math.isfinite(together.bound) else "no bound"
     shown.add_row("any two possible trajectories", bound)
     proved = Text("yes", "green") if found.certified else Text("no", "yellow")
     shown.add_row("every step proved in exact arithmetic", proved)
