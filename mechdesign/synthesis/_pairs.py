@@ -57,7 +57,7 @@ def find_few_pairs(exponents: Floats, deadline: Deadline | None = None) -> Flags
     """Mark the irreducible pairs if they are few and near each other, as for path lengths in a road network.
 
     The marked pairs imply all other bounds, up to a relative rounding error of 1e-12. Returns None if they are too many
-    for sparse blocks, or if one of them connects secrets that are far apart.
+    for sparse blocks, or if the pairs between nearest secrets do not imply all bounds.
     """
     bounded = np.isfinite(exponents)
     n = exponents.shape[0]

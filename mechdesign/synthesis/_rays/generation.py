@@ -37,8 +37,8 @@ from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._settings import SolveSettings
 
 _MAX_ROUNDS = 200
-# The iteration ends after `_PATIENCE` rounds without progress. Progress means that the gap falls below this factor times
-# its value at the last progress.
+# The iteration ends after `_PATIENCE` rounds without progress: a gap below this factor times the gap at the previous
+# progress.
 _PATIENCE, _PROGRESS_FACTOR = 25, 0.9
 # Above this number of secrets a round takes seconds, so fewer rounds without progress are allowed.
 _MANY_SECRETS, _PATIENCE_FOR_MANY = 500, 10
