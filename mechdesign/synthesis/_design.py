@@ -18,7 +18,7 @@ from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import RAYS, Attempt, check_choice, first_attempt, later_attempts
 from mechdesign.synthesis._blocks import solve_blocks
 from mechdesign.synthesis._bundle import require_plain_names
-from mechdesign.synthesis._coupled.dantzig_wolfe import couple, decomposes
+from mechdesign.synthesis._coupled.dantzig_wolfe import couple, is_decomposable
 from mechdesign.synthesis._isolation import Isolated, check_isolated, warn_revealed
 from mechdesign.synthesis._normal import ChannelCandidate, FormMultipliers, NormalForm, normalise
 from mechdesign.synthesis._parts import Part, assemble, has_floors, split
@@ -146,7 +146,7 @@ def synthesise(problem: Problem, settings: SolveSettings) -> Design:
         deadline = settings.deadline()
         check_choice(settings.solver, settings.rows)
         parts = split(_require_problem(problem))
-        if has_floors(problem) and not decomposes(problem, parts):
+        if has_floors(problem) and not is_decomposable(problem, parts):
             n, m = problem.cost.shape
             parts = (Part(np.arange(n), np.arange(m), 1.0, bool(np.isfinite(problem.cost).all())),)
         largest = max(parts, key=lambda part: len(part.secrets) ** 2 * len(part.observables))

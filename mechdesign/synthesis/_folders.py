@@ -153,7 +153,7 @@ def check_no_input(target: Path, inputs: Mapping[str, Path | None]) -> None:
     `inputs` maps names for messages to files; None means that the input was not given.
     """
     for name, source in inputs.items():
-        if source is not None and _is_same(target, source):
+        if source is not None and _is_same_file(target, source):
             raise ExportError(f"{target} is the file of {name}, which must not be overwritten; choose another name")
 
 
@@ -163,7 +163,7 @@ def check_no_input_in(folder: Path, files: Iterable[str], inputs: Mapping[str, P
         check_no_input(folder / file, inputs)
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def _is_same_file(one: Path, other: Path) -> bool:
     """Return whether two paths are the same regular file. Devices may be both read and written."""
     try:
         return one.is_file() and os.path.samefile(one, other)

@@ -41,7 +41,7 @@ def check_isolated(problem: Problem, isolated: str) -> None:
         if alone.size == n
         else "leave some secrets without a bound, so the best channel would release them exactly",
         value=Shown(listed(alone.tolist(), n, problem.secrets)),
-        remedy=f'{_remedy(problem, int(alone[0]))}, or accept this with isolated="release"',
+        remedy=f'{_suggest_remedy(problem, int(alone[0]))}, or accept this with isolated="release"',
     )
 
 
@@ -52,7 +52,7 @@ def warn_revealed(result: Design, stacklevel: int = 3) -> None:
         warn(" ".join([*sentences, "All certified claims hold."]), RevealedWarning, stacklevel=stacklevel)
 
 
-def _remedy(problem: Problem, secret: int) -> str:
+def _suggest_remedy(problem: Problem, secret: int) -> str:
     """Return a suggestion: a radius that includes the nearest secret if there is a radius, or else more bounds."""
     for stated in problem.stated:
         if "radius" in stated.numbers and "distance" in stated.arrays:

@@ -45,7 +45,7 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, dea
     """Design a channel for parts that share floors.
 
     Args:
-        problem: The problem; see `decomposes` for the conditions.
+        problem: The problem; see `is_decomposable` for the conditions.
         parts: Its parts.
         settings: The solver must be "auto" (the simplex method with warm starts) or a solver of row programs. The rows
             must be "auto", "all" or "reduced".
@@ -91,7 +91,7 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, dea
     return AssembledChannel(numerators, _multipliers(problem, members, best.proof, floors), summary)
 
 
-def decomposes(problem: Problem, parts: Sequence[Part]) -> bool:
+def is_decomposable(problem: Problem, parts: Sequence[Part]) -> bool:
     """Return whether `couple` can solve a problem.
 
     The objective must be the expected cost, because the worst cost also couples the parts. All secrets of a part must
