@@ -6,9 +6,9 @@
 
 Each run is a separate process, and the methods alternate. Wall times, including rounding and certificate, are medians.
 `--old` names a checkout of an earlier commit, which solves the same specifications. `--large` designs 32 × 32 cells
-without symmetry, with all 1.07 billion inequalities, to a gap of 10⁻⁴, and verifies the bundle. "joint" is the same
-city, "differential" the scene of `block_sizes.py`. `--random` solves that many small programs of all kinds by both ways
-and by HiGHS on all rows, and compares brackets.
+without symmetry, with all 1.07 billion inequalities, to a gap of 10⁻⁴, and verifies the bundle. Its scene "joint" is
+the same city; "differential" is the scene of `block_sizes.py`. `--random` solves that many small programs of all kinds
+by both ways and by HiGHS on all rows, and compares brackets.
 """
 
 from __future__ import annotations

@@ -4,7 +4,7 @@
 
 - Figures 1(a) to 1(d): SuLQ k-means with 4 clusters and 10 iterations. The objective (squared distance to the nearest
 centroid) is relative to scikit-learn's k-means (the best of 10 starts). Mean and quartiles over repetitions are shown.
-Data: check-ins in the western USA on a grid of 0.05 degrees; a sample of 1 % of UCI Skin Segmentation; 1,000 simulated
+Data are check-ins in the western USA on a grid of 0.05 degrees, 1 % of UCI Skin Segmentation, and 1,000 simulated
 points in four dimensions. Figure 1(d) uses Skin Segmentation, complete and sampled. Differential privacy is the full
   policy. Lemma 6.1 of the paper uses 2θ as the sensitivity of the sums, which is not private. If an edge crosses a
   cluster, the sums change by the distances of both ends from the reference point. So each policy is shown twice: with

@@ -121,7 +121,7 @@ class Baseline:
     lines: dict[str, dict[int, list[str]]]
 
     def chosen(self, mutant: Mutant) -> list[str]:
-        """Return the tests that can detect a mutant, those of its file first; all tests for code that runs on import."""
+        """Return the tests that can detect a mutant, its file first; all tests for code that runs on import."""
         known = self.lines.get(mutant.file, {})
         first, last = mutant.lines
         found = {test for line in range(first, last + 1) for test in known.get(line, ()) if test}

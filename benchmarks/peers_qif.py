@@ -3,9 +3,9 @@
     python benchmarks/peers_qif.py [--sizes 16 25 36] [--seed 0] [--time-limit 120] [--python PYTHON] [-o results.csv]
 
 `qif` is installed with pip into a virtual environment in a temporary folder; --python uses a given interpreter instead.
-libqif takes the least-cost problem itself (``mechanism.d_privacy.min_loss_given_d``), and formulates and solves it with
-its own solver. The returned float matrix is judged as in `mechdesign bench` and compared with our design of the same
-mechanism.
+The library takes the least-cost problem itself (``mechanism.d_privacy.min_loss_given_d``), and formulates and solves it
+with its own solver. The returned float matrix is judged as in `mechdesign bench` and compared with our design of the
+same mechanism.
 """
 
 from __future__ import annotations

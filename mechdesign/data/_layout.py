@@ -22,7 +22,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from mechdesign.base._errors import Form, InputError, RecognisedWarning, Shown, Total, values_are_shown
+from mechdesign.base._errors import CellForm, InputError, RecognisedWarning, Shown, Total, values_are_shown
 from mechdesign.base._warnings import warn
 
 # Of a text, so many signs are shown.
@@ -31,7 +31,7 @@ _SHOWN = 40
 _MOST_FOREIGN = 2
 
 
-def form_of(text: str, known: str = "") -> Form:
+def form_of(text: str, known: str = "") -> CellForm:
     """Return the form of a text, which shows digits as 9 and letters as a.
 
     What is neither, and not ASCII, is shown as U+… unless it is among the `known` signs, those of the values that are
@@ -42,12 +42,12 @@ def form_of(text: str, known: str = "") -> Form:
     ('9999-9-9 9:99', '9U+200B', 'aU+043Ea', 'an empty cell')
     """
     if not text or text.isspace():
-        return Form("an empty cell" if not text else "a blank cell")
+        return CellForm("an empty cell" if not text else "a blank cell")
     letters = [sign for sign in text if _is_letter(sign)]
     foreign = [sign for sign in letters if not sign.isascii() and sign not in known]
     named = foreign if len(foreign) <= min(_MOST_FOREIGN, len(letters) // 2) else ()
     shown = "".join(_shown(sign, named, known) for sign in text[:_SHOWN])
-    return Form(shown if len(text) <= _SHOWN else f"{shown}…")
+    return CellForm(shown if len(text) <= _SHOWN else f"{shown}…")
 
 
 def _is_letter(sign: str) -> bool:

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 
 from mechdesign.base._check import as_integer, as_number
 from mechdesign.base._errors import InputError, OutsideWarning, SpacingWarning
-from mechdesign.base._warnings import silenced
+from mechdesign.base._warnings import suppress_warnings
 from mechdesign.certify._exact import nearest
 from mechdesign.model._domain import Domain
 from mechdesign.model._numbers import Number, positive
@@ -125,7 +125,7 @@ def plan_anchors(
     for columns, rows in _choose_coarse_grids(nearest(number), sides):
         anchors = Domain.anchors(columns, rows, *sides, unit=unit)
         # Each warning is issued at most once.
-        with silenced(SpacingWarning, *([OutsideWarning] if coarse_runs else [])):
+        with suppress_warnings(SpacingWarning, *([OutsideWarning] if coarse_runs else [])):
             required = ContinuousPrivacy(number, anchors, distance)
             problem = Problem.from_visits(points, observables, [required], cost, weights)
         found = design(problem, tolerance=_TOLERANCE).certificate.cost
