@@ -136,7 +136,7 @@ def build_observables(
     found: dict[int, int] = {}
     for place, name in enumerate(table.subset or ()):
         with source.keys():
-            index = names.find_typed(name, f"subset[{place}]")
+            index = names.find_in_specification(name, f"subset[{place}]")
         if index in found:
             raise source.error(("subset", place), f"repeats subset[{found[index]}]", value=name)
         found[index] = place

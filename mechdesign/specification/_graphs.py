@@ -24,7 +24,7 @@ from mechdesign.specification._read import Source
 class Graphs:
     """What graphs are built from: the secrets, and the table of the prior, which may name data.
 
-    `said` holds, by key, notes for the user about the files that were read.
+    `current_layout` holds, by key, notes for the user about the files that were read.
     """
 
     secrets: Domain
@@ -38,11 +38,11 @@ class Graphs:
     def secret(self, name: int | str, source: Source) -> int:
         """Return the position of a secret given by its label, a text, or its position, an integer."""
         with source.keys():
-            return self._names.find_typed(name, "")
+            return self._names.find_in_specification(name, "")
 
     def _secret_in(self, text: str, where: str, source: Source) -> int:
         with source.file():
-            return self._names.find_written(text, where)
+            return self._names.find_in_file(text, where)
 
     def _edges(self, table: GraphTable | GraphPrivacyTable, source: Source) -> nx.Graph:
         pairs = [

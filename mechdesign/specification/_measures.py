@@ -104,7 +104,7 @@ class Measures:
     """What is measured in: secrets, observables (the same object when they are the secrets), and the prior's table.
 
     Some policy graphs come from the data that the prior names. `subset` holds the indices of the observables where they
-    are some of the secrets. `visits` are raw coordinates (k, 2), where they give the prior. `said` holds, by key, notes
+    are some of the secrets. `visits` are raw coordinates (k, 2), where they give the prior. `current_layout` holds, by key, notes
     for the user about the files that requirements were read from.
     """
 

@@ -16,7 +16,7 @@ from mechdesign.data import _movement as traces
 from mechdesign.data import _trajectories as trajectories
 from mechdesign.data._inspection import unread_times
 from mechdesign.data._labels import read_matched
-from mechdesign.data._layout import composed, withholding
+from mechdesign.data._layout import to_nfc, withholding
 from mechdesign.data._resampling import Sampling, median_interval, resample
 from mechdesign.data._text import number, plain_numbers
 from mechdesign.data._times import order_of
@@ -204,7 +204,7 @@ def _unread_times(table: Checkins, source: Source) -> tuple[str, ...]:
 
 
 def _user(users: list[str], only: int | str, source: Source) -> str:
-    names = [user for user in users if user == composed(str(only))]
+    names = [user for user in users if user == to_nfc(str(only))]
     if not names and isinstance(only, int):
         # A number may be padded with zeros in the data: user 6 of GeoLife is called 006.
         names = [user for user in users if user.isdecimal() and len(user) < 20 and int(user) == only]

@@ -15,7 +15,7 @@ from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.data import _layout as layout
-from mechdesign.data._inspection import Found
+from mechdesign.data._inspection import DataSource
 from mechdesign.data._joining import Joined
 from mechdesign.data._resampling import median_interval, seconds_text
 from mechdesign.data._trajectories import Visits, to_grid
@@ -109,7 +109,7 @@ class Proposal:
     notes: tuple[str, ...] = ()
 
 
-def propose(found: Found, cells: int = 64) -> Proposal:
+def propose(found: DataSource, cells: int = 64) -> Proposal:
     """Return a proposal for data, with about so many cells."""
     if not 4 <= cells <= 2500:
         raise InputError("cells", "is out of range", value=cells, bound="between 4 and 2500")
@@ -140,7 +140,7 @@ def propose(found: Found, cells: int = 64) -> Proposal:
     )
 
 
-def text_of(found: Found, proposal: Proposal, folder: Path | None = None) -> str:
+def text_of(found: DataSource, proposal: Proposal, folder: Path | None = None) -> str:
     """Return the specification, with comments; the data are named relative to `folder`, or as they were named.
 
     No user is named: a specification is handed on with what is made of it.
@@ -230,7 +230,7 @@ def _lines_on_privacy(proposal: Proposal) -> list[str]:
     ]
 
 
-def _lines_on_columns(found: Found, folder: Path | None) -> list[str]:
+def _lines_on_columns(found: DataSource, folder: Path | None) -> list[str]:
     """Return the keys that say which columns of a table hold what, and how it is written."""
     lines = [f"{name} = {_quoted(column)}" for name, column in found.columns.items()]
     if found.joined is not None:
@@ -243,8 +243,8 @@ def _lines_on_columns(found: Found, folder: Path | None) -> list[str]:
         "time_zone": said.time_zone if timed else None,
         "longitudes": said.longitudes,
         "delimiter": None if found.delimiter == "," else found.delimiter,
-        "decimal": layout.said().decimal,
-        "encoding": layout.said().encoding,
+        "decimal": layout.current_layout().decimal,
+        "encoding": layout.current_layout().encoding,
     }
     return lines + [f"{key} = {_quoted(value)}" for key, value in written.items() if value is not None]
 
@@ -281,14 +281,14 @@ def _relative(path: Path, folder: Path) -> str:
         return str(path)
 
 
-def _title(found: Found) -> str:
+def _title(found: DataSource) -> str:
     path = found.path.resolve() if found.path.name in ("", "..") else found.path
     if found.is_folder:
         return f"Points of {path.name}"
     return f"Points of {Path(path.name.removesuffix('.gz')).stem}"
 
 
-def _notes(found: Found) -> tuple[str, ...]:
+def _notes(found: DataSource) -> tuple[str, ...]:
     """Return what is odd about the data."""
     notes = [*found.unread, *found.notes]
     if "time" not in found.columns and not found.is_folder:
@@ -299,7 +299,7 @@ def _notes(found: Found) -> tuple[str, ...]:
     return tuple(notes)
 
 
-def _notes_on_box(found: Found, visits: Visits) -> tuple[str, ...]:
+def _notes_on_box(found: DataSource, visits: Visits) -> tuple[str, ...]:
     """Say where the box holds few points, or nearly all at one place; and how many points stand for none."""
     latitude, longitude = _coordinates(found)
     notes, points = [], len(latitude)
@@ -339,12 +339,12 @@ def _counted(points: int) -> str:
     return f"{points} point{'s are' if points > 1 else ' is'}"
 
 
-def _coordinates(found: Found) -> tuple[Floats, Floats]:
+def _coordinates(found: DataSource) -> tuple[Floats, Floats]:
     latitude = np.concatenate([trace.latitude for trace in found.traces])
     return latitude, np.concatenate([trace.longitude for trace in found.traces])
 
 
-def _box(found: Found) -> BoundingBox:
+def _box(found: DataSource) -> BoundingBox:
     """Return a box about the place where points are densest, also across the meridian of 180 degrees; not about 0,0."""
     latitude, longitude = _coordinates(found)
     known = (latitude != 0) | (longitude != 0)

@@ -16,7 +16,7 @@ import numpy as np
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._errors import InputError, Shown
 from mechdesign.certify._exact import exact, exact_text, nearest
-from mechdesign.data._layout import cell, composed
+from mechdesign.data._layout import cell, to_nfc
 from mechdesign.data._text import plain_numbers, read_columns
 from mechdesign.model._grammar import Table, says
 from mechdesign.specification._read import Source
@@ -208,7 +208,7 @@ def _check_composed(values: Sequence[object], source: Source) -> None:
     """Raise `SpecificationError` for a text that no cell can be told from, as letters and marks of cells are joined."""
     first: dict[str, int] = {}
     for index, value in enumerate(values):
-        if isinstance(value, str) and values[earlier := first.setdefault(composed(value), index)] != value:
+        if isinstance(value, str) and values[earlier := first.setdefault(to_nfc(value), index)] != value:
             problem = f"repeats values[{earlier}], once letters and marks are joined (Unicode NFC)"
             raise source.error((index,), problem, value=value, bound="distinct from all others")
 
@@ -240,12 +240,12 @@ def _codes(texts: Sequence[str], attribute: Attribute, rounded: bool) -> dict[st
         return {
             text: None if value is None or value not in values else values.index(value) for text, value in whole.items()
         }
-    names = {composed(value): code for code, value in enumerate(values) if isinstance(value, str)}
+    names = {to_nfc(value): code for code, value in enumerate(values) if isinstance(value, str)}
     truths = {_written(value): code for code, value in enumerate(values) if isinstance(value, bool)}
     numbers_ = {exact(value): code for code, value in enumerate(values) if not isinstance(value, str | bool)}
     return {
-        text: names.get(composed(text), numbers_.get(number) if (number := _exact(text)) is not None else None)
-        if (truth := truths.get(text.strip().lower())) is None or composed(text) in names
+        text: names.get(to_nfc(text), numbers_.get(number) if (number := _exact(text)) is not None else None)
+        if (truth := truths.get(text.strip().lower())) is None or to_nfc(text) in names
         else truth
         for text in texts
     }

@@ -588,7 +588,7 @@ def _within(progress: ProgressCallback | None, name: str) -> ProgressCallback | 
 
 
 def _say_revealed(made: Design, said: tuple[str, ...] = ()) -> tuple[str, ...]:
-    """Warn with `RevealedWarning` of what a design reveals, unless it was `said`; return what there is to say."""
+    """Warn with `RevealedWarning` of what a design reveals, unless it was `current_layout`; return what there is to say."""
     from mechdesign.synthesis._isolation import warn_revealed
 
     found = disclosed(made.problem, made.certificate.revealed or ())

@@ -8,7 +8,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Flags, Floats
 from mechdesign.base._errors import SpecificationError
-from mechdesign.data._left_out import MOST_LEFT_OUT, left_out_text
+from mechdesign.data._left_out import MOST_LEFT_OUT, describe_left_out
 from mechdesign.data._maps import count_places
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
@@ -45,7 +45,7 @@ def read_raw_visits(table: PriorTable, source: Source, anchors: Domain) -> RawVi
             raise _nowhere(points, anchors, place)
         notes = [f"{outside} of {len(points)} visits outside the anchors projected to their border"] * (outside > 0)
         if left_out.counts:
-            notes.append(f"{place}: {left_out_text(left_out.counts)}")
+            notes.append(f"{place}: {describe_left_out(left_out.counts)}")
         return RawVisits(points, (f"{len(points)} visits taken as they are", *notes))
     data, place = table.checkins or table.plt, source / table.form
     assert data is not None

@@ -164,7 +164,7 @@ def test_hours_without_steps_stay(folder: Path) -> None:
         ),
         (["leakage", "wide.csv", "--epsilon", "1", "--steps", "2"], "backward (wide.csv): has the wrong shape"),
         (["leakage", "half.csv", "--epsilon", "1", "--steps", "2"], "backward (half.csv)[0]: does not sum to 1"),
-        (["budget", "--alpha", "1", "--forward", "words.csv"], "words.csv: has no row that is known"),
+        (["budget", "--alpha", "1", "--forward", "words.csv"], "words.csv: has no known row"),
     ],
 )
 def test_wrong_words(folder: Path, arguments: list[str], words: str) -> None:

@@ -18,8 +18,8 @@ import pytest
 from scipy import sparse
 
 from mechdesign.data import _bounds as bounds
-from mechdesign.data._bounds import allowing_memory, unpacked_bytes
-from mechdesign.data._inspection import look_at
+from mechdesign.data._bounds import allowing_memory, max_unpacked_bytes
+from mechdesign.data._inspection import inspect_data
 from mechdesign.data._maps import read_outline
 from mechdesign.data._matrices import read_matrix, read_only_array
 from mechdesign.data._text import file_digest, read_columns, read_numbers, read_rows
@@ -32,12 +32,12 @@ KIB = 2**10
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
     """Make the bounds small: 64 KiB or 100 times the file, and lines of 4 KiB."""
-    monkeypatch.setattr(bounds, "_UNPACKED_BYTES", 64 * KIB)
-    monkeypatch.setattr(bounds, "_LINE_BYTES", 4 * KIB)
+    monkeypatch.setattr(bounds, "_MAX_UNPACKED_BYTES", 64 * KIB)
+    monkeypatch.setattr(bounds, "_MAX_LINE_BYTES", 4 * KIB)
 
 
 def npz(path: Path, size: int, kind: int = zipfile.ZIP_DEFLATED, claim: tuple[int, ...] | None = None) -> Path:
-    """Write an archive of one array, of `size` bytes of zeros, whose header claims a shape."""
+    """Write an archive of one array, of `size` zero bytess, whose header claims a shape."""
     head = io.BytesIO()
     shape = (1, size // 8) if claim is None else claim
     np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": shape})
@@ -50,10 +50,10 @@ def test_the_bound_is_that_of_bundles() -> None:
     from mechdesign.certify import _archive
 
     for size in (0, 2**20, 2**22, 2**40):
-        assert unpacked_bytes(size) == _archive._allowed(size)
+        assert max_unpacked_bytes(size) == _archive._allowed(size)
     with allowing_memory(3):
-        assert [unpacked_bytes(size) for size in (0, 2**40)] == [3 * 2**30, 100 * 2**40]
-    assert unpacked_bytes(0) == 2**28
+        assert [max_unpacked_bytes(size) for size in (0, 2**40)] == [3 * 2**30, 100 * 2**40]
+    assert max_unpacked_bytes(0) == 2**28
     for wrong in (0, -1, np.nan, np.inf, "1", None, True):
         with pytest.raises(InputError, match="memory"), allowing_memory(wrong):
             pass
@@ -88,7 +88,7 @@ def test_archives_within_and_beyond(tmp_path: Path, small: None) -> None:
 def test_archives_that_unpack_at_once_are_refused(tmp_path: Path, kind: int) -> None:
     path = npz(tmp_path / "a.npz", 800, kind)
     for read in (read_matrix, read_only_array):
-        with pytest.raises(InputError, match="compressed in another way"):
+        with pytest.raises(InputError, match="compressed by a method"):
             read(path)
 
 
@@ -120,9 +120,9 @@ def test_files_with_holes(tmp_path: Path) -> None:
     with pytest.raises(InputError, match="too long"):
         list(read_rows(path, ","))
     (tmp_path / "pipe.npy").symlink_to("/dev/zero")
-    with pytest.raises(InputError, match="no file"):
+    with pytest.raises(InputError, match="not a regular file"):
         read_matrix(tmp_path / "pipe.npy")
-    with pytest.raises(InputError, match="no file"):
+    with pytest.raises(InputError, match="not a regular file"):
         file_digest(tmp_path / "pipe.npy")
 
 
@@ -134,7 +134,7 @@ def test_gzip(tmp_path: Path, small: None) -> None:
     with pytest.raises(InputError, match=f"{MUCH}.*allowing_memory"):
         read_numbers(tmp_path / "beyond.csv.gz", "ab2")
     with pytest.raises(InputError, match=MUCH):
-        look_at(tmp_path / "beyond.csv.gz", {}, None)
+        inspect_data(tmp_path / "beyond.csv.gz", {}, None)
     with allowing_memory(1):
         assert len(read_numbers(tmp_path / "beyond.csv.gz", "ab2")) == 16 * KIB
     # Several members are one text, and each counts.

@@ -50,7 +50,7 @@ def test_a_text_is_no_index_where_all_labels_are_numbers(states):
     # Numbers of houses: a file of indices would be read as a mixture of both.
     houses = Domain.from_labels(["1", "2", "3"])
     assert states("3\n1\n", houses) == [2, 0]
-    with pytest.raises(InputError, match=r"line 1: is no label; it is not taken for an index"):
+    with pytest.raises(InputError, match=r"line 1: is not a label; it is not read as an index"):
         states("0\n1\n2\n", houses)
     # By its type an index is one.
     assert as_states([0, np.int64(2), "2"], houses).tolist() == [0, 2, 1]
@@ -70,8 +70,8 @@ def test_other_delimiters(states):
         ("", PLANE, "t.csv", "is empty"),
         ("x,y\n", PLANE, "t.csv", "holds no steps"),
         ("state\n", PLANE, "t.csv", "holds no steps"),
-        ("a,b\n1,2\n", PLANE, "line 1", "names no states"),
-        ("lat,latitude,lon\n1,2,3\n", BOX, "line 1", "names no states"),
+        ("a,b\n1,2\n", PLANE, "line 1", "has no column of states"),
+        ("lat,latitude,lon\n1,2,3\n", BOX, "line 1", "has no column of states"),
         ("x,y\n1,2\n1,2,3\n", PLANE, "line 3", "found 3; must be 2"),
         ("x,y\n1,two\n", PLANE, "line 2, column y", "found aaa"),
         ("3\n\n11\n0\n", PLANE, "line 2", "is blank; must be a state in every line. Delete the line if no state"),

@@ -55,7 +55,7 @@ def test_a_trace_cannot_be_changed():
         (lambda: Trajectory("a", [0, 90.001], [0, 0]), "latitude[1]", "90.001"),
         (lambda: Trajectory("a", [0, 0], [0, -180.001]), "longitude[1]", "-180.001"),
         (lambda: Trajectory("a", [0, math.nan], [0, 0]), "latitude[1]", "nan"),
-        (lambda: Trajectory("a", [0], [0, 0]), "longitude", "differs in length"),
+        (lambda: Trajectory("a", [0], [0, 0]), "longitude", "another length"),
         (lambda: Trajectory("a", [0], [0], np.array([1, 2], dtype="datetime64[s]")), "time", "(1,)"),
         (lambda: Trajectory("a", [0], [0], np.array(["NaT"], dtype="datetime64[s]")), "time[0]", "date and time"),
     ],
@@ -235,7 +235,7 @@ HEADER = "user,latitude,longitude,t\n"
         (HEADER + "u,1,2,inf\n", ", line 2", "t is not a time"),
         (HEADER + "u,1,2,nan\n", "", "holds no check-ins with a time in the column t"),
         (HEADER + "u,1,2,\n", "", "holds no check-ins with a time in the column t"),
-        (HEADER + "u,1,2,1333476009000\nu,1,2,1333476009\n", ", line 3", "in seconds, and those before it in millis"),
+        (HEADER + "u,1,2,1333476009000\nu,1,2,1333476009\n", ", line 3", "in seconds, but earlier lines are in millis"),
         (HEADER + 'u,1,2,"3\n', ", line 2", "cannot be read"),
     ],
 )
@@ -405,7 +405,7 @@ def test_to_grid_against_a_plain_loop(raw):
             "latitude 0 to 2, longitude 0 to 4. Check the box",
         ),
         (lambda: Visits((np.array([0, 8]),), ("u",), 2, 0, UNIT), "cells[0][1]", "between 0 and 7"),
-        (lambda: Visits((np.array([0]),), (), 1, 0, UNIT), "users", "differs in length"),
+        (lambda: Visits((np.array([0]),), (), 1, 0, UNIT), "users", "another length"),
     ],
 )
 def test_wrong_grids_are_refused(call, path, words):
@@ -426,7 +426,7 @@ def test_trajectories_with_an_ending_in_capitals_are_read(tmp_path):
 def test_points_in_place_of_a_header_are_not_skipped(tmp_path):
     path = tmp_path / "000" / "Trajectory" / "a.plt"
     write(path, PLT_LINE * 8)
-    with pytest.raises(InputError, match=r"a\.plt, line 1: is a point, where the header is"):
+    with pytest.raises(InputError, match=r"a\.plt, line 1: is a point, although the header is"):
         read_plt(tmp_path)
     write(path, "\n".join(PLT_HEADER.split("\n")[:5]) + "\n" + PLT_LINE * 2)
     with pytest.raises(InputError, match=r"a\.plt, line 6: is a point"):

@@ -210,7 +210,7 @@ def test_traces_are_given_in_many_ways():
         ([[1.0, 1.0], [99.0, 1.0]], "trace[1]", "lies outside the grid"),
         ([[1.0, float("nan")]], "trace[0]", "is not finite"),
         ([[1.0, 1.0, 1.0]], "trace[0]", "is not a place"),
-        ({"day": [1]}, "trace", "names no states"),
+        ({"day": [1]}, "trace", "has no column of states"),
         ({"x": [1.0], "y": [1.0, 2.0]}, "trace", "columns of different lengths"),
         ([0, 1, 2, 3], "privacy[0].epsilon.budgets", "ends before the trace; found 3"),
     ],

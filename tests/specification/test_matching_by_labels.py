@@ -40,7 +40,7 @@ def test_counts_are_matched_with_the_secrets_by_their_labels():
 @pytest.mark.parametrize(
     ("text", "path", "words"),
     [
-        ("place,n\nC,3\nD,2\nA,1\n", "prior.csv", "row 2, column place is no label of a secret"),
+        ("place,n\nC,3\nD,2\nA,1\n", "prior.csv", "row 2, column place is not the label of a secret"),
         ("place,n\nC,3\nC,2\nA,1\n", "prior.csv", "row 2, column place repeats"),
         ("place,n\nC,3\nA,1\n", "prior.csv", "no row for the secret B"),
         ("n\n3\n1\n", "prior.csv.path", "found 2; must be 3"),
@@ -74,7 +74,7 @@ def test_files_of_a_requirement_are_matched_and_said_too():
     assert sorted(graph.graph.edges) == [(0, 2)]
     assert "by the column where" in given.notes[0]
     assert given.notes[0].startswith("privacy[0].categories: kinds.csv")
-    assert "without a column of labels" in given.notes[1]
+    assert "no column of labels" in given.notes[1]
     assert given.notes[1].startswith("privacy[1].prior.csv: belief.csv")
     assert floor is not None
     Path("kinds.csv").write_text("where,kind\nC,home\nA,home\nD,work\n")
@@ -171,7 +171,7 @@ def test_a_secret_on_the_command_line_is_a_label_where_labels_are_numbers(design
     assert run("sample", designed, "--secret", "0").stdout == "0\n"
     refused = run("sample", designed, "--secret", "4")
     assert refused.exit_code == 2
-    assert "not taken for an index" in " ".join(refused.stderr.split())
+    assert "not read as an index" in " ".join(refused.stderr.split())
 
 
 def test_an_attacker_s_prior_is_matched_by_labels(designed):
@@ -214,7 +214,7 @@ def test_edges_and_weights_of_an_audit_name_labels_where_these_are_numbers(desig
     found = run("audit", designed, "--graph", "edges.csv", "--json", "--no-optimum")
     assert '"pair": [\n      0,\n      1\n' in found.stdout or '"pair": [\n      1,\n      0\n' in found.stdout
     Path("edges.csv").write_text("3,4\n")
-    assert "not taken for an index" in " ".join(run("audit", designed, "--graph", "edges.csv").stderr.split())
+    assert "not read as an index" in " ".join(run("audit", designed, "--graph", "edges.csv").stderr.split())
     Path("prior.csv").write_text("house,probability\n0,97\n1,1\n2,1\n3,1\n")
     said = run("audit", designed, "--prior", "prior.csv", "--no-optimum", "--json").stderr
     assert "by the column house" in " ".join(said.split())
