@@ -15,7 +15,7 @@ from msgspec import structs
 from mechdesign.base._check import renamed
 from mechdesign.base._errors import InputError, showing_values
 from mechdesign.data._bounds import allowing_memory
-from mechdesign.data._layout import FileLayout, reading_as, current_layout
+from mechdesign.data._layout import FileLayout, current_layout, reading_as
 from mechdesign.specification import examples
 
 if TYPE_CHECKING:

@@ -37,6 +37,9 @@ def allowing_memory(memory: float) -> Iterator[None]:
     Args:
         memory: Limit in GiB, a positive number. A file may unpack to this size, and a line may be this long.
 
+    Yields:
+        None; the limit holds until the end of the block.
+
     Raises:
         InputError: The limit is not a positive number.
 

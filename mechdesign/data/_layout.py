@@ -214,6 +214,9 @@ def reading_as(
         latitude: The column with the latitude, if it does not have a usual name.
         longitude: The column with the longitude, if it does not have a usual name.
 
+    Yields:
+        None; the layout holds until the end of the block.
+
     Raises:
         InputError: The delimiter, the decimal mark or the encoding is not valid.
 

@@ -40,7 +40,7 @@ _MAX_NAMED_REASONS = 6
 class RowError(Exception):
     """A row cannot be read.
 
-    Attributes:
+    Args:
         reason: One of the reasons of this module, by which rows are counted.
         error: The error for the row, with its position and value.
         interchangeable: For a latitude beyond 90°, whether the two coordinates would be valid if interchanged.
@@ -100,6 +100,9 @@ class LeftOut:
 
         Args:
             user: The user.
+
+        Returns:
+            Counts by reason.
         """
         return self._counts.get(user, Counter())
 

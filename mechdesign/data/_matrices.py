@@ -347,8 +347,8 @@ def _arrays(content: io.BytesIO) -> list[str]:
 def require_unnumbered(path: Path, matrix: Floats, shape: Shape = _UNKNOWN) -> None:
     """Raise `InputError` if the first line or column of a text may be a header, and the layout does not specify it.
 
-    A first line or column 0, 1, 2, … or 1, 2, 3, … may be a header. A matrix with the expected `shape` has no header,
-    nor has a matrix of distances along a line, nor one with two columns of whole numbers, such as a list of edges.
+    A first line or column 0, 1, 2, … or 1, 2, 3, … may be a header. A matrix with the expected `shape` has no header.
+    Neither has a matrix of distances along a line, nor one with two columns of whole numbers, such as a list of edges.
     """
     layout = current_layout()
     if _is_line(matrix):
