@@ -452,7 +452,7 @@ class Clock:
         if forms[1] in UNITS:
             problem = f"{self._name} is a number that may be a date, or {_UNIT_NAMES[forms[1]]} since 1970"
         else:
-            problem = f"{self._name} may have the day or the month first"
+            problem = f"{self._name} may have the day first or the month first"
         return InputError(
             where,
             problem,
@@ -468,7 +468,7 @@ class Clock:
         elif any(form.fullmatch(text) for form in (*FORMS, EITHER_FIRST)):
             problem, remedy = f"{self._name} is not a time: there is no such day or hour", ""
         elif found := _TWO_WAYS.fullmatch(text):
-            problem, sign = f"{self._name} may have the day or the month first", found["sign"]
+            problem, sign = f"{self._name} may have the day first or the month first", found["sign"]
             year = "%Y" if len(found["year"]) == 4 else "%y"
             day, month = (_option(sign.join((*first, year)) + " %H:%M:%S") for first in (("%d", "%m"), ("%m", "%d")))
             remedy = f"set the format: {day}, or {month}"

@@ -576,8 +576,9 @@ def read(path: str | os.PathLike[str]) -> ReleaseSpecification:
 
     >>> from mechdesign.specification import examples
     >>> with examples.on_disk("admissions.toml") as file:
-    ...     read(file)
-    ReleaseSpecification('Ages at admission', quantiles, threshold)
+    ...     specification = read(file)
+    >>> specification.title, specification.table.kind
+    ('Ages at admission', 'quantiles')
     """
     path = as_path(path, "path")
     return _parse(read_text(path), Path(path).parent, str(path))

@@ -230,7 +230,7 @@ def test_a_column_tells_whether_the_day_or_the_month_stands_first(tmp_path: Path
             (trace,) = read_checkins(path, time="time")
         assert str(trace.time[0])[:10] == first
     path = write(tmp_path / "c.csv", HEADER, "u,04/03/2023,1,2", "u,05/03/2023,1,2")
-    with pytest.raises(InputError, match=r"line 2: time may have the day or the month first"):
+    with pytest.raises(InputError, match=r"line 2: time may have the day first or the month first"):
         read_checkins(path, time="time")
     path = write(tmp_path / "c.csv", HEADER, "u,25/03/2023,1,2", "u,03/25/2023,1,2")
     with pytest.raises(InputError, match=r"line 3: time has another order of day and month than earlier lines"):

@@ -110,7 +110,7 @@ def test_forms_that_mean_one_moment(text: str, expected: str | None) -> None:
         ("04/03/2023 08:00", '"%d/%m/%Y %H:%M:%S"), or --time-format "%m/%d/%Y %H:%M:%S"'),
         ("31.03.23", '--time-format "%d.%m.%y %H:%M:%S"'),
         ("13/13/2023", "no such day or hour"),
-        ("4-3-23 8:00 AM", "the day or the month first"),
+        ("4-3-23 8:00 AM", "the day first or the month first"),
         ("08:00:12", "it has no day"),
         ("8:00 pm", "it has no day"),
         ("2023-02-29", "no such day or hour"),

@@ -67,7 +67,7 @@ def test_the_prior_can_be_counted_at_even_steps_too(folder: Path) -> None:
 
 def test_uneven_steps_are_stated(folder: Path) -> None:
     notes = read(folder, "estimated = true, smoothing = 1").release_settings.notes
-    assert "55 s apart in the median" in notes[0]
+    assert "a median interval of 55 s" in notes[0]
 
 
 def trace(*seconds: int) -> dict[str, object]:
@@ -127,11 +127,11 @@ def test_hours_counted_in_data(folder: Path) -> None:
     ("transition", "rest", "path", "words"),
     [
         ('estimated = true, smoothing = 1, every = "5 parsec"', "", "release.transition.every", "length of time"),
-        ('path = "mix.csv", gap = "5 min"', "", "release.transition.gap", "does not go with path"),
-        ('path = "mix.csv", by = "hour"', "", "release.transition.by", "does not go with path"),
+        ('path = "mix.csv", gap = "5 min"', "", "release.transition.gap", "cannot be combined with path"),
+        ('path = "mix.csv", by = "hour"', "", "release.transition.by", "cannot be combined with path"),
         ('paths = ["mix.csv"]', "", "release.transition.by", "is missing"),
         ('paths = ["mix.csv"], by = "hour"', "", "release.transition.paths", "24 files"),
-        ('estimated = true, smoothing = 1, by = "step"', "", "release.transition.by", "does not go with data"),
+        ('estimated = true, smoothing = 1, by = "step"', "", "release.transition.by", "cannot be combined with data"),
         ('path = "mix.csv"', 'every = "5"', "release.every", "length of time"),
         ('path = "mix.csv"', "smoothing = 1", "release.smoothing", "Write it inside transition"),
     ],

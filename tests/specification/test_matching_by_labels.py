@@ -34,7 +34,7 @@ def test_counts_are_matched_with_the_secrets_by_their_labels():
         assert given.notes == ("prior.csv: counts.csv: rows are matched with the secrets by the column place",)
     taken = parse(LABELS + 'prior.csv = { path = "counts.csv", column = "n", label = "" }\n' + REST + METRIC)
     assert taken.problem().prior.tolist() == pytest.approx([3 / 6, 2 / 6, 1 / 6])
-    assert "taken for the secrets in their order" in taken.notes[0]
+    assert "matched with the secrets in order" in taken.notes[0]
 
 
 @pytest.mark.parametrize(
@@ -78,7 +78,7 @@ def test_files_of_a_requirement_are_matched_and_said_too():
     assert given.notes[1].startswith("privacy[1].prior.csv: belief.csv")
     assert floor is not None
     Path("kinds.csv").write_text("where,kind\nC,home\nA,home\nD,work\n")
-    with pytest.raises(SpecificationError, match="row 3, column where is no label"):
+    with pytest.raises(SpecificationError, match="row 3, column where is not the label"):
         parse(text).problem()
 
 
@@ -180,7 +180,7 @@ def test_an_attacker_s_prior_is_matched_by_labels(designed):
     matched, taken = (run("attack", designed, "--prior", name, "--json") for name in ("prior.csv", "order.csv"))
     assert matched.stdout == taken.stdout
     assert "by the column house" in " ".join(matched.stderr.split())
-    assert "taken for the secrets in their order" in " ".join(taken.stderr.split())
+    assert "matched with the secrets in order" in " ".join(taken.stderr.split())
     other = run("attack", designed, "--prior", "prior.csv", "--label", "", "--json")
     assert other.stdout != matched.stdout
     Path("prior.csv").write_text("house,probability\n0,97\n1,1\n2,1\n9,1\n")
@@ -225,5 +225,5 @@ def test_what_is_said_of_a_file_is_printed(designed):
     Path("s.toml").write_text(LABELS + 'prior.csv = { path = "counts.csv", column = "n" }\n' + REST + METRIC)
     made = run("design", "s.toml", "-o", "made", "--no-report")
     assert made.exit_code == 0, made.stderr
-    assert "rows are taken for the secrets in their order" in " ".join((made.stderr + made.stdout).split())
+    assert "rows are matched with the secrets in order" in " ".join((made.stderr + made.stdout).split())
     assert np.isfinite(md.Channel.load("made").matrix).all()

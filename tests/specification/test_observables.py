@@ -63,7 +63,7 @@ def test_a_coarser_grid(domain: str) -> None:
         ("blocks = [2, 0]", GRID, "observables.blocks", "does not divide the 2 rows"),
         ("blocks = 2", LABELS, "observables.blocks", "needs secrets on a grid; found 3 labels"),
         ("blocks = 2, subset = [1]", GRID, "observables", "exclude each other"),
-        ('blocks = 2, unit = "km"', GRID, "observables.unit", "does not go with blocks"),
+        ('blocks = 2, unit = "km"', GRID, "observables.unit", "cannot be combined with blocks"),
     ],
 )
 def test_wrong_observables(observables: str, domain: str, path: str, words: str) -> None:

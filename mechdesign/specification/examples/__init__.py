@@ -100,7 +100,7 @@ def text_of(file: str) -> str:
         The text.
 
     >>> text_of("walk.csv").splitlines()[0]
-    'state'
+    'x,y'
     """
     return importlib.resources.files(__name__).joinpath(file).read_text(encoding="utf-8")
 
