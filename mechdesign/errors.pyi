@@ -10,7 +10,7 @@ from mechdesign.base._errors import ExactReleaseError as ExactReleaseError
 from mechdesign.base._errors import ExportError as ExportError
 from mechdesign.base._errors import ExposedFileWarning as ExposedFileWarning
 from mechdesign.base._errors import ExtensionWarning as ExtensionWarning
-from mechdesign.base._errors import Form as Form
+from mechdesign.base._errors import CellForm as Form
 from mechdesign.base._errors import GraphWarning as GraphWarning
 from mechdesign.base._errors import HistoryWarning as HistoryWarning
 from mechdesign.base._errors import InfeasibleError as InfeasibleError

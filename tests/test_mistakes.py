@@ -35,7 +35,7 @@ def test_every_mistake_ends_in_an_error_that_says_where_it_is_and_what_would_do(
 
 
 @pytest.mark.parametrize(
-    ("make", "wrong"), [(lambda: 3, "passes unnoticed"), (lambda: {}["a"], "KeyError is no error of ours")]
+    ("make", "wrong"), [(lambda: 3, "passes unnoticed"), (lambda: {}["a"], "KeyError is not an error of mechdesign")]
 )
 def test_the_script_notices_what_is_no_typed_error(script, make, wrong):
     assert script.fault(script.Mistake("a mistake", make))[0] == wrong

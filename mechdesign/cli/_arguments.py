@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 from msgspec import structs
 
-from mechdesign.base._check import renamed
+from mechdesign.base._check import rename_path
 from mechdesign.base._errors import InputError, showing_values
 from mechdesign.data._bounds import allowing_memory
 from mechdesign.data._layout import FileLayout, current_layout, reading_as
@@ -87,7 +87,7 @@ def memory_option(command: Callable[..., Any]) -> Callable[..., Any]:
             try:
                 ctx.with_resource(allowing_memory(memory))
             except InputError as error:
-                raise renamed(error, "--memory", "memory") from error
+                raise rename_path(error, "--memory", "memory") from error
 
     return click.option(
         "--memory",
@@ -110,7 +110,7 @@ def layout_options(*, matrices: bool = False, places: bool = False) -> _Decorato
                 try:
                     ctx.with_resource(reading_as(**(given | {name: value})))
                 except InputError as error:
-                    raise renamed(error, f"--{error.path}", error.path) from error
+                    raise rename_path(error, f"--{error.path}", error.path) from error
 
         return say
 

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.base._check import renamed
+from mechdesign.base._check import rename_path
 from mechdesign.base._errors import InputError
 from mechdesign.cli._console import say_note, say_warning
 from mechdesign.data._labels import read_matched
@@ -157,7 +157,7 @@ def _most(given: NDArray[Any]) -> int:
 def _in_words_of_the_command(error: InputError, name: str) -> InputError:
     own = error.path.partition("[")[0]
     if own == "reach":
-        return renamed(error, "--reach", "reach")
+        return rename_path(error, "--reach", "reach")
     if own not in ("place", "latitude", "longitude", "x", "y"):
         return error
     if name == "--at":

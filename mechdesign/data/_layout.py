@@ -23,7 +23,7 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
-from mechdesign.base._errors import Form, InputError, RecognisedWarning, Shown, Total, values_are_shown
+from mechdesign.base._errors import CellForm, InputError, RecognisedWarning, Shown, Total, values_are_shown
 from mechdesign.base._warnings import warn
 
 # Longest mask of a text, in characters.
@@ -32,7 +32,7 @@ _MAX_MASK_LENGTH = 40
 _MAX_NAMED_LETTERS = 2
 
 
-def form_of(text: str, known: str = "") -> Form:
+def form_of(text: str, known: str = "") -> CellForm:
     """Return the form of a text: a mask that shows digits as 9 and letters as a.
 
     Other non-ASCII characters, such as a no-break space or a zero-width mark, are shown as U+…. The `known` characters
@@ -43,12 +43,12 @@ def form_of(text: str, known: str = "") -> Form:
     ('9999-9-9 9:99', '9U+200B', 'aU+043Ea', 'an empty cell')
     """
     if not text or text.isspace():
-        return Form("an empty cell" if not text else "a blank cell")
+        return CellForm("an empty cell" if not text else "a blank cell")
     letters = [sign for sign in text if _is_letter(sign)]
     foreign = [sign for sign in letters if not sign.isascii() and sign not in known]
     named = foreign if len(foreign) <= min(_MAX_NAMED_LETTERS, len(letters) // 2) else ()
     shown = "".join(_mask_character(sign, named, known) for sign in text[:_MAX_MASK_LENGTH])
-    return Form(shown if len(text) <= _MAX_MASK_LENGTH else f"{shown}…")
+    return CellForm(shown if len(text) <= _MAX_MASK_LENGTH else f"{shown}…")
 
 
 def _is_letter(sign: str) -> bool:

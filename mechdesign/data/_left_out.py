@@ -14,7 +14,7 @@ from typing import Any, NoReturn
 
 from mechdesign.base._check import as_number
 from mechdesign.base._errors import InputError
-from mechdesign.certify._exact import printed
+from mechdesign.certify._exact import as_decimal
 from mechdesign.model._locate import INTERCHANGED
 
 MOST_LEFT_OUT = 0.05
@@ -113,7 +113,7 @@ class LeftOut:
         """
         counts = self.counts
         left_out = sum(counts.values())
-        if left_out > printed(self.missing) * (left_out + self.kept):
+        if left_out > as_decimal(self.missing) * (left_out + self.kept):
             self._refuse(counts, left_out)
 
     def _refuse(self, counts: Mapping[str, int], left_out: int) -> NoReturn:

@@ -16,7 +16,7 @@ from mechdesign.base._check import as_integer, as_list, as_number, as_positive
 from mechdesign.base._display import card, data_frame, picture
 from mechdesign.base._errors import InputError, InterchangedWarning
 from mechdesign.base._warnings import warn
-from mechdesign.certify._exact import nearest, printed
+from mechdesign.certify._exact import as_decimal, nearest
 from mechdesign.model import _expansions as expansions
 from mechdesign.model._locate import (
     DEGREES,
@@ -100,7 +100,7 @@ class BoundingBox:
         if 180 < west < east:
             west, east = _less_360(west), _less_360(east)
         elif east <= west <= 180:
-            east = nearest(printed(east) + 360)
+            east = nearest(as_decimal(east) + 360)
         across = east > 180
         if not west < east or given[0] == given[1] or (across and not east - west < 180):
             remedy = "a box across 180 degrees is narrower than 180 degrees"
@@ -531,7 +531,7 @@ _FAR = 1000.0
 
 def _less_360(degrees: float) -> float:
     """Return 360 degrees less than the decimal that a float prints."""
-    return nearest(printed(degrees) - 360)
+    return nearest(as_decimal(degrees) - 360)
 
 
 def _warn_of_interchange(box: BoundingBox) -> None:
@@ -580,7 +580,7 @@ def _on_earth(coordinates: Floats) -> np.ndarray[tuple[int, ...], np.dtype[np.bo
 def _middles(count: int, side: float) -> Floats:
     """Return the middles of `count` equal parts of a side, which means the decimal that it prints, rounded once."""
     number = np.arange(count, dtype=np.float64) + 0.5
-    rest = float(printed(side) - Fraction(side))
+    rest = float(as_decimal(side) - Fraction(side))
     high, low = expansions.two_product(number, np.full(count, side))
     found = high / count
     back, error = expansions.two_product(found, np.full(count, float(count)))

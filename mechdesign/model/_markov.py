@@ -15,7 +15,7 @@ from mechdesign.base._arrays import (
     as_indices,
     as_nonnegative,
 )
-from mechdesign.base._check import as_integer, as_list, as_smoothing, renamed
+from mechdesign.base._check import as_integer, as_list, as_smoothing, rename_path
 from mechdesign.base._display import card, picture
 from mechdesign.base._errors import InputError
 from mechdesign.model._components import connected
@@ -225,7 +225,7 @@ class VaryingChain:
             try:
                 made.append(matrix if isinstance(matrix, MarkovChain) else MarkovChain(as_array(matrix, "matrix")))
             except InputError as error:
-                raise renamed(error, f"chains[{step}]", "matrix") from error
+                raise rename_path(error, f"chains[{step}]", "matrix") from error
         return cls(tuple(made), cyclic)
 
     @property

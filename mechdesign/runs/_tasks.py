@@ -18,7 +18,7 @@ from typing import Any, Literal, get_args
 from mechdesign.base._errors import InfeasibleError, InputError, MetricWarning, SpecificationError
 from mechdesign.base._values import ReadOnlyMapping
 from mechdesign.base._version import __version__
-from mechdesign.base._warnings import collected, warn
+from mechdesign.base._warnings import collect_warnings, warn
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.data._text import file_digest
 from mechdesign.model._grammar import Raw
@@ -323,7 +323,7 @@ def _look(sweep: Sweep, points: list[Mapping[str, Any]], tables: list[Raw]) -> N
     for number, table in enumerate(tables):
         shared = {name: _exact(table.get(name)) for name in ("domain", "observables", "prior", "cost")}
         groups.setdefault(json.dumps(shared, sort_keys=True, default=str), []).append(number)
-    with collected(MetricWarning) as caught:
+    with collect_warnings(MetricWarning) as caught:
         for members in groups.values():
             like: Specification | None = None
             for number in members:

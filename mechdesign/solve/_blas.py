@@ -11,7 +11,7 @@ from typing import Any
 from threadpoolctl import ThreadpoolController
 
 from mechdesign.base._machine import count_threads
-from mechdesign.base._process import Wanted
+from mechdesign.base._process import UpperLimit
 
 
 @functools.cache
@@ -61,7 +61,7 @@ class _Holder:
 
 
 _HOLDER = _Holder()
-_BLAS = Wanted(_HOLDER.limit, _HOLDER.change)
+_BLAS = UpperLimit(_HOLDER.limit, _HOLDER.change)
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from mechdesign.solve._blocks.memory import Sparsity, measure
 from mechdesign.specification._document import ARGUMENTS, Document
 from mechdesign.specification._policy import PolicyTable
 from mechdesign.specification._read import Source
-from mechdesign.synthesis._sizes import Size, most_symmetries
+from mechdesign.synthesis._sizes import Size, count_symmetries
 
 if TYPE_CHECKING:
     from mechdesign.model._problem import Problem
@@ -203,7 +203,7 @@ def predict_size(document: Document, secrets: Domain, observables: Domain) -> Si
     worst = document.cost.objective == "worst"
     # The worst cost does not depend on the prior, so it has all symmetries of the map.
     counted = not (worst and not floors) and document.prior.form in _COUNTED
-    most = 1 if counted else min(most_symmetries(secrets), secrets.size)
+    most = 1 if counted else min(count_symmetries(secrets), secrets.size)
     return Size(secrets.size, observables.size, floors, most, cells is not None, worst=worst, sparsity=sparsity)
 
 

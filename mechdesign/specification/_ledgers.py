@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Annotated
 
 from mechdesign.base._errors import SpecificationError
-from mechdesign.base._locks import WAIT_S, file_of, stands
+from mechdesign.base._locks import WAIT_S, exists, file_of
 from mechdesign.certify._exact import exact_text
 from mechdesign.leakage.accounting import Ledger
 from mechdesign.model._grammar import Table, says
@@ -57,7 +57,7 @@ def open_ledger(
     """
     with Source(("ledger",)).keys():
         path = file_of(folder / name)
-        if stands(path):
+        if exists(path):
             return Ledger(epsilon, rho=rho, path=path, wait=wait)
         if epsilon is None and rho is None:
             raise SpecificationError(

@@ -10,7 +10,7 @@ import numpy as np
 
 from mechdesign.base._arithmetic import in_own_arithmetic
 from mechdesign.base._arrays import Floats
-from mechdesign.base._check import renamed
+from mechdesign.base._check import rename_path
 from mechdesign.base._errors import InputError, Shown
 from mechdesign.data import _movement as traces
 from mechdesign.data import _trajectories as trajectories
@@ -134,7 +134,7 @@ def read_visits(
         try:
             visits = trajectories.to_grid(found.found, domain)
         except InputError as error:
-            raise renamed(error, str(file), "traces") from error
+            raise rename_path(error, str(file), "traces") from error
     return Read(visits, found.sampling, found.median, found.notes, found.order)
 
 

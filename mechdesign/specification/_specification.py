@@ -35,7 +35,7 @@ from mechdesign.base._errors import (
 )
 from mechdesign.base._locks import WAIT_S
 from mechdesign.base._values import cached_property
-from mechdesign.base._warnings import silenced
+from mechdesign.base._warnings import suppress_warnings
 from mechdesign.certify._texts import require_plain, require_plain_texts
 from mechdesign.data._budgets import Schedule
 from mechdesign.data._layout import withholding
@@ -177,7 +177,7 @@ class Specification:
         yield self._first
         for epsilon in self.schedule.distinct[1:] if self.schedule is not None else ():
             # The first problem has already warned of these distances.
-            with silenced(MetricWarning):
+            with suppress_warnings(MetricWarning):
                 made = self._problem(epsilon)
             yield made
 

@@ -21,7 +21,7 @@ from mechdesign.base._check import as_truth
 from mechdesign.base._deadline import Deadline, ProgressCallback
 from mechdesign.base._errors import BudgetExceededError, HistoryWarning, InputError, SpecificationError
 from mechdesign.base._locks import WAIT_S
-from mechdesign.base._warnings import silenced, warn
+from mechdesign.base._warnings import suppress_warnings, warn
 from mechdesign.certify._exact import exact_text
 from mechdesign.data._budgets import Schedule
 from mechdesign.data._chain_counts import counts_of
@@ -124,7 +124,7 @@ def _has_rows_within(origin: _CountSource, span: tuple[np.datetime64, np.datetim
     # Use the original times, because resampling would change them.
     data = structs.replace(origin.data, every=None, gap=None)
     # The warnings were already given when this table was read before.
-    with silenced(Warning):
+    with suppress_warnings(Warning):
         found = read_traces(data, origin.place).found
     known = True
     for trace in found:

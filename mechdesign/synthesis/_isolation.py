@@ -1,4 +1,4 @@
-"""Secrets that a design would reveal: refused beforehand unless that is accepted, and said afterwards."""
+"""Refuse secrets that a design would reveal, unless the caller accepts it; warn about revealed secrets afterwards."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ Isolated = Literal["refuse", "release"]
 
 
 def check_isolated(problem: Problem, isolated: str) -> None:
-    """Raise `InputError` for secrets that no bound on pairs ties to another, unless `isolated` is "release".
+    """Raise `InputError` for secrets that no pair bound connects to another one, unless `isolated` is "release".
 
-    Where nothing but floors on the adversary's error is required, no pair is meant to be bounded, and nothing is
-    refused: `warn_revealed` says so. Nor is it where the facts of the problem say that this was asked before.
+    Problems with distortion floors alone bound no pairs on purpose, so they are not refused; `warn_revealed` warns.
+    Problems whose facts contain a decision ("isolated") are not checked again.
     """
     if isolated not in ("refuse", "release"):
         raise InputError("isolated", "is not known", value=isolated, bound='"refuse" or "release"')
@@ -32,33 +32,33 @@ def check_isolated(problem: Problem, isolated: str) -> None:
     if n == 1:
         raise InputError(
             "requirements",
-            "tie nothing to the only secret, which every answer reveals",
-            remedy='let another secret be possible, or accept it by isolated="release"',
+            "cannot protect the only secret, which every answer reveals",
+            remedy='allow further secrets, or accept this with isolated="release"',
         )
     raise InputError(
         "requirements",
-        "bound no pair of secrets, and the best channel would release the secret exactly"
+        "bound no pair of secrets, so the best channel would release the secret exactly"
         if alone.size == n
-        else "tie some secrets to no other, and the best channel would release these exactly",
+        else "leave some secrets without a bound, so the best channel would release them exactly",
         value=Shown(listed(alone.tolist(), n, problem.secrets)),
-        remedy=f'{_remedy(problem, int(alone[0]))}, or accept it by isolated="release"',
+        remedy=f'{_remedy(problem, int(alone[0]))}, or accept this with isolated="release"',
     )
 
 
 def warn_revealed(made: Design, stacklevel: int = 3) -> None:
-    """Warn with `RevealedWarning` where answers reveal secrets, for certain or nearly so, or no pair is bounded."""
+    """Issue a `RevealedWarning` if answers reveal secrets, for certain or nearly so, or if no pair is bounded."""
     said = disclosed(made.problem, made.certificate.revealed or ())
     if said:
-        warn(" ".join([*said, "What is certified holds."]), RevealedWarning, stacklevel=stacklevel)
+        warn(" ".join([*said, "All certified claims hold."]), RevealedWarning, stacklevel=stacklevel)
 
 
 def _remedy(problem: Problem, secret: int) -> str:
-    """Say how the secret could be tied to others: to the nearest one where a radius is too small for that."""
+    """Return a suggestion: a radius that includes the nearest secret if there is a radius, or else more bounds."""
     for stated in problem.stated:
         if "radius" in stated.numbers and "distance" in stated.arrays:
             row = np.delete(np.asarray(stated.arrays["distance"][secret]), secret)
             if np.isfinite(row).any():
                 name = secret if problem.secrets is None else problem.secrets.labels[secret]
                 radius = float(stated.numbers["radius"])
-                return f"take a radius of {row.min():.6g} for {name}, say, where it is {radius:.6g}"
-    return "bound pairs with them, by finite distances or edges"
+                return f"increase the radius from {radius:.6g} to {row.min():.6g}, which reaches a neighbour of {name}"
+    return "bound pairs that contain them, by finite distances or edges"

@@ -22,7 +22,7 @@ from mechdesign.base._errors import ExportError, InputError, ReportError, Unsoun
 from mechdesign.base._warnings import warn
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.certify._texts import csv_text, from_cell
-from mechdesign.synthesis._folders import NO_FILES, Files, check_folder, further_files, refusal_of_second
+from mechdesign.synthesis._folders import NO_FILES, Files, check_folder, make_second_release_error, prepare_files
 from mechdesign.tables._definitions import definition_of_version_1
 from mechdesign.tables._queries._cumulative_release import NamedQuantile, NamedRange
 from mechdesign.tables._queries._registry import QUERIES
@@ -185,7 +185,7 @@ class Publication(Published):
                 remedy="a release with its page is written by md.report.save(release, folder)",
             )
         target = as_path(folder, "folder")
-        further = further_files(files, _OWN)
+        further = prepare_files(files, _OWN)
         check_target(target, force, overwrite)
         texts = {}
         if self.ranges:
@@ -230,7 +230,7 @@ def check_target(folder: Path, force: bool = False, overwrite: bool = True) -> N
 
     check_folder(folder, ours, "a release", force)
     if not overwrite and holds_release(folder):
-        raise refusal_of_second(folder, "a release")
+        raise make_second_release_error(folder, "a release")
 
 
 def holds_release(folder: Path) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import ArrayLike, NDArray
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
-from mechdesign.certify._exact import exact, exact_text, printed
+from mechdesign.certify._exact import as_decimal, exact, exact_text
 from mechdesign.leakage._partition import LARGEST_LISTED, UNKNOWN, Partition
 from mechdesign.mechanisms._discrete import LARGEST_VALUE
 from mechdesign.tables._charges import classes_of_rows
@@ -99,7 +99,7 @@ def step_of(weights: Floats) -> Fraction:
     >>> step_of(np.array([[0.5, 0.25], [1.0, 3.0]]))
     Fraction(1, 4)
     """
-    return Fraction(1, math.lcm(*{printed(weight).denominator for weight in np.unique(weights).tolist()}))
+    return Fraction(1, math.lcm(*{as_decimal(weight).denominator for weight in np.unique(weights).tolist()}))
 
 
 def on_lattice(queries: ArrayLike, step: Fraction, size: int | None = None) -> Integers:

@@ -106,7 +106,7 @@ def test_an_older_schedule_is_replaced_and_other_files_are_not():
     Path("out/notes.txt").write_text("mine")
     refused = run("design", "s.toml", "-o", "out")
     assert (refused.exit_code, refused.stdout) == (2, "")
-    assert "out holds notes.txt, which is no part of a schedule" in refused.stderr
+    assert "out holds notes.txt, which does not belong to a schedule" in refused.stderr
     assert run("design", "s.toml", "-o", "out", "--no-report", "--force").exit_code == 0
     assert Path("out/notes.txt").read_text() == "mine"
 

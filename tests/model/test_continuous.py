@@ -266,7 +266,7 @@ def test_who_has_never_heard_of_the_kind_proves_it_all_the_same(tmp_path):
         (0, {"step_x": "0.5"}, "does not hold"),
         (0, {"step_x": "0"}, "step_x: is not positive"),
         (1, {"factor": "1.1"}, "does not hold"),
-        (1, {"name": "dithered"}, "belongs to a kind of its own"),
+        (1, {"name": "dithered"}, "is the name of another kind"),
     ],
 )
 def test_tampered_claims_are_found(tmp_path, part, change, reason):

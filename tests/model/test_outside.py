@@ -10,7 +10,7 @@ import pytest
 import mechdesign as md
 from mechdesign.certify._bundle import read
 from mechdesign.errors import InputError
-from mechdesign.synthesis._bundle import domain_of
+from mechdesign.synthesis._bundle import restore_domain
 from mechdesign.synthesis.formats._format import Exported
 from mechdesign.synthesis.formats._registry import FORMATS
 
@@ -109,14 +109,14 @@ def test_near_the_antimeridian_the_nearest_place_is_the_nearest_on_the_globe() -
 def test_some_cells_of_a_grid_are_known_again_from_files(tmp_path) -> None:
     design(SOME).save(tmp_path)
     found = read(tmp_path)
-    domain = domain_of(found, "secrets", found.metadata["secrets"])
+    domain = restore_domain(found, "secrets", found.metadata["secrets"])
     assert domain is not None
     assert domain.within is not None
     assert domain.within.members.tolist() == [0, 1, 5, 6]
     assert domain.within.geographic == CITY.geographic
     # Files that do not say so keep a reach about each place.
     described = {name: value for name, value in found.metadata["secrets"].items() if name != "within"}
-    older = domain_of(found, "secrets", described)
+    older = restore_domain(found, "secrets", described)
     assert older is not None
     assert older.cell_of(35.63, 139.63) == 0
     with pytest.raises(InputError, match="is far from every place"):

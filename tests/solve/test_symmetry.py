@@ -120,12 +120,12 @@ def test_given_permutations_are_used():
 @pytest.mark.parametrize(
     ("given", "path", "words"),
     [
-        ([[1, 0, *range(2, 16)]], "options.symmetry[0]", "changes the problem"),
-        ([list(range(16)), [0, *range(15)]], "options.symmetry[1]", "is no permutation of the secrets"),
-        ([list(range(15))], "options.symmetry", "is no list of permutations"),
-        ([[0.5] * 16], "options.symmetry", "is no list of permutations"),
-        ("all", "options.symmetry", "is no list of permutations"),
-        ([[1, 2], [3]], "options.symmetry", "is no list of permutations"),
+        ([[1, 0, *range(2, 16)]], "options.symmetry[0]", "changes the prior"),
+        ([list(range(16)), [0, *range(15)]], "options.symmetry[1]", "is not a permutation of the secrets"),
+        ([list(range(15))], "options.symmetry", "is not a list of permutations"),
+        ([[0.5] * 16], "options.symmetry", "is not a list of permutations"),
+        ("all", "options.symmetry", "is not a list of permutations"),
+        ([[1, 2], [3]], "options.symmetry", "is not a list of permutations"),
     ],
 )
 def test_given_permutations_that_do_not_fit_are_refused(given, path, words):
@@ -139,7 +139,7 @@ def test_permutations_of_secrets_in_several_sets_are_refused():
     graph = md.GraphPrivacy(1, nx.Graph([(0, 1), (1, 2), (3, 4), (4, 5)]))
     problem = md.Problem(np.full(6, 1 / 6), 1 - np.eye(6), [graph])
     for given in ([[5, 4, 3, 2, 1, 0]], [[2, 1, 0]]):
-        with pytest.raises(InputError, match="sets that are designed one by one") as caught:
+        with pytest.raises(InputError, match="parts that are designed separately") as caught:
             md.design(problem, solver="block", options={"symmetry": given})
         assert caught.value.path == "options.symmetry"
     assert md.design(problem, solver="block", options={"symmetry": True}).certificate.relative_gap <= 1e-6
@@ -148,7 +148,7 @@ def test_permutations_of_secrets_in_several_sets_are_refused():
 def test_a_given_permutation_must_keep_the_prior():
     problem = square(4)
     tilted = md.Problem(np.arange(1, 17) / 136, problem.cost, problem.requirements)
-    with pytest.raises(InputError, match="prior, costs or requirements are not the same after it"):
+    with pytest.raises(InputError, match="changes the prior, the costs or the requirements"):
         md.design(tilted, solver="block", options={"symmetry": [np.arange(16)[::-1]]})
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mechdesign.base._arrays import Floats, as_amounts, as_array
-from mechdesign.base._check import renamed, require_kind
+from mechdesign.base._check import rename_path, require_kind
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import exact_text
 from mechdesign.certify._stated import Stated
@@ -199,7 +199,7 @@ def _priors(given: Prior | ArrayLike | Sequence[Prior] | None, n: int) -> tuple[
         try:
             prior = each if isinstance(each, Prior) else Prior(as_array(each, "prior"))
         except InputError as error:
-            raise renamed(error, path, "prior") from error
+            raise rename_path(error, path, "prior") from error
         if len(prior) != n:
             raise InputError(path, "is made for another number of secrets", value=len(prior), bound=f"{n}")
         found.append(prior)

@@ -12,7 +12,7 @@ import numpy as np
 
 from mechdesign.base._arrays import Integers
 from mechdesign.base._errors import InputError, SolverError
-from mechdesign.base._machine import free_memory, limited_memory
+from mechdesign.base._machine import free_memory, memory_below_limits
 from mechdesign.solve._blocks.kernels.contract import Kernel
 from mechdesign.solve._blocks.kernels.sparse import SparseKernel
 from mechdesign.solve._blocks.kernels.tridiagonal import find_levels
@@ -157,7 +157,7 @@ def allowed_memory(limit: float | None = None) -> float | None:
 
     It is never more than the limits of the process and its container leave.
     """
-    free = free_memory() if limit is None else limited_memory()
+    free = free_memory() if limit is None else memory_below_limits()
     left = math.inf if free is None else _resident() + free
     most = left if limit is None else min(limit, left)
     return None if most == math.inf else most

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import Floats
 from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
-from mechdesign.certify._exact import exact, float_up, is_flushing, least_float, nearest, printed
+from mechdesign.certify._exact import as_decimal, exact, float_up, is_flushing, least_float, nearest
 
 # Sums of as many squares of entries as there are rows stay below 2^62.
 _LARGEST_BITS = 62
@@ -92,7 +92,7 @@ def root_up(power: Fraction) -> float:
         return sys.float_info.min
     for _ in range(2):
         number = math.nextafter(number, 0)
-    return least_float(number, lambda tried: Fraction(tried) ** 2 >= power and printed(tried) ** 2 >= power)
+    return least_float(number, lambda tried: Fraction(tried) ** 2 >= power and as_decimal(tried) ** 2 >= power)
 
 
 def _small(array: NDArray[Any], factor: int = 1) -> NDArray[Any]:
