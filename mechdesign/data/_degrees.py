@@ -24,7 +24,7 @@ Error = Callable[[str, object, str], InputError]
 
 # Degrees in notation for people: degree signs, compass letters, or typographic minus signs.
 _SIGNS = re.compile("[°º'\"′″\u2212\u2013()]|[0-9] *[nsewo] *$|^ *[nsewo] *[0-9]", re.IGNORECASE)
-_PLAIN = ", of digits, a point, and a hyphen for south and west: no degree signs, minutes or letters"
+_PLAIN = ", written with digits, a point, and a hyphen for south and west, without degree signs, minutes or letters"
 # Larger numbers are probably meters, or degrees times a power of ten.
 _MAX_DEGREES = 1000
 _CONVERT = "; if it is a multiple of degrees, such as latitudeE7, or in meters, convert it"

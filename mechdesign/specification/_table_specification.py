@@ -477,8 +477,8 @@ class ReleaseSpecification:
             SpecificationError: A key is wrong, or does not match the policy.
             InputError: A value is outside the domain, or the table is empty although the number of records is public.
             BudgetExceededError: The budget of the ledger would be exceeded; nothing was released.
-            ExactReleaseError: The ledger refuses the release, since it reveals protected differences together with an
-                earlier one.
+            ExactReleaseError: The ledger refuses the release, because together with an earlier one it reveals protected
+                differences.
         """
         query, numbers = self.query, self.records.indices(table, delimiter)
         whole = self.ledger() if ledger is None and rng is None else ledger

@@ -1,4 +1,4 @@
-"""A few bytes of a file never ask for all the memory: packed files, long lines and huge claims are refused early."""
+"""A small file cannot exhaust the memory: compressed files, long lines and false sizes are refused early."""
 
 from __future__ import annotations
 
@@ -31,13 +31,13 @@ KIB = 2**10
 
 @pytest.fixture
 def small(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Make the bounds small: 64 KiB or 100 times the file, and lines of 4 KiB."""
+    """Lower the limits to 64 KiB or 100 times the file, and to lines of 4 KiB."""
     monkeypatch.setattr(bounds, "_MAX_UNPACKED_BYTES", 64 * KIB)
     monkeypatch.setattr(bounds, "_MAX_LINE_BYTES", 4 * KIB)
 
 
 def npz(path: Path, size: int, kind: int = zipfile.ZIP_DEFLATED, claim: tuple[int, ...] | None = None) -> Path:
-    """Write an archive of one array, of `size` zero bytess, whose header claims a shape."""
+    """Write an archive of one array with `size` zero bytes, whose header claims a shape."""
     head = io.BytesIO()
     shape = (1, size // 8) if claim is None else claim
     np.lib.format.write_array_header_1_0(head, {"descr": "<f8", "fortran_order": False, "shape": shape})
@@ -80,7 +80,7 @@ def test_archives_within_and_beyond(tmp_path: Path, small: None) -> None:
         read_only_array(beyond)
     with allowing_memory(1):
         assert read_only_array(beyond).shape == (1, 8 * KIB - 15)
-    # What is stored as it is may be of any size.
+    # Uncompressed content may have any size.
     assert read_only_array(npz(tmp_path / "c.npz", 640 * KIB, zipfile.ZIP_STORED)).shape == (1, 80 * KIB)
 
 
@@ -137,11 +137,11 @@ def test_gzip(tmp_path: Path, small: None) -> None:
         inspect_data(tmp_path / "beyond.csv.gz", {}, None)
     with allowing_memory(1):
         assert len(read_numbers(tmp_path / "beyond.csv.gz", "ab2")) == 16 * KIB
-    # Several members are one text, and each counts.
+    # Several gzip members form one text, and the size of each counts.
     (tmp_path / "two.csv.gz").write_bytes(gzip.compress(b"ab2\n" + line * 9000) + gzip.compress(line * 9000))
     with pytest.raises(InputError, match=MUCH):
         read_numbers(tmp_path / "two.csv.gz", "ab2")
-    # A file that hardly shrinks may be large.
+    # A file that hardly compresses may be large.
     rng = np.random.default_rng(1)
     text = "ab2\n" + "".join(f"{value!r}\n" for value in rng.random(8000).tolist())
     (tmp_path / "dense.csv.gz").write_bytes(gzip.compress(text.encode()))
@@ -162,7 +162,7 @@ def test_lines(tmp_path: Path, small: None, packed: bool, end: str) -> None:
 
     assert [len(text) for text in read_columns(written(4 * KIB), ["b"])["b"]] == [4, 4 * KIB, 1]
     with pytest.raises(InputError, match=r"line that is too long; must be at most 4096 bytes.*--memory"):
-        # The end of a line is seen with what is read beside it: pieces are of 128 KiB.
+        # Line breaks are found in chunks of 128 KiB.
         read_columns(written(300 * KIB), ["b"])
     with allowing_memory(1):
         assert len(read_columns(written(100 * KIB), ["b"])["b"][1]) == 100 * KIB

@@ -1,4 +1,4 @@
-"""How texts are written: what is recognised and told, what is asked for, and what overrules both."""
+"""The layout of text files: recognised settings, ambiguous settings, and settings by the user."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def written(folder: Path, content: str | bytes, name: str = "t.csv") -> Path:
 
 
 def told(read: object) -> tuple[object, list[str]]:
-    """Return what a function returns, and what it tells that it recognised."""
+    """Return the result of a function, and the settings that it warns to have recognised."""
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         found = read()  # type: ignore[operator]
@@ -202,7 +202,7 @@ def test_blanks_after_commas_are_left_out(tmp_path: Path) -> None:
         "b, c",
     ]  # type: ignore[attr-defined]
     assert told(lambda: dict(inspect_data(path).columns))[0] == {"user": "user", "latitude": "lat", "longitude": "lon"}
-    # Names with blanks, as they are written, stay names.
+    # Column names with blanks are accepted.
     assert told(lambda: read_columns(path, [" lat"])) == ({" lat": [" 46.5", " 1"]}, [])
 
 
@@ -238,7 +238,7 @@ def test_wide_fields_are_read_and_the_limit_is_put_back(tmp_path: Path, monkeypa
     for each in threads:
         each.join()
     assert csv.field_size_limit() == limit
-    # A quote that is not closed takes as much as a line may.
+    # An open quote makes a field as long as a line may be.
     monkeypatch.setattr(layout, "_MAX_FIELD_BYTES", 2**18)
     with pytest.raises(InputError, match=r"field larger than field limit.*closed quotes"):
         list(read_rows(written(tmp_path, 'n\n"' + ("x" * 99 + "\n") * 2**12 + "y\n"), ","))
@@ -288,7 +288,7 @@ def test_what_may_number_a_matrix_is_asked_about(tmp_path: Path, key: str) -> No
         assert read_matrix(path).shape == (3 + (key == "header"), 3)
     with reading_as(**{key: True}):  # type: ignore[arg-type]
         assert read_matrix(path).shape == (3, 3 - (key == "numbered"))
-    # As many rows, or columns, as are wanted.
+    # The matrix has the expected number of rows or columns.
     assert read_matrix(path, shape=(4 if key == "header" else None, 3)).shape[1] == 3
 
 
@@ -346,7 +346,7 @@ def test_columns_in_other_languages(tmp_path: Path) -> None:
         assert read_places(path, DEGREES)[1].tolist() == [7.5, 7.25]
         box = Domain.geographic_grid(2, 2, 46, 47, 7, 8)
         assert read_states(path, box).tolist() == [3, 0]
-    # A first line that may hold data is not shown.
+    # A first line that may be data is not shown.
     with pytest.raises(InputError, match="form only") as caught:
         inspect_data(written(tmp_path, "Ada,HIV\nBob,flu\n"))
     assert "Ada" not in str(caught.value)

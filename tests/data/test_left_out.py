@@ -1,4 +1,4 @@
-"""Rows that cannot be counted are left out, by reason, up to a share; records and steps without times never are."""
+"""Unreadable rows are left out, by reason and up to a share; records and steps without times never are."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def rows(count: int, time: Callable[[int], str] = lambda k: f"2023-04-01 08:{k:0
 @pytest.mark.parametrize(("left_out", "kept", "missing", "refused"), [
     (1, 19, 0.05, False), (1, 18, 0.05, True), (2, 18, 0.1, False), (1, 9, 0.0, True), (0, 1, 0.0, False),
     (5, 1, 1.0, False),
-    # 0.07 · 100 is 7.000000000000001 in floating point, and the decimal is meant.
+    # 0.07 · 100 is 7.000000000000001 in floating point, but the share is an exact decimal.
     (7, 93, 0.07, False), (8, 92, 0.07, True),
 ])  # fmt: skip
 def test_just_inside_and_just_outside_the_share(left_out: int, kept: int, missing: float, refused: bool) -> None:
@@ -140,7 +140,7 @@ def test_where_latitudes_are_longitudes_it_is_said(tmp_path: Path, line: str, sa
     with pytest.raises(InputError, match="latitude is out of range") as raised:
         read_checkins(path, time="time")
     assert ("latitude and longitude look interchanged" in str(raised.value)) == said
-    # Within the share nothing is wrong.
+    # Within the share there is no error.
     with pytest.warns(LeftOutWarning, match="2 rows with a latitude beyond 90 degrees"):
         read_checkins(path, time="time", missing=0.1)
 
@@ -279,7 +279,7 @@ def test_a_few_times_that_cannot_be_read_do_not_drop_their_column(tmp_path: Path
     assert "time" not in inspect_data(path, said=Written(missing=0.02)).columns
 
 
-# --- traces to be released ---------------------------------------------------------------------------------------
+# --- traces to release -------------------------------------------------------------------------------------------
 
 TOWN = md.Domain.from_labels(["home", "work", "pub"])
 BOX = md.Domain.geographic_grid(4, 3, 40, 41, -74, -73)
@@ -325,7 +325,7 @@ def test_places_of_a_trace_are_left_out_by_reason(tmp_path: Path) -> None:
     path = write(tmp_path / "t.csv", "time,lat,lon", *body, "2022-05-02 08:00,97,-73.5", "2022-05-02 08:01,,-73.5")
     found = as_steps(path, BOX)
     assert found.notes[0] == "2 rows are left out: 1 with a latitude beyond 90 degrees, 1 without a place"
-    # Longitudes to 360 degrees mean the same places.
+    # Longitudes up to 360 degrees denote the same places.
     write(path, "time,lat,lon", *(line.replace("-73.5", "286.5") for line in body))
     with pytest.warns(RecognisedWarning, match="40 longitudes are beyond 180 degrees"):
         assert as_steps(path, BOX).states.tolist() == found.states.tolist()

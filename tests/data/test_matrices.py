@@ -1,4 +1,4 @@
-"""One reader of matrices, whatever asks for them: specifications, chains, and the leakage commands."""
+"""Specifications, chains and the leakage commands read matrices in the same way."""
 
 from __future__ import annotations
 
@@ -78,7 +78,7 @@ def array_file(header: str, content: bytes = b"", version: bytes = b"\1\0") -> b
 
 
 HEADERS = {
-    # The tokenizer of Python, with which NumPy reads headers of Python 2, stops at these.
+    # NumPy reads headers of Python 2 with the tokenizer of Python, which fails for these.
     "unfinished": "{'descr': '<f8', 'fortran_order': False, 'shape': (2, 2",
     "no text": "{'descr': '<f8\0', 'fortran_order': False, 'shape': (2, 2), }\n",
     "forged": "{'descr': '<f8', 'fortran_order': False, 'shape': (999999999, 999999999), }\n",

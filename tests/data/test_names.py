@@ -1,4 +1,4 @@
-"""Labels and positions: a text is a label, a number a position, and what may be both is refused."""
+"""Labels and positions: a string is a label, an integer is a position, and ambiguous names are refused."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def test_a_text_is_a_label_and_an_integer_a_position(names, name, expected):
         (PLAIN, -1, "an index from 0 to 2"),
         (NUMBERED, 3, "an index from 0 to 2"),
         (NUMBERED, "3", "is not a secret"),
-        # Labels are whole numbers: 0 may be meant as the label of the last one.
+        # Labels are whole numbers, so 0 may mean the label of the last member.
         (HOUSES, 0, "may be meant as a label"),
         (HOUSES, 3, "may be meant as a label"),
         (HOUSES, 9, "may be meant as a label"),

@@ -1,4 +1,4 @@
-"""Even steps: which points they take, where traces are cut, and what is said of it."""
+"""Even steps: the chosen points, the cuts of traces, and the summary."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Traces and tables of places that are handed over in another form than they are taken."""
+"""Traces and tables of places in a wrong form."""
 
 import pytest
 

@@ -1,4 +1,4 @@
-"""What errors show of a file that holds private places: the form of a cell, and no first line of data."""
+"""Errors about a file with private places show the form of a cell, and never a first line of data."""
 
 from __future__ import annotations
 

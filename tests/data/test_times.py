@@ -1,4 +1,4 @@
-"""Times are read in one way, or asked for; what is missing is counted, and errors show no more than a form."""
+"""Unambiguous times are read, ambiguous ones refused, missing ones counted; errors show only the form."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
 
 
 def read(text: str, form: str | None = None, day: str | None = None) -> str | None:
-    """Return the moment that one text means in a column of its own."""
+    """Return the instant of a text that is the only one in its column."""
     clock = Clock(form)
     seconds = clock.moment(text, lambda: "f, line 2", day)
     clock.check()
@@ -97,7 +97,7 @@ def test_forms_that_mean_one_moment(text: str, expected: str | None) -> None:
         ("2304010800", '--time-format "%y%m%d%H%M"'),
         ("202304010800", '--time-format "%Y%m%d%H%M"'),
         ("20230401080000", '--time-format "%Y%m%d%H%M%S"'),
-        # As seconds 2023-12-31 08:20:00.
+        # As seconds, this is 2023-12-31 08:20:00.
         ("1704010800", '--time-format "%y%m%d%H%M" (time_format = "%y%m%d%H%M"), or --time-format "unix"'),
         ("0", "before 1980"),
         ("-5", "before 1980"),
@@ -131,7 +131,7 @@ def test_what_may_mean_two_moments_or_none_is_refused(text: str, words: str) -> 
         read(text)
     assert raised.value.path == "f, line 2"
     assert words in str(raised.value)
-    # Only the form is shown.
+    # Errors show only the form.
     assert str(raised.value.value) == form_of(text)
     assert not set(str(raised.value.value).replace("U+FF19", "9")) & set("012345678")
     assert len(str(raised.value)) < 600
@@ -207,7 +207,7 @@ def test_a_column_that_has_one_number_that_is_no_date_is_in_seconds() -> None:
     clock = Clock()
     for text in ("1704010800", "1704010860", "1704010799"):
         clock.moment(text, lambda: "line 2")
-    # 17-04-01 07:99 is no time of day.
+    # 17-04-01 07:99 is not a time of day.
     clock.check()
     doubtful = Clock()
     for line, text in enumerate(("1704010800", "1704010830"), 2):
@@ -296,7 +296,7 @@ def test_usual_names_are_recognised(tmp_path: Path, name: str) -> None:
     rows = [row.format(f"2022-5-{30 - index} 7:00") for index, row in enumerate(ROWS)]
     found = inspect_data(table(tmp_path / "c.csv", f"user,{name},lat,lon", *rows))
     assert found.columns["time"] == name
-    # The newest was first.
+    # The file has the newest point first.
     assert found.traces[0].latitude[0] == 48.34
     assert "from 2022-05-06 07:00:00 to 2022-05-30 07:00:00 (UTC): points are sorted by time" in found.order
 
@@ -353,7 +353,7 @@ def test_numbers_are_no_times_of_a_trace(time: object) -> None:
         Trajectory("u", [1, 2], [1, 2], time)  # type: ignore[arg-type]
 
 
-# --- traces to be released ---------------------------------------------------------------------------------------
+# --- traces to release -------------------------------------------------------------------------------------------
 
 TOWN = Domain.from_labels(["home", "work", "pub"])
 

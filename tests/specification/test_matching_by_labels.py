@@ -55,7 +55,7 @@ def test_the_first_mismatch_of_a_file_of_counts_is_refused(text, path, words):
         given.problem()
     assert caught.value.path == path
     assert words in str(caught.value)
-    # Of the file nothing is shown but its form.
+    # Errors show only the form of cells.
     assert "D" not in str(caught.value.value)
 
 
@@ -134,7 +134,7 @@ def test_edges_in_a_file_are_labels_where_these_are_numbers():
 
 def test_the_states_of_a_released_trace_are_read_as_they_were_written():
     houses = md.Domain.from_labels(["3", "2", "1", "0"])
-    # Positions 0 and 3, as a released trace says them; alone these numbers are labels.
+    # Positions 0 and 3, as in a released trace; without the column of positions these numbers are labels.
     Path("released.csv").write_text("step,state,label\n0,0,3\n1,3,0\n")
     assert read_states("released.csv", houses).tolist() == [0, 3]
     Path("labels.csv").write_text("step,state,label\n0,3,3\n1,0,0\n")
@@ -146,7 +146,7 @@ def test_the_states_of_a_released_trace_are_read_as_they_were_written():
         Path("wrong.csv").write_text(wrong)
         with pytest.raises(InputError, match="line 3"):
             read_states("wrong.csv", houses)
-    # A column of remarks that is called so is left alone.
+    # A column of remarks called label is ignored.
     Path("remarks.csv").write_text("state,label\n3,morning\n0,noon\n")
     assert read_states("remarks.csv", houses).tolist() == [0, 3]
 
@@ -166,7 +166,7 @@ def designed(tmp_path_factory):
 
 
 def test_a_secret_on_the_command_line_is_a_label_where_labels_are_numbers(designed):
-    # At so large an ε the answer is the secret itself.
+    # With such a large ε the answer is the secret itself.
     assert run("sample", designed, "--secret", "3").stdout == "3\n"
     assert run("sample", designed, "--secret", "0").stdout == "0\n"
     refused = run("sample", designed, "--secret", "4")

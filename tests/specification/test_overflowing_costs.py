@@ -1,4 +1,4 @@
-"""A cost that overflows would be infinite, and so forbid an answer that nobody forbade: it is refused, with its key."""
+"""A cost that overflows would be infinite and forbid an answer, so it is refused with its key."""
 
 from __future__ import annotations
 

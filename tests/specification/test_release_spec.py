@@ -1,4 +1,4 @@
-"""Specifications of releases from tables: the grammar, what it builds, and what it refuses, key by key."""
+"""Specifications of releases from tables: the grammar, the built values, and the refused keys."""
 
 from __future__ import annotations
 
@@ -175,7 +175,7 @@ def test_contradictory_counts_are_named_as_they_are_written():
     assert "policy.constraints[2]" not in shown
 
 
-# --- what is wrong -------------------------------------------------------------------------------------------------
+# --- errors --------------------------------------------------------------------------------------------------------
 
 
 @pytest.mark.parametrize(

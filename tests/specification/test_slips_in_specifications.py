@@ -1,4 +1,4 @@
-"""Names, settings and values that stand in another place than they are looked for."""
+"""Names, settings and values at a wrong place in a specification."""
 
 import pytest
 

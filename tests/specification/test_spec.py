@@ -1,4 +1,4 @@
-"""What a specification says, table by table."""
+"""The tables of a specification, one after another."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Specifications that take their ε from a file of budgets."""
+"""Specifications that read ε from a file of budgets."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""An attribute of truth values is read from cells that spell them, and other cells are refused with a remedy."""
+"""Attributes of truth values: accepted spellings of cells, and the remedy for other cells."""
 
 from __future__ import annotations
 

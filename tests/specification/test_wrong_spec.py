@@ -1,4 +1,4 @@
-"""What is wrong in a specification, and where."""
+"""Errors in a specification name the key and the problem."""
 
 from __future__ import annotations
 
@@ -245,7 +245,7 @@ def second(table):
         ),
         (second("{ kind = 'graph', epsilon = 1, edges_csv = { path = 'c.csv' } }"), "privacy[1].edges_csv", "'source'"),
         (second("{ kind = 'graph', epsilon = 1, radius = 0, distance = 'hamming' }"), "privacy[1].radius", "> 0"),
-        # No remedy names a function of Python.
+        # Remedies never name a function of Python.
         (
             document(domain="domain.line = 4", privacy="privacy = [{ kind = 'graph', epsilon = 1, blocks = 2 }]"),
             "privacy[0].blocks",
