@@ -83,8 +83,8 @@ def test_a_cache_that_others_can_write_is_said_once(tmp_path: Path, monkeypatch:
 
 
 def test_memory_raises_the_bound_of_packed_files(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(bounds, "_UNPACKED_BYTES", 2**9)
-    monkeypatch.setattr(bounds, "_GROWTH", 1)
+    monkeypatch.setattr(bounds, "_MAX_UNPACKED_BYTES", 2**9)
+    monkeypatch.setattr(bounds, "_MAX_EXPANSION_RATIO", 1)
     np.savez_compressed(tmp_path / "a.npz", P=np.full((8, 8), 0.125))
     (tmp_path / "P.csv.gz").write_bytes(gzip.compress(b"0.5,0.5\n" + b"#\n" * 2**10 + b"0.5,0.5\n"))
     commands = (
