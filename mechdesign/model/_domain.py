@@ -27,10 +27,10 @@ from mechdesign.model._locate import (
     Borders,
     Lattice,
     Outside,
-    given_places,
+    as_places,
     locate,
     may_be_interchanged,
-    turned,
+    wrap_longitudes,
 )
 from mechdesign.model._plane import DEGREE_KM, Plane
 
@@ -185,7 +185,7 @@ class Domain:
         require(np.isfinite(points), points, "points", "a finite number")
         object.__setattr__(self, "points", points)
         n = len(points)
-        labels = _checked_labels(self.labels) if self.labels else tuple(str(index) for index in range(n))
+        labels = _check_labels(self.labels) if self.labels else tuple(str(index) for index in range(n))
         if len(labels) != n:
             raise InputError("labels", f"differs in number from the {n} points", value=len(labels), bound=f"{n} labels")
         object.__setattr__(self, "labels", labels)
@@ -295,7 +295,7 @@ class Domain:
         """Return `coordinates` with longitudes between -180 and 180 degrees, as they are shown."""
         if self.coordinates is None or self.coordinates[:, 1].max() <= 180:
             return self.coordinates
-        return np.column_stack((self.coordinates[:, 0], turned(self.coordinates[:, 1], -180, 180)))
+        return np.column_stack((self.coordinates[:, 0], wrap_longitudes(self.coordinates[:, 1], -180, 180)))
 
     @property
     def axes(self) -> Axes:
@@ -380,7 +380,7 @@ class Domain:
         6
         """
         axes = self.axes
-        area, places = self.area(axes), given_places(axes, latitude, longitude, x, y)
+        area, places = self.area(axes), as_places(axes, latitude, longitude, x, y)
         assert area is not None
         cells, _ = locate(area, places, outside, reach)
         return cells if cells.ndim else int(cells)
@@ -468,7 +468,7 @@ class Domain:
         array = as_floats(points, "points", "(n, d)")
         if array.shape[1] == 0:
             raise InputError("points", "has no columns", value=array.shape, remedy="use Domain.from_labels")
-        return cls(array, labels=_given_labels(labels), unit=unit)
+        return cls(array, labels=_as_labels(labels), unit=unit)
 
     @classmethod
     def from_coordinates(cls, latitude: ArrayLike, longitude: ArrayLike, labels: Iterable[str] | None = None) -> Domain:
@@ -487,7 +487,7 @@ class Domain:
         require(np.abs(latitudes) <= 90, latitudes, "latitude", "between -90 and 90 degrees", remedy)
         good = (longitudes >= -180) & (longitudes <= 360)
         require(good, longitudes, "longitude", "between -180 and 360 degrees")
-        longitudes = turned(longitudes, -180, 180)
+        longitudes = wrap_longitudes(longitudes, -180, 180)
         if np.ptp(longitudes) > 180:
             # Across 180 degrees, where this is the shorter way.
             longitudes = np.where(longitudes < 0, longitudes + 360, longitudes)
@@ -505,12 +505,12 @@ class Domain:
         plane = Plane.over(south, north, west, east)
         coordinates = np.column_stack((latitudes, longitudes))
         points = plane.points(latitudes, longitudes)
-        return cls(points, labels=_given_labels(labels), unit="km", coordinates=coordinates, plane=plane)
+        return cls(points, labels=_as_labels(labels), unit="km", coordinates=coordinates, plane=plane)
 
     @classmethod
     def from_labels(cls, labels: Iterable[str]) -> Domain:
         """Return a domain of names without places: `points` has shape (n, 0)."""
-        names = _given_labels(labels)
+        names = _as_labels(labels)
         return cls(np.zeros((len(names), 0)), labels=names)
 
 
@@ -588,7 +588,7 @@ def _middles(count: int, side: float) -> Floats:
     return middles
 
 
-def _given_labels(labels: Iterable[str] | None) -> tuple[str, ...]:
+def _as_labels(labels: Iterable[str] | None) -> tuple[str, ...]:
     if labels is None:
         return ()
     if isinstance(labels, str):
@@ -599,8 +599,8 @@ def _given_labels(labels: Iterable[str] | None) -> tuple[str, ...]:
     return names
 
 
-def _checked_labels(labels: Iterable[str]) -> tuple[str, ...]:
-    names = _given_labels(labels)
+def _check_labels(labels: Iterable[str]) -> tuple[str, ...]:
+    names = _as_labels(labels)
     first: dict[str, int] = {}
     for index, name in enumerate(names):
         if not isinstance(name, str) or not name:

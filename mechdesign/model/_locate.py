@@ -85,7 +85,7 @@ class Area:
             return places
         box = self.borders or self.corners
         ends = self.known[:, 1] if box is None else box[1]
-        return np.stack((places[0], turned(places[1], float(ends.min()), float(ends.max()))))
+        return np.stack((places[0], wrap_longitudes(places[1], float(ends.min()), float(ends.max()))))
 
     def spread(self, place: list[float]) -> Floats:
         """Return how far all members are from a place, (n,), in a measure that grows with distance.
@@ -159,7 +159,7 @@ class Area:
         return f" in {unit}" if unit else ""
 
 
-def given_places(axes: Axes, first: object, second: object, x: object = None, y: object = None) -> Borders:
+def as_places(axes: Axes, first: object, second: object, x: object = None, y: object = None) -> Borders:
     """Return coordinates along `axes`, float64 arrays of one shape, from the arguments of a call.
 
     `first` and `second` are latitude and longitude, or x and y on the plane, where they may have their own names too.
@@ -199,7 +199,7 @@ def interval(values: Floats, borders: Floats) -> Integers:
     return index
 
 
-def turned(longitude: Floats, west: float, east: float) -> Floats:
+def wrap_longitudes(longitude: Floats, west: float, east: float) -> Floats:
     """Return longitudes as those of a box from `west` to `east`, which is beyond 180 degrees where it lies across them.
 
     Longitudes beyond 180 degrees are those 360 degrees less; with such a box they are the nearest to its middle.
@@ -245,7 +245,7 @@ def locate(
         inside = apart <= limit if area.corners is None else _within(flat, area.corners)
     else:
         found, inside = _in_cells(area, area.borders, flat)
-    return found.reshape(shape), _counted(~inside, flat, shape, area, limit, outside)
+    return found.reshape(shape), _count_missed(~inside, flat, shape, area, limit, outside)
 
 
 def count_outside(area: Area, places: Borders, outside: Outside = "refuse") -> int:
@@ -253,10 +253,12 @@ def count_outside(area: Area, places: Borders, outside: Outside = "refuse") -> i
     assert area.corners is not None
     _check_outside(outside)
     flat = area.turn(np.stack([side.reshape(-1) for side in places]))
-    return _counted(~_within(flat, area.corners), flat, places[0].shape, area, math.inf, outside)
+    return _count_missed(~_within(flat, area.corners), flat, places[0].shape, area, math.inf, outside)
 
 
-def _counted(missed: _Truths, flat: Floats, shape: tuple[int, ...], area: Area, limit: float, outside: Outside) -> int:
+def _count_missed(
+    missed: _Truths, flat: Floats, shape: tuple[int, ...], area: Area, limit: float, outside: Outside
+) -> int:
     if outside == "refuse" and missed.any():
         index = int(np.argmax(missed))
         path = f"place[{index}]" if shape else "place"
@@ -448,7 +450,7 @@ class Lattice:
             across, up = Fraction(first) / exact(self.width), Fraction(second) / exact(self.height)
         else:
             south, north, west, east = map(Fraction, self.box)
-            # As `turned` does, exactly.
+            # As `wrap_longitudes` does, exactly.
             turned = Fraction(second) - 360 * (second > 180)
             turned += 360 * (east > 180 and turned < (west + east) / 2 - 180)
             across, up = (turned - west) / (east - west), (Fraction(first) - south) / (north - south)
@@ -462,7 +464,7 @@ class Lattice:
         if self.box is None:
             return first / self.width, second / self.height
         south, north, west, east = self.box
-        return (turned(second, west, east) - west) / (east - west), (first - south) / (north - south)
+        return (wrap_longitudes(second, west, east) - west) / (east - west), (first - south) / (north - south)
 
 
 def _cell(position: Floats, count: int) -> tuple[Integers, Floats]:

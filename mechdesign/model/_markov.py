@@ -18,7 +18,7 @@ from mechdesign.base._arrays import (
 from mechdesign.base._check import as_integer, as_list, as_smoothing, renamed
 from mechdesign.base._display import card, picture
 from mechdesign.base._errors import InputError
-from mechdesign.model._components import connected
+from mechdesign.model._components import label_components
 from mechdesign.model._open_chain import CLOSED, Ends, OpenChain, as_ends, as_rows
 from mechdesign.model._prior import Prior
 
@@ -138,8 +138,8 @@ class MarkovChain:
                 raise InputError("ends", f"gives no Markov chain: {which}", value=ends, remedy=CLOSED)
             stay = counts.copy()
             stay[never_left, never_left] = 1.0
-            return cls(_smoothed(stay, smoothing), counts=counts)
-        return cls(_smoothed(counts, smoothing), smoothing=smoothing, counts=counts)
+            return cls(_add_smoothing(stay, smoothing), counts=counts)
+        return cls(_add_smoothing(counts, smoothing), smoothing=smoothing, counts=counts)
 
     def reverse(self, initial: Prior | ArrayLike) -> MarkovChain:
         """Return the chain backwards in time: the state before, given the state now, by Bayes' rule.
@@ -173,7 +173,7 @@ class MarkovChain:
         By the elimination of Grassmann, Taksar and Heyman (1985), which subtracts nothing: each probability is accurate
         to a small relative error, even if the chain hardly ever moves.
         """
-        member = connected(self.size, np.argwhere(self.matrix > 0), strong=True)
+        member = label_components(self.size, np.argwhere(self.matrix > 0), strong=True)
         leaves = (self.matrix > 0) & (member[:, None] != member[None, :])
         closed = np.setdiff1d(member, member[leaves.any(axis=1)])
         if closed.size > 1:
@@ -288,14 +288,14 @@ def smooth(matrix: MarkovChain | OpenChain | ArrayLike, s: float) -> MarkovChain
     s = as_smoothing(s, "s")
     if isinstance(matrix, OpenChain) and s > 0:
         # The row of an end becomes uniform; nobody was seen to leave it, and by what was seen it stays.
-        return MarkovChain(_smoothed(matrix.matrix, s), smoothing=s, counts=matrix.matrix)
+        return MarkovChain(_add_smoothing(matrix.matrix, s), smoothing=s, counts=matrix.matrix)
     chain = matrix if isinstance(matrix, MarkovChain) else MarkovChain(as_array(matrix, "matrix"))
     if chain.counts is None or not s:
-        return MarkovChain(_smoothed(chain.matrix, s), smoothing=chain.smoothing, counts=chain.counts)
-    return MarkovChain(_smoothed(chain.matrix, s), smoothing=max(s, chain.smoothing), counts=chain.counts)
+        return MarkovChain(_add_smoothing(chain.matrix, s), smoothing=chain.smoothing, counts=chain.counts)
+    return MarkovChain(_add_smoothing(chain.matrix, s), smoothing=max(s, chain.smoothing), counts=chain.counts)
 
 
-def _smoothed(weights: Floats, smoothing: float) -> Floats:
+def _add_smoothing(weights: Floats, smoothing: float) -> Floats:
     """Return (w_ij + s) / Σ_u (w_iu + s)."""
     added = weights + smoothing
     smoothed: Floats = added / added.sum(axis=1, keepdims=True)

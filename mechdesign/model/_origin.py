@@ -71,7 +71,7 @@ class Origin:
         >>> Origin('prior.checkins.path = "c.csv"').counted, Origin(prior="counts").counted
         (('prior.checkins',), ('prior',))
         """
-        found = tuple(counted_keys(_tables(self.specification)))
+        found = tuple(find_counted_keys(_tables(self.specification)))
         if not any(path.startswith("prior") for path in found) and self.prior.startswith(_WORDS):
             return ("prior", *found)
         return found
@@ -109,7 +109,7 @@ def _tables(text: str) -> Mapping[str, Any]:
     return {}
 
 
-def counted_keys(tables: Mapping[str, Any]) -> Iterator[str]:
+def find_counted_keys(tables: Mapping[str, Any]) -> Iterator[str]:
     """Yield the keys of a specification that name counts or data: of priors, those of requirements too, and graphs."""
     yield from _keys(tables.get("prior"), "prior", _COUNTS)
     privacy = tables.get("privacy")

@@ -24,7 +24,7 @@ from mechdesign.certify._stated import Stated
 from mechdesign.model import distances
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._claims import Claims
-from mechdesign.model._components import sharing, spread
+from mechdesign.model._components import label_disclosed_sets, propagate_forbidden
 from mechdesign.model._dithering import anchor_means, between
 from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior
@@ -101,8 +101,8 @@ class Problem:
         names = ("prior", "cost", "requirements", "objective", "secrets", "observables", "title", "facts")
         for name, value in zip(names, values, strict=True):
             object.__setattr__(self, name, value)
-        object.__setattr__(self, "cost", spread(costs, self.claims))
-        told = sharing(self.cost, self.claims) if self.floors else None
+        object.__setattr__(self, "cost", propagate_forbidden(costs, self.claims))
+        told = label_disclosed_sets(self.cost, self.claims) if self.floors else None
         for place, requirement in enumerate(self.requirements):
             if floors := requirement.floors:
                 _check_reachable(f"requirements[{place}].minimum", floors, probabilities, told, self.secrets)

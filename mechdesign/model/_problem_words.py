@@ -8,7 +8,7 @@ from mechdesign.model import distances
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._requirement import Requirement
-from mechdesign.model._words import PLANE_DISTANCE, Measure, Words, clip, recognised
+from mechdesign.model._words import PLANE_DISTANCE, Measure, Words, clip, recognise_measure
 
 
 def answers(problem: Problem) -> Domain | None:
@@ -23,7 +23,7 @@ def answers(problem: Problem) -> Domain | None:
 
 def cost_measure(problem: Problem) -> Measure:
     """Say in what the cost of a permitted answer is measured."""
-    return recognised(problem.cost, problem.secrets, answers(problem), np.isfinite(problem.cost))
+    return recognise_measure(problem.cost, problem.secrets, answers(problem), np.isfinite(problem.cost))
 
 
 def attack_measure(problem: Problem) -> Measure:
@@ -33,7 +33,7 @@ def attack_measure(problem: Problem) -> Measure:
     of the globe, the great-circle distance; else, where they have no places, the Hamming distance.
     """
     for floor in problem.floors.values():
-        return recognised(floor.error, problem.secrets, problem.secrets)
+        return recognise_measure(floor.error, problem.secrets, problem.secrets)
     secrets = problem.secrets
     if secrets is not None and secrets.points.shape[1]:
         if secrets.plane is None:

@@ -59,10 +59,10 @@ def power(value: float, rounding: str = ROUND_CEILING) -> str:
     return f"{'' if digit == '1' else f'{digit}×'}10{superscript}"
 
 
-def bounded(value: float, *, up: bool, digits: int = 7) -> str:
+def format_bound(value: float, *, up: bool, digits: int = 7) -> str:
     """Write a bound >= 0 for reading, in `digits` digits at most, rounded to the side that stays true.
 
-    >>> bounded(0.5999999999999998, up=True), bounded(3.78175878903, up=True), bounded(3.78175878903, up=False)
+    >>> format_bound(0.5999999999999998, up=True), format_bound(3.78175878903, up=True), format_bound(3.78175878903, up=False)
     ('0.6', '3.781759', '3.781758')
     """
     if not 0 < value < math.inf:
@@ -115,7 +115,9 @@ class Measure:
         return self.with_unit(write(value)) + root
 
 
-def measure(matrix: Floats, rows: Domain | None, columns: Domain | None, counts: Flags | None = None) -> Measure:
+def recognise_distance(
+    matrix: Floats, rows: Domain | None, columns: Domain | None, counts: Flags | None = None
+) -> Measure:
     """Recognise a matrix between the members of two domains, shape (rows, columns), by its values.
 
     `counts` marks the entries to look at, all unless given.
@@ -151,10 +153,12 @@ def measure(matrix: Floats, rows: Domain | None, columns: Domain | None, counts:
     return Measure(matrix)
 
 
-def recognised(matrix: Floats, rows: Domain | None, columns: Domain | None, counts: Flags | None = None) -> Measure:
-    """Recognise a matrix as `measure` does, and also squares of such distances."""
-    found = measure(matrix, rows, columns, counts)
-    roots = found if found.name else measure(np.sqrt(matrix), rows, columns, counts)
+def recognise_measure(
+    matrix: Floats, rows: Domain | None, columns: Domain | None, counts: Flags | None = None
+) -> Measure:
+    """Recognise a matrix as `recognise_distance` does, and also squares of such distances."""
+    found = recognise_distance(matrix, rows, columns, counts)
+    roots = found if found.name else recognise_distance(np.sqrt(matrix), rows, columns, counts)
     if roots is found or not roots.name:
         return found
     unit = roots.unit if roots.unit.isalpha() or not roots.unit else f"({roots.unit})"
@@ -216,7 +220,7 @@ class Words:
 
     def measure(self, matrix: Floats) -> Measure:
         """Recognise a matrix between the secrets."""
-        return recognised(matrix, self.secrets, self.secrets)
+        return recognise_measure(matrix, self.secrets, self.secrets)
 
     def number(self, value: float, digits: int = 3) -> str:
         """Write a number in few digits."""

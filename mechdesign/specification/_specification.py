@@ -43,7 +43,7 @@ from mechdesign.data._left_out import MOST_LEFT_OUT
 from mechdesign.data._resampling import Sampling
 from mechdesign.data._states import States, Steps, as_steps
 from mechdesign.leakage.accounting import Ledger
-from mechdesign.model._disclosure import disclosed
+from mechdesign.model._disclosure import describe_disclosure
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import Raw
 from mechdesign.model._origin import Origin
@@ -591,7 +591,7 @@ def _say_revealed(made: Design, said: tuple[str, ...] = ()) -> tuple[str, ...]:
     """Warn with `RevealedWarning` of what a design reveals, unless it was `said`; return what there is to say."""
     from mechdesign.synthesis._isolation import warn_revealed
 
-    found = disclosed(made.problem, made.certificate.revealed or ())
+    found = describe_disclosure(made.problem, made.certificate.revealed or ())
     if found != said:
         warn_revealed(made, stacklevel=4)
     return found

@@ -8,7 +8,7 @@ import numpy as np
 
 from mechdesign.base._errors import InputError, RevealedWarning, Shown
 from mechdesign.base._warnings import warn
-from mechdesign.model._disclosure import bounds_pairs, disclosed, listed, untied
+from mechdesign.model._disclosure import bounds_pairs, describe_disclosure, find_untied, list_secrets
 from mechdesign.model._problem import Problem
 from mechdesign.synthesis._result import Design
 
@@ -26,7 +26,7 @@ def check_isolated(problem: Problem, isolated: str) -> None:
     if "isolated" in problem.facts:
         return
     n, claims = len(problem.prior), problem.claims
-    alone = untied(n, claims)
+    alone = find_untied(n, claims)
     if isolated == "release" or not alone.size or (claims and not bounds_pairs(claims)):
         return
     if n == 1:
@@ -40,14 +40,14 @@ def check_isolated(problem: Problem, isolated: str) -> None:
         "bound no pair of secrets, and the best channel would release the secret exactly"
         if alone.size == n
         else "tie some secrets to no other, and the best channel would release these exactly",
-        value=Shown(listed(alone.tolist(), n, problem.secrets)),
+        value=Shown(list_secrets(alone.tolist(), n, problem.secrets)),
         remedy=f'{_remedy(problem, int(alone[0]))}, or accept it by isolated="release"',
     )
 
 
 def warn_revealed(made: Design, stacklevel: int = 3) -> None:
     """Warn with `RevealedWarning` where answers reveal secrets, for certain or nearly so, or no pair is bounded."""
-    said = disclosed(made.problem, made.certificate.revealed or ())
+    said = describe_disclosure(made.problem, made.certificate.revealed or ())
     if said:
         warn(" ".join([*said, "What is certified holds."]), RevealedWarning, stacklevel=stacklevel)
 

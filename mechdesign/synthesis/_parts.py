@@ -11,7 +11,7 @@ import numpy as np
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.certify._evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.model._channel import EXPONENT
-from mechdesign.model._components import sharing, tied
+from mechdesign.model._components import label_disclosed_sets, label_tied_secrets
 from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._normal import VACUOUS
@@ -84,7 +84,11 @@ def split(problem: Problem) -> tuple[Part, ...]:
     permitted answer, since the adversary's error about that answer does not split. The members of a part may be
     permitted different answers: by a floor over answers that they share in part, or by bounds in one direction.
     """
-    labels = sharing(problem.cost, problem.claims) if has_floors(problem) else tied(len(problem.prior), problem.claims)
+    labels = (
+        label_disclosed_sets(problem.cost, problem.claims)
+        if has_floors(problem)
+        else label_tied_secrets(len(problem.prior), problem.claims)
+    )
     order = np.argsort(labels, kind="stable")
     permitted = np.isfinite(problem.cost)
     parts = []

@@ -84,5 +84,5 @@ def test_no_members_and_files_that_hold_no_channel_are_named(tmp_path):
     with pytest.raises(InputError, match="members: are none"):
         ABC.part([])
     (tmp_path / "certificate.json").write_text("{}")
-    with pytest.raises(InputError, match=r"is no channel; found 'certificate\.json'; must be channel\.npz"):
+    with pytest.raises(InputError, match=r"is not a channel; found 'certificate\.json'; must be channel\.npz"):
         md.Channel.load(tmp_path / "certificate.json")
