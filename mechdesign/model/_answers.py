@@ -102,8 +102,8 @@ class Answers:
     Attributes:
         index: Indices of observables: an integer, or an int64 array of the requested shape.
         label: Labels of the observables: a text, or an array of texts with the shape of `index`.
-        place: Coordinates of the observables, with a last axis of length 2: latitude and longitude in degrees, or x and
-            y in the unit of the observables. None if the observables have no places.
+        place: Coordinates of the observables, along a last axis of length 2. They are latitude and longitude in
+            degrees, or x and y in the unit of the observables. None if the observables have no places.
 
     >>> Answers(index=1, label="b", place=None)
     Answers(index=1, label='b', place=None)

@@ -257,7 +257,7 @@ def _shape(size: int | tuple[int, ...]) -> tuple[int, ...]:
 
 
 def uniform_bits(count: int, rng: np.random.Generator | int | None) -> Integers:
-    """Return `count` integers uniform on [0, 2**62): the top 62 of 64 bits, from the operating system if `rng` is None."""
+    """Return `count` integers uniform on [0, 2**62): the top 62 of 64 bits, by default from the system."""
     if rng is None:
         words = np.frombuffer(system.token_bytes(8 * count), dtype=np.uint64)
     else:

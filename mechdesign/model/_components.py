@@ -54,7 +54,7 @@ def label_tied_secrets(n: int, claims: Claims) -> Integers:
 def propagate_forbidden(cost: Floats, claims: Claims) -> Floats:
     """Return costs (n, m) that are also infinite for answers that the bounds on pairs forbid.
 
-    If p(o|s) <= g p(o|t) and p(o|t) = 0, then p(o|s) = 0: answers forbidden to t are forbidden to s. If g is 1, both
+    The bound p(o|s) <= g p(o|t) and p(o|t) = 0 imply p(o|s) = 0: s inherits the forbidden answers of t. If g is 1, both
     rows are equal, because both sum to 1; answers forbidden to s are then forbidden to t as well. Raises
     InfeasibleError if every answer is forbidden to some secret.
     """

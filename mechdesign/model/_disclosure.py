@@ -1,4 +1,4 @@
-"""Secrets that answers may reveal: those with answers of their own, and those without an effective bound on a pair."""
+"""Secrets that answers may reveal: secrets with a unique answer, and secrets without an effective bound on a pair."""
 
 from __future__ import annotations
 
@@ -81,7 +81,7 @@ def describe_disclosure(problem: Problem, revealed: Sequence[int]) -> tuple[str,
     if barely.size:
         said.append(
             "No bound below 2^62 limits how much likelier an answer may be for "
-            f"{list_secrets(barely.tolist(), n, domain)} than for any other secret: it may reveal the secret almost "
+            f"{list_secrets(barely.tolist(), n, domain)} than for any other secret. It may reveal the secret almost "
             "for certain. Check the unit of ε."
         )
     return tuple(said)

@@ -39,7 +39,7 @@ def test_degrees_from_0_to_360_are_those_of_a_box() -> None:
         ((-19, -16, 177, 177), "west: is not below east"),
         ((-19, -16, 10, 5), "west: is not below east"),
         ((-19, -16, 90, -90), "narrower than 180 degrees"),
-        ((-90, -16, 177, -178), "north: is a pole, in a box across 180"),
+        ((-90, -16, 177, -178), "north: is a pole, in a box across the 180th meridian"),
         ((-19, -16, 181, 139), "west: is not below east"),
         ((-19, -16, 177, 361), "east: is out of range"),
         ((-19, -16, -181, 3), "west: is out of range"),

@@ -386,7 +386,7 @@ def test_far_anchors_are_warned_of_with_the_spacing_to_take():
             lambda: problem(observables=md.Domain.from_labels(["a"])),
             "observables: have another kind of coordinates than the anchors",
         ),
-        (lambda: problem(observables=md.Domain.grid(1, 1, 1.0, 1.0, unit="m")), "observables: has another unit"),
+        (lambda: problem(observables=md.Domain.grid(1, 1, 1.0, 1.0, unit="m")), "observables: have another unit"),
         (
             lambda: problem(observables=md.Domain.geographic_grid(2, 2, 35.6, 35.7, 139.6, 139.7)),
             "observables: have another kind of coordinates than the anchors; found Domain(size: 4, cells: 2 × 2",
@@ -520,5 +520,5 @@ def test_the_least_epsilon_of_any_channel_on_the_anchors():
     truth = md.Channel.from_matrix(np.eye(24))
     assert requirement.least_epsilon(truth) == math.inf
     assert requirement.least_epsilon(md.Channel.from_matrix(np.full((24, 2), 0.5))) == 0
-    with pytest.raises(InputError, match="channel: is not one from these anchors"):
+    with pytest.raises(InputError, match="channel: does not match the anchors"):
         requirement.least_epsilon(md.Channel.from_matrix(np.eye(3)))

@@ -270,7 +270,7 @@ def test_a_state_without_a_row_is_refused(folder, ends):
     rest = f'release.transition = {{ estimated = true, ends = "{ends}" }}'
     error = failure(lambda: read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings)
     assert (error.path, error.value) == ("release.transition.ends", ends)
-    assert error.remedy == 'take ends = "stay", which puts a 1 on the diagonal'
+    assert error.remedy == 'use ends = "stay", which puts a 1 on the diagonal'
     # With the remedy it works; and where each state has a row, there is nothing to refuse.
     made = read(folder, domain=BOX, prior=CHECKINS, rest=rest.replace(ends, "stay"))
     assert made.release_settings.transition.size == 4
