@@ -30,7 +30,6 @@ from mechdesign.model._domain import Domain
 from mechdesign.model._prior import Prior
 from mechdesign.model._requirements._requirement import Requirement, as_requirements
 
-
 # Largest relative difference between a user's distances and the library's, which are rounded down.
 _DISTANCE_TOLERANCE = 1e-9
 
