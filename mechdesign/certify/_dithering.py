@@ -107,7 +107,7 @@ class Dithered:
                 raise InputError(name, "is out of range", value=str(number), bound=f"a whole number >= {least}")
             object.__setattr__(self, name, int(number))
         if self.norm not in (CHEBYSHEV, MANHATTAN, EUCLIDEAN):
-            raise InputError("norm", "is unknown", value=self.norm, bound="0, 1 or 2")
+            raise InputError("norm", "is not known", value=self.norm, bound="0, 1 or 2")
 
     @property
     def nominal(self) -> Fraction:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Floats
 from mechdesign.base._errors import InputError, VerifierMemoryError
-from mechdesign.base._machine import limited_memory
+from mechdesign.base._machine import memory_below_limits
 from mechdesign.certify._claims import ExponentBound, Floor, PairBound
 from mechdesign.certify._evidence import Evidence
 
@@ -55,7 +55,7 @@ def require_room(needed: int, allowed: int, what: str) -> None:
 
     Exceeding a limit of the process or its container would end it abruptly, in some cases without a message.
     """
-    left = limited_memory()
+    left = memory_below_limits()
     if left is not None and left < needed <= allowed:
         raise VerifierMemoryError(
             f"{what} would take about {needed / _GIB:.3g} GiB of memory, but the limits of this process leave "

@@ -129,13 +129,13 @@ def test_smoothing_is_said(folder: Path) -> None:
 def test_a_release_takes_people_to_stay_and_nothing_else(folder: Path) -> None:
     settings = md.read_spec("trips.toml").release_settings
     assert settings.transition.matrix[3].tolist() == [0, 0, 0, 1]
-    assert any("nobody was seen to leave 1 of 4 states: they are taken to stay" in note for note in settings.notes)
+    assert any("no departure was observed from 1 of 4 states: the chain stays in them" in note for note in settings.notes)
     (folder / "walk.csv").write_text("0\n1\n")
     for ends in ("mixture", "any"):
         (folder / "trips.toml").write_text(SPEC.replace("estimated = true", f'estimated = true, ends = "{ends}"'))
         found = run("release", "trips.toml", "walk.csv", "-o", "released", "--seed", 1)
         assert found.exit_code == 2
-        assert "release.transition.ends: gives no Markov chain" in found.stderr
+        assert "release.transition.ends: does not give a Markov chain" in found.stderr
         assert 'Take ends = "stay", which puts a 1 on the diagonal' in found.stderr
         assert not (folder / "released").exists()
 
@@ -149,7 +149,7 @@ def test_hours_without_steps_stay(folder: Path) -> None:
     assert chains[8].matrix[0, 1] == 0.6
     assert any("leave 93 of 96 states of 24 chains" in note for note in settings.notes)
     (folder / "trips.toml").write_text(text.replace("estimated", 'ends = "any", estimated'))
-    with pytest.raises(md.errors.SpecificationError, match=r"transition\.ends: gives no Markov chain"):
+    with pytest.raises(md.errors.SpecificationError, match=r"transition\.ends: does not give a Markov chain"):
         _ = md.read_spec("trips.toml").release_settings
 
 
@@ -164,7 +164,7 @@ def test_hours_without_steps_stay(folder: Path) -> None:
         ),
         (["leakage", "wide.csv", "--epsilon", "1", "--steps", "2"], "backward (wide.csv): has the wrong shape"),
         (["leakage", "half.csv", "--epsilon", "1", "--steps", "2"], "backward (half.csv)[0]: does not sum to 1"),
-        (["budget", "--alpha", "1", "--forward", "words.csv"], "words.csv: has no row that is known"),
+        (["budget", "--alpha", "1", "--forward", "words.csv"], "words.csv: has no known row"),
     ],
 )
 def test_wrong_words(folder: Path, arguments: list[str], words: str) -> None:
