@@ -1,4 +1,4 @@
-"""Strategies: their contract, their exact privacy, and that what they promise is what they release."""
+"""Strategies: their interface, their exact privacy, and the agreement of expected and released errors."""
 
 from __future__ import annotations
 

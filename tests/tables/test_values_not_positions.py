@@ -27,7 +27,7 @@ THREE = [30, 31, 60]
 
 
 class Series:
-    """The least of a series: rows are found by an index of its own, so that it must be read as an array."""
+    """A minimal series: its index does not start at 0, so it must be read as an array."""
 
     def __init__(self, values):
         self.index, self._values = [f"row {number}" for number in range(len(values))], np.asarray(values)
@@ -212,7 +212,7 @@ def test_a_release_from_counts_has_the_values_from_0_on():
 @pytest.mark.parametrize(
     ("ends", "given", "words"),
     [
-        # Positions of 30 and 31, which are no ages.
+        # These are the positions of 30 and 31, and they are not ages of the domain.
         ((13, 14), {}, "low: is not a value of the domain"),
         ((17, 91), {}, "high: is not a value of the domain"),
         ((16, 90), {}, "low: is not a value"),

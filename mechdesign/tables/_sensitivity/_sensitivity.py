@@ -222,7 +222,7 @@ def refuse_kmeans(policy: PolicyLike) -> None:
             value=len(policy.constraints),
             bound="none for k-means",
             remedy="release a histogram, which supports known counts, and cluster its answers. Under known counts "
-            "several records of neighbouring tables differ, and for k-means no bound on their joint change is proven",
+            "several records of neighbouring tables differ, and no bound on their joint change is proven",
         )
 
 
