@@ -227,7 +227,7 @@ DOUBTFUL = {
 def test_where_it_cannot_be_decided_exact_releases_are_refused_and_noisy_ones_pass(kind):
     ledger = md.Ledger()
     DOUBTFUL[kind](ledger)
-    # The release is exact under a separate policy, because the policy of k-means leaves all values protected.
+    # The policy of this exact release is not the policy of k-means.
     exact = EXACT["blocks"]
     with pytest.raises(ExactReleaseError, match=r"cannot be decided, because"):
         exact(ledger=ledger)

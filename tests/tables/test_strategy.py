@@ -170,7 +170,7 @@ def test_wrong_arguments_are_refused(arguments, path, words):
     ("noise", "budget", "path", "words"),
     [
         ("gaussian", {}, "epsilon", "not given"),
-        ("gaussian", {"rho": 1, "epsilon": 1}, "epsilon", "beside rho"),
+        ("gaussian", {"rho": 1, "epsilon": 1}, "epsilon", "together with rho"),
         ("gaussian", {"epsilon": 1}, "epsilon", "Give rho"),
         ("laplace", {"rho": 1}, "rho", "ε²/2"),
         ("laplace", {"epsilon": 0}, "epsilon", "> 0"),
