@@ -187,7 +187,7 @@ def test_a_cumulative_histogram_has_the_noise_of_the_policy():
     assert planned.error == pytest.approx(np.sqrt((found.standard_errors**2).mean()))
     with pytest.raises(InputError, match="known counts"):
         plan_cumulative(LINE, 1, mechanism="hierarchical")
-    with pytest.raises(InputError, match="with release_linear"):
+    with pytest.raises(InputError, match="by release_linear"):
         release_cumulative(DATA, Policy.line(TEN, unbounded=True), 1)
     with pytest.raises(InputError, match="does not hold"):
         release_cumulative(DATA, Policy.line(TEN, constraints=[(HALF, 1)]), 1)
