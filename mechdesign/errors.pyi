@@ -2,6 +2,7 @@ from mechdesign.base._errors import BracketWarning as BracketWarning
 from mechdesign.base._errors import BudgetExceededError as BudgetExceededError
 from mechdesign.base._errors import BudgetWarning as BudgetWarning
 from mechdesign.base._errors import CacheWarning as CacheWarning
+from mechdesign.base._errors import CellForm as Form  # noqa: F401
 from mechdesign.base._errors import CertificateError as CertificateError
 from mechdesign.base._errors import ClosedPipeError as ClosedPipeError
 from mechdesign.base._errors import ClusterError as ClusterError

@@ -126,13 +126,13 @@ def solve_blocks(
     return inverse(solution).with_facts(solver=attempt.solver, symmetries=1 if symmetry is None else symmetry.order)
 
 
-def choose_symmetry(form: NormalForm, program: BlockProgram, asked: Any) -> Symmetry | None:
+def choose_symmetry(form: NormalForm, program: BlockProgram, choice: Any) -> Symmetry | None:
     """Return the symmetries to use: found by a search, none, or given by the caller and checked."""
-    if isinstance(asked, bool | np.bool_):
-        return find_symmetry(program) if asked else None
+    if isinstance(choice, bool | np.bool_):
+        return find_symmetry(program) if choice else None
     path, n = "options.symmetry", form.group.size
     try:
-        given = np.asarray(asked)
+        given = np.asarray(choice)
     except ValueError:
         # Rows of different lengths.
         given = np.zeros(0)
@@ -140,7 +140,7 @@ def choose_symmetry(form: NormalForm, program: BlockProgram, asked: Any) -> Symm
         raise InputError(
             path,
             "is not a list of permutations",
-            value=asked,
+            value=choice,
             bound=f"true, false, or permutations of {n} secrets, shape (k, {n})",
         )
     groups = []

@@ -76,6 +76,7 @@ def require_plain_names(problem: Problem, channel: Channel | None = None) -> Non
 
 
 def _to_text_array(labels: Sequence[str], path: str) -> NDArray[np.str_]:
+    """Return the labels as an array; raise InputError for labels that arrays cannot store."""
     array = np.array(labels, dtype=np.str_)
     for index, (label, kept) in enumerate(zip(labels, array.tolist(), strict=True)):
         try:
@@ -90,6 +91,7 @@ def _to_text_array(labels: Sequence[str], path: str) -> NDArray[np.str_]:
 
 
 def _describe_domain(domain: Domain) -> dict[str, Any]:
+    """Return the metadata of a domain: unit, grid, bounding box, plane, lattice and surrounding grid."""
     described: dict[str, Any] = {
         "unit": domain.unit,
         "cells": None if domain.cells is None else asdict(domain.cells),

@@ -41,18 +41,18 @@ def check_isolated(problem: Problem, isolated: str) -> None:
         if alone.size == n
         else "leave some secrets without a bound, so the best channel would release them exactly",
         value=Shown(listed(alone.tolist(), n, problem.secrets)),
-        remedy=f'{_remedy(problem, int(alone[0]))}, or accept this with isolated="release"',
+        remedy=f'{_suggest_remedy(problem, int(alone[0]))}, or accept this with isolated="release"',
     )
 
 
-def warn_revealed(made: Design, stacklevel: int = 3) -> None:
+def warn_revealed(result: Design, stacklevel: int = 3) -> None:
     """Issue a `RevealedWarning` if answers reveal secrets, for certain or nearly so, or if no pair is bounded."""
-    said = disclosed(made.problem, made.certificate.revealed or ())
-    if said:
-        warn(" ".join([*said, "All certified claims hold."]), RevealedWarning, stacklevel=stacklevel)
+    sentences = disclosed(result.problem, result.certificate.revealed or ())
+    if sentences:
+        warn(" ".join([*sentences, "All certified claims hold."]), RevealedWarning, stacklevel=stacklevel)
 
 
-def _remedy(problem: Problem, secret: int) -> str:
+def _suggest_remedy(problem: Problem, secret: int) -> str:
     """Return a suggestion: a radius that includes the nearest secret if there is a radius, or else more bounds."""
     for stated in problem.stated:
         if "radius" in stated.numbers and "distance" in stated.arrays:

@@ -154,8 +154,8 @@ def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
         first, second = (np.full((groups, groups), -1) for _ in range(2))
         first[group[s], group[t]], second[group[s], group[t]] = s, t
         better = best < exponents
-        for mine, theirs in ((exponents, best), (source, first), (target, second)):
-            mine[better] = theirs[better]
+        for least, new in ((exponents, best), (source, first), (target, second)):
+            least[better] = new[better]
         owner[better] = i
     np.fill_diagonal(exponents, np.inf)
     floors = []

@@ -198,15 +198,15 @@ class PartDesign:
             if not isinstance(entry, PairMultipliers):
                 continue
             for column, targets in enumerate(copies):
-                mine = np.flatnonzero(entry.observables == column)
-                if not mine.size:
+                selected = np.flatnonzero(entry.observables == column)
+                if not selected.size:
                     continue
-                many = np.tile(mine, targets.size)
+                many = np.tile(selected, targets.size)
                 yield (
                     index,
                     part.secrets[entry.sources[many]],
                     part.secrets[entry.targets[many]],
-                    part.observables[np.repeat(targets, mine.size)],
+                    part.observables[np.repeat(targets, selected.size)],
                     entry.values[many],
                 )
 

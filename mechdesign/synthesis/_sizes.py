@@ -55,9 +55,9 @@ _SYMMETRIC_TIME_SHARE = 0.5
 _SPARSE_ENTRY_SECONDS = 2.8e-9
 # Fixed seconds of every design, and seconds of rounding and certifying per privacy row.
 _START_SECONDS, _CERTIFY_SECONDS = 2.0, 1.3e-7
-# Interior points on a row program: bytes per row, and seconds of the first round for `_ROWS` rows. The time grows like
-# rows**1.9.
-_ROW_BYTES, _ROW_SECONDS, _ROWS, _ROW_POWER = 1000, 28.0, 68_000, 1.9
+# Interior points on a row program: bytes per row, and seconds of the first round for `_REFERENCE_ROWS` rows. The time
+# grows like rows**1.9.
+_ROW_BYTES, _ROW_SECONDS, _REFERENCE_ROWS, _ROW_POWER = 1000, 28.0, 68_000, 1.9
 # On grids: pairs of a spanner per secret, and the share of pairs that are irreducible.
 _NEAR_PAIRS_PER_SECRET, _IRREDUCIBLE_SHARE = 7, 0.65
 # Rays: bytes per pair of secrets (bound and certifying), per entry of a ray, and per entry of the channel; number of
@@ -125,8 +125,8 @@ class Estimate:
         return self.allowed is None or self.memory <= self.allowed
 
     def __str__(self) -> str:
-        said = f"{self.solver}: {format_count(self.rows)} privacy rows, about {format_bytes(self.memory)}"
-        return f"{said} and {format_duration(self.seconds)}" if self.fits else f"{said} of memory"
+        text = f"{self.solver}: {format_count(self.rows)} privacy rows, about {format_bytes(self.memory)}"
+        return f"{text} and {format_duration(self.seconds)}" if self.fits else f"{text} of memory"
 
 
 def size_of(problem: Problem, part: Part) -> Size:
@@ -262,7 +262,7 @@ def _estimate_solver(size: Size, settings: SolveSettings) -> Estimate:
     rows += size.floors * n * m
     # Lazy rows need a table of one byte for every possible row.
     memory = _ROW_BYTES * rows + every
-    return Estimate(solver, rows, memory, _ROW_SECONDS * (rows / _ROWS) ** _ROW_POWER, allowed)
+    return Estimate(solver, rows, memory, _ROW_SECONDS * (rows / _REFERENCE_ROWS) ** _ROW_POWER, allowed)
 
 
 def check_size(size: Size, settings: SolveSettings, path: str = "problem", *, warn: bool = True) -> None:

@@ -3,8 +3,9 @@
 The floors are Σ_k M_k d_ki >= D_i, where M_k is the probability of part k and d_ki its distortion for floor i. Given a
 price t_i >= 0 for each floor, each part is a separate program: minimise c_k − Σ_i t_i d_ki. A small master program
 mixes the proposed channels of the parts so that the floors are met at the least cost. Its multipliers are the next
-prices. A mixture has the mixed cost and at least the mixed distortion, because a minimum of sums is at least the sum of
-the minima. Every round gives the lower bound Σ_i t_i D_i + Σ_k M_k min(c_k − Σ_i t_i d_ki).
+prices. The cost of a mixture is the mean of the costs. Its distortion is at least the mean of the distortions, because
+a minimum of sums is at least the sum of the minima. Every round gives the lower bound Σ_i t_i D_i + Σ_k M_k min(c_k −
+Σ_i t_i d_ki).
 
 Source: Dantzig and Wolfe, Decomposition principle for linear programs, Operations Research, 1960.
 """
