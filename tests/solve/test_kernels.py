@@ -256,7 +256,7 @@ def test_a_slack_that_is_not_positive_is_noticed(case):
     z = case.iterate.z.copy()
     if z.size:
         z[0] = 0.0
-        with pytest.raises(StallError, match="a slack that is not positive"):
+        with pytest.raises(StallError, match="a slack non-positive"):
             factor_blocks(case.layout, case.ratios, replace(case.iterate, z=z))
 
 
