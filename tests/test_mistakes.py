@@ -1,4 +1,4 @@
-"""Whoever makes a mistake is told where it is, what was found, and what would do: `benchmarks/mistakes.py`."""
+"""Error messages give the position, the value and the remedy of a mistake: `benchmarks/mistakes.py`."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ def script() -> ModuleType:
     assert spec is not None
     assert spec.loader is not None
     module = importlib.util.module_from_spec(spec)
-    # Its dataclasses look for their module.
+    # Dataclasses look up their module.
     sys.modules["mistakes"] = module
     spec.loader.exec_module(module)
     return module

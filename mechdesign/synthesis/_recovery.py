@@ -30,7 +30,7 @@ from mechdesign.certify._exact import exact
 from mechdesign.certify._privacy import check
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._problem import Problem
-from mechdesign.solve._contract import GROSS, Status
+from mechdesign.solve._contract import FAILED_RESIDUAL, Status
 from mechdesign.synthesis._normal import ChannelCandidate, FormMultipliers, NormalForm
 from mechdesign.synthesis._result import Design, certify_design
 from mechdesign.synthesis._rounding import Rounded, compute_cost, find_cheapest_constant, round_channel
@@ -216,7 +216,7 @@ def check_candidate(candidate: ChannelCandidate, solver: str) -> tuple[ChannelCa
     if summary.status is not Status.FAILED:
         return candidate, ""
     residual = summary.primal_residual
-    if candidate.matrix is None or residual is None or residual > GROSS:
+    if candidate.matrix is None or residual is None or residual > FAILED_RESIDUAL:
         return candidate, f"{solver} returned an unusable solution: {summary.message}"
     message = f"the channel keeps all bounds, but the multipliers prove only a poor lower bound: {summary.message}"
     return candidate.with_facts(status=Status.STALLED, message=message), ""

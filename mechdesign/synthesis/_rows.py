@@ -17,7 +17,7 @@ from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._deadline import Deadline, OutOfTimeError
 from mechdesign.base._errors import InputError
 from mechdesign.solve import _solve as solvers
-from mechdesign.solve._column_generation import Best
+from mechdesign.solve._column_generation import Bracket
 from mechdesign.solve._contract import Options, Solution, Status
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.synthesis._attempts import Attempt
@@ -408,7 +408,7 @@ def _solve_lazily(form: NormalForm, pairs: Flags, near: Flags, run: RowPrograms)
     loaded[triples.sources, triples.targets, triples.observables] = True
     sources, targets = np.nonzero(pairs)
     last = ChannelCandidate(None, None, SolveSummary(Status.FAILED, "no round was finished"))
-    best: Best[Floats, FormMultipliers] = Best()
+    best: Bracket[Floats, FormMultipliers] = Bracket()
     # The centre of the optimal face violates far fewer missing rows than one of its vertices.
     run = replace(run, options=replace(run.options, vertex=False))
     start: object = None
@@ -448,7 +448,7 @@ def _solve_lazily(form: NormalForm, pairs: Flags, near: Flags, run: RowPrograms)
     return _take_best(last, best).with_facts(status=Status.ITERATION_LIMIT, message=message)
 
 
-def _take_best(last: ChannelCandidate, best: Best[Floats, FormMultipliers]) -> ChannelCandidate:
+def _take_best(last: ChannelCandidate, best: Bracket[Floats, FormMultipliers]) -> ChannelCandidate:
     """Return the last candidate with the best bound of all rounds, and the channel with the least repaired cost."""
     matrix = last.matrix if best.point is None else best.point
     return replace(last, matrix=matrix, multipliers=last.multipliers if best.proof is None else best.proof)

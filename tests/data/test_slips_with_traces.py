@@ -1,4 +1,4 @@
-"""Traces and tables of places that are handed over in another form than they are taken."""
+"""Traces and tables of places in a wrong form."""
 
 import pytest
 
@@ -29,7 +29,7 @@ def test_one_trace_and_other_things_are_refused(table):
         md.data.to_grid([(40.75, -73.95)], CITY)
     visits = md.data.to_grid(traces, CITY)
     assert visits.counts("6").sum() == 2
-    with pytest.raises(InputError, match=r"user: has no visits; found 6; .*as a text"):
+    with pytest.raises(InputError, match=r"user: has no visits; found 6; .*as a string"):
         visits.counts(6)
 
 

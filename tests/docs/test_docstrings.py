@@ -18,7 +18,6 @@ import mechdesign
 ROOMS_TO_DO: tuple[str, ...] = (
     "base",
     "cli",
-    "data",
     "errors",
     "face",
     "graphs",
@@ -29,7 +28,6 @@ ROOMS_TO_DO: tuple[str, ...] = (
     "report",
     "runs",
     "solve",
-    "specification",
     "tables",
     "traces",
 )

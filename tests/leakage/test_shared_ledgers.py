@@ -502,7 +502,7 @@ def _is_refused(path: Path) -> int:
     try:
         Ledger(epsilon=1, path=path)
     except LedgerError as error:
-        return int("it is no file" in str(error))
+        return int("it is not a regular file" in str(error))
     return 0
 
 
@@ -510,7 +510,7 @@ def _are_unreadable(folder: Path) -> int:
     try:
         check_folders(Ledger(epsilon=1), [folder])
     except InputError as error:
-        return int("it is no file" in str(error))
+        return int("it is not a regular file" in str(error))
     return 0
 
 

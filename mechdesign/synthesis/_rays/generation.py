@@ -23,7 +23,7 @@ from mechdesign.base._errors import InputError, SolverError
 from mechdesign.base._machine import count_processors
 from mechdesign.base._version import __version__
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
-from mechdesign.solve._column_generation import Best
+from mechdesign.solve._column_generation import Bracket
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import Attempt
 from mechdesign.synthesis._blocks import BlockReduction, choose_symmetry
@@ -147,7 +147,7 @@ class RayGeneration:
         # The constant output is the first mixture.
         constant = int((self.rays == 1).all(axis=1).argmax())
         weights = (np.arange(len(self.owners)) == constant).astype(np.float64)
-        self.best: Best[_PooledRays, _PricedRays] = Best(_MIN_PRIOR)
+        self.best: Bracket[_PooledRays, _PricedRays] = Bracket(_MIN_PRIOR)
         self.best.offer_point(float(self.costs[constant]), _PooledRays(self.rays, self.owners, weights))
         self.workers = Workers(self.settings.threads or count_processors(), _OBSERVABLES_PER_BATCH, 1)
 
