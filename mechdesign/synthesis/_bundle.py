@@ -39,7 +39,7 @@ from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._plane import Plane
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._kinds import load_requirements
-from mechdesign.model._words import measure
+from mechdesign.model._words import recognise_distance
 from mechdesign.synthesis._folders import NO_FILES
 
 
@@ -202,7 +202,7 @@ def _name_distance(stated: Stated, problem: Problem) -> dict[str, str] | None:
     if matrix is None:
         return None
     values = np.asarray(matrix, dtype=np.float64)
-    found = measure(values, problem.secrets, problem.secrets, np.isfinite(values))
+    found = recognise_distance(values, problem.secrets, problem.secrets, np.isfinite(values))
     return {"name": found.name, "unit": found.unit} if found.name else None
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from mechdesign.base._errors import InputError, RevealedWarning, Shown
 from mechdesign.base._warnings import warn
-from mechdesign.model._disclosure import bounds_pairs, disclosed, listed, untied
+from mechdesign.model._disclosure import bounds_pairs, describe_disclosure, find_untied, list_secrets
 from mechdesign.model._problem import Problem
 from mechdesign.synthesis._result import Design
 
@@ -26,7 +26,7 @@ def check_isolated(problem: Problem, isolated: str) -> None:
     if "isolated" in problem.facts:
         return
     n, claims = len(problem.prior), problem.claims
-    alone = untied(n, claims)
+    alone = find_untied(n, claims)
     if isolated == "release" or not alone.size or (claims and not bounds_pairs(claims)):
         return
     if n == 1:
@@ -40,14 +40,14 @@ def check_isolated(problem: Problem, isolated: str) -> None:
         "bound no pair of secrets, so the best channel would release the secret exactly"
         if alone.size == n
         else "leave some secrets without a bound, so the best channel would release them exactly",
-        value=Shown(listed(alone.tolist(), n, problem.secrets)),
+        value=Shown(list_secrets(alone.tolist(), n, problem.secrets)),
         remedy=f'{_suggest_remedy(problem, int(alone[0]))}, or accept this with isolated="release"',
     )
 
 
 def warn_revealed(result: Design, stacklevel: int = 3) -> None:
     """Issue a `RevealedWarning` if answers reveal secrets, for certain or nearly so, or if no pair is bounded."""
-    sentences = disclosed(result.problem, result.certificate.revealed or ())
+    sentences = describe_disclosure(result.problem, result.certificate.revealed or ())
     if sentences:
         warn(" ".join([*sentences, "All certified claims hold."]), RevealedWarning, stacklevel=stacklevel)
 
