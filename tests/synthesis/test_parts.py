@@ -310,7 +310,7 @@ def test_a_bundle_with_a_forbidden_answer_does_not_verify(tmp_path):
         certify(evidence).require()
     assert caught.value.pair == (0, 1)
     moved[1:3] += moved[0] - made.channel.numerators[0]
-    with pytest.raises(CertificateError, match="secret 0 gives observable 3, which is forbidden"):
+    with pytest.raises(CertificateError, match="secret 0 gives observable 3, which an infinite cost forbids"):
         certify(replace(evidence, numerators=moved)).require()
 
 
