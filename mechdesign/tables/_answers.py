@@ -51,6 +51,9 @@ def true_answers(rows: Integers, counts: Integers) -> Integers:
     Args:
         rows: integers of shape (q, n).
         counts: the number of records for each column, shape (n,).
+
+    Returns:
+        The answers.
     """
     largest = max(int(rows.max(initial=0)), -int(rows.min(initial=0)))
     if largest * int(counts.sum()) <= LARGEST_VALUE:

@@ -78,6 +78,9 @@ class Budget:
         Args:
             epsilon: ε in nats, or None.
             rho: ρ, or None.
+
+        Returns:
+            The budget.
         """
         return cls(epsilon, rho)  # type: ignore[arg-type]
 
@@ -86,6 +89,9 @@ class Budget:
 
         Args:
             sensitivity: the ℓ1 sensitivity Δ of the answers, above 0.
+
+        Returns:
+            The law of the noise.
         """
         assert self.epsilon is not None
         try:
@@ -100,6 +106,9 @@ class Budget:
 
         Args:
             square: the squared ℓ2 sensitivity Δ² of the answers, above 0.
+
+        Returns:
+            The law of the noise.
         """
         assert self.rho is not None
         try:
@@ -113,6 +122,9 @@ class Budget:
         Args:
             sensitivity: the sensitivity of the answers in the norm `norm`.
             step: the step of the lattice on which the answers lie.
+
+        Returns:
+            The law of the noise, or None.
         """
         power = sensitivity.power
         if power == 0:
@@ -134,6 +146,12 @@ class Budget:
 
         Args:
             what: the query in words, for the error message.
+
+        Returns:
+            ε.
+
+        Raises:
+            InputError: The budget is in ρ.
         """
         if self.epsilon is None:
             raise InputError("budget", f"measures ρ, and the noise of {what} is two-sided geometric", bound="ε")

@@ -126,7 +126,7 @@ class Policy:
         """Return the policy that joins values at an ℓ1 distance of at most θ, in the unit of the numeric attributes.
 
         On one attribute with values one unit apart, θ = 1 gives the line, and θ = |T| − 1 or |T| the complete graph.
-        Values and θ mean the decimals that they print. A small tolerance allows for rounded floats: a distance may
+        Values and θ mean the decimals that they print. A small tolerance allows for rounded floats. A distance may
         exceed θ by a share of 1e-9, or by 4 units in the last place of the largest value.
 
         Args:
@@ -325,7 +325,7 @@ which changes from one value of age to the next or the previous one.
 def as_policy(policy: object, path: str = "policy") -> Policy:
     """Return a policy itself; raise `InputError` for anything else."""
     if not isinstance(policy, Policy):
-        raise InputError(path, "is not a policy", value=type(policy).__name__, remedy="make one with mechdesign.tables.Policy")
+        raise InputError(path, "is not a policy", value=type(policy).__name__, bound="a mechdesign.tables.Policy")
     return policy
 
 
@@ -363,7 +363,7 @@ def _threshold(domain: Domain, theta: object, names: Sequence[str] | None) -> Se
     within = _reach(limit, theta, [value for name in chosen for value in _ends(domain.attribute(name))])
     if within < min(gaps) * unit:
         least = exact_text(min(gaps) * unit)
-        raise InputError("theta", "is below the smallest distance between two values", value=theta, bound=f"at least {least}")
+        raise InputError("theta", "is below the smallest distance", value=theta, bound=f"at least {least}")
     most = max(Fraction(domain.size), (diameter + min(gaps)) * unit)
     if limit > most:
         raise InputError("theta", "is larger than the domain", value=theta, bound=f"at most {exact_text(most)}")

@@ -77,6 +77,14 @@ def read_label(label: Any) -> int | float:
 def range_positions(domain: Domain, ranges: object, path: str) -> list[tuple[int, int]]:
     """Convert ranges, pairs of a first and a last value, to pairs of numbers of values.
 
+    Args:
+        domain: the domain of the records.
+        ranges: the ranges.
+        path: the path of the ranges, for the error message.
+
+    Returns:
+        The pairs of numbers.
+
     >>> range_positions(Domain({"age": range(17, 91)}), [(30, 39), (17, 90)], "ranges")
     [(13, 22), (0, 73)]
 

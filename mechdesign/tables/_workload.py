@@ -479,9 +479,10 @@ def as_workload(workload: object, domain: Domain, *, positions: object = None) -
     """Return a workload from any supported form.
 
     Args:
-        workload: a `Workload`, or one of these names: "identity" (or "histogram"), "prefixes" (or "cumulative"), "ranges"
-            (all ranges) or "marginals" (one attribute each). Also a list of *tuples* (low, high), which are ranges of
-            values with both ends included. Also a dense or sparse matrix of coefficients of shape (queries, |T|).
+        workload: a `Workload`, or one of these names: "identity" (or "histogram"), "prefixes" (or "cumulative"),
+            "ranges" (all ranges) or "marginals" (one attribute each). Also a list of *tuples* (low, high), which are
+            ranges of values with both ends included. Also a dense or sparse matrix of coefficients of shape (queries,
+            |T|).
         domain: the domain of the records.
         positions: ranges as pairs (low, high) of numbers of values, instead of `workload`.
 
@@ -573,7 +574,7 @@ def _list_tables(ways: object) -> list[Any]:
     tables = list(ways)
     for index, table in enumerate(tables):
         if isinstance(table, str | bytes) or not isinstance(table, Iterable):
-            raise InputError(f"ways[{index}]", "is not a list of attributes", value=table, bound='such as ["age", "sex"]')
+            raise InputError(f"ways[{index}]", "is not a list of attributes", value=table, bound='as in ["age", "sex"]')
     return tables
 
 
@@ -600,8 +601,8 @@ def strategy(
     bound.
 
     Args:
-        workload: a `Workload`, or one of the names "identity", "prefixes", "ranges" and "marginals". Also a list of tuples
-            (low, high), which are ranges of values with both ends included, or a matrix of shape (queries, |T|).
+        workload: a `Workload`, or one of the names "identity", "prefixes", "ranges" and "marginals". Also a list of
+            tuples (low, high), which are ranges of values with both ends included, or a matrix of shape (queries, |T|).
         policy: the policy, without known counts.
         noise: "gaussian" or "laplace".
         kind: "auto" for the strategy with the least expected error, or one of "optimal", "identity", "prefix",
@@ -622,8 +623,8 @@ def strategy(
     1.3848
 
     Raises:
-        InputError: The name is unknown, the workload has the wrong width or no query, the policy has known counts, or
-            the domain has more than 2,048 values.
+        InputError: The name is unknown, or the workload has the wrong width or no query. Or the policy has known
+            counts, or the domain has more than 2,048 values.
     """
     check_strategy(policy, noise)
     queries = as_workload(workload, policy.domain, positions=positions)
@@ -660,7 +661,7 @@ def plan_workload(
     >>> from mechdesign.tables import Domain, Policy
     >>> plan, found = plan_workload("prefixes", Policy.line(Domain({"age": range(8)})), rho="0.5")
     >>> plan.queries, found.kind
-    (8, 'optimal')
+    (8, 'prefix')
     """
     budget = Budget.of(epsilon, rho)
     asked = _choose(as_workload(workload, policy.domain, positions=positions), kind, tolerance)

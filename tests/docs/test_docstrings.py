@@ -25,7 +25,6 @@ ROOMS_TO_DO: tuple[str, ...] = (
     "model",
     "report",
     "runs",
-    "tables",
     "traces",
 )
 OPTIONAL = ("torch", "accelerator", "__main__")

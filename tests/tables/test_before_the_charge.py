@@ -1,4 +1,4 @@
-"""What can fail is tried before a ledger is charged, and what is refused by size says nothing of a private table."""
+"""Steps that can fail run before a ledger is charged, and refusals by size reveal nothing about a private table."""
 
 from __future__ import annotations
 
@@ -73,7 +73,7 @@ def test_multiples_of_a_step_are_the_nearest_floats():
         numbers = dice.integers(-size, size + 1, 5)
         for got, number in zip(scale_numbers(numbers, step), numbers.tolist(), strict=True):
             assert got == pytest.approx(nearest(number * step), rel=2**-51, abs=0)
-    # A step whose numerator and denominator are beyond floats, one just inside and one just outside what floats do.
+    # Steps whose numerators and denominators exceed floats, and steps just inside and just outside their range.
     assert scale_numbers([3], Fraction(10**400 + 1, 10**400)).tolist() == [3.0]
     for bits in (899, 900, 901, 1074):
         assert scale_numbers([1.0, 3], Fraction(1, 2**bits)).tolist() == [2.0**-bits, 3 * 2.0**-bits]

@@ -1,4 +1,4 @@
-"""What a ledger was charged for is written: all that can fail is tried before, and pages come after the answers."""
+"""Charged releases are written: steps that can fail run before the charge, and pages come after the answers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`mechdesign blowfish`: what is released, planned, charged and refused."""
+"""The command `mechdesign blowfish`: releases, plans, charges and refusals."""
 
 from __future__ import annotations
 

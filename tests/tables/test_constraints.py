@@ -124,7 +124,8 @@ def test_two_chained_queries_reach_six_and_one_range_four() -> None:
 
 
 def test_a_secret_that_only_an_unprotected_record_can_make_up_for_is_not_released():
-    # In the south dx is public: north, hiv can become north, flu only if south, flu becomes south, hiv beside it.
+    # In the south dx is public: a record moves from (north, hiv) to (north, flu) only if another moves from (south,
+    # flu) to (south, hiv).
     domain = Domain({"region": ["north", "south"], "dx": ["hiv", "flu"]})
     policy = Policy.partition(domain, ["n", "n", "s", "s2"], constraints=[([1, 0, 1, 0], 1)])
     assert brute_force(policy, 2) == 4
@@ -145,7 +146,7 @@ def test_the_two_readings_differ_both_ways_and_neither_is_passed():
 
 
 def test_overlapping_counts_of_two_bits_reach_eight():
-    # (C1, A1, B2, D2) -> (B1, D1, A2, C2): four records, no part of which keeps both counts.
+    # (C1, A1, B2, D2) -> (B1, D1, A2, C2): four records move, and no proper subset of the moves preserves both counts.
     domain = Domain({"bits": ["A1", "A2", "B1", "B2", "C1", "C2", "D1", "D2"]})
     counts = [[0, 0, 1, 1, 0, 0, 1, 1], [0, 0, 0, 0, 1, 1, 1, 1]]
     for policy in (Policy.full(domain, constraints=counts), Policy.graph(domain, [(4, 2)], constraints=counts)):
@@ -161,7 +162,7 @@ def test_a_move_that_keeps_all_counts_is_the_only_one():
     assert policy.sensitivity("cumulative") == policy.sensitivity("sum") == 1
     joined = Policy.graph(policy.domain, [(0, 1), (3, 4), (1, 2)], constraints=[[1, 1, 0, 0, 0]])
     assert constraint_sensitivity(joined) == ConstraintSensitivity(4, True, 2)
-    # 1 -> 2 along the edge, and 4 -> 0 beside it.
+    # The move 1 -> 2 is along the edge, and 4 -> 0 is the other move.
     assert joined.sensitivity("sum") == 3
 
 
@@ -292,9 +293,9 @@ def test_marginals() -> None:
         assert (found.value, found.exact) == (2 * cells, True)
     both = marginal_constraints(domain, ["sex"]) + marginal_constraints(domain, ["town"])
     found = constraint_sensitivity(Policy.attribute(domain, constraints=both))
-    # Seven records, one of which changes one attribute.
+    # Seven records move, and one of them changes a single attribute.
     assert (found.value, found.exact, found.moves) == (14, True, 7)
-    # Both sexes and one town: in its place one of two, and four records.
+    # Both sexes and one town are counted; with one of the two sexes instead, four records move.
     assert constraint_sensitivity(Policy.full(domain, constraints=both[:3])).value == 8
     many = Domain({"x": range(40), "y": range(3)})
     found = constraint_sensitivity(Policy.full(many, constraints=marginal_constraints(many, ["x"])))

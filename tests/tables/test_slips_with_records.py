@@ -11,7 +11,7 @@ PLACES = md.tables.Domain({"x": range(4), "y": range(4)})
 
 
 class Counted:
-    """What `value_counts()` of pandas returns: numbers, whose index has the name of the column."""
+    """A series like the result of pandas' `value_counts()`: its index has the name of the column."""
 
     def __init__(self, name):
         self.name, self.index = name, type("Index", (), {"name": "age"})()

@@ -27,7 +27,7 @@ THREE = [30, 31, 60]
 
 
 class Series:
-    """The least of a series: rows are found by an index of its own, so that it must be read as an array."""
+    """A minimal series: its index does not start at 0, so it must be read as an array."""
 
     def __init__(self, values):
         self.index, self._values = [f"row {number}" for number in range(len(values))], np.asarray(values)
@@ -212,7 +212,7 @@ def test_a_release_from_counts_has_the_values_from_0_on():
 @pytest.mark.parametrize(
     ("ends", "given", "words"),
     [
-        # Positions of 30 and 31, which are no ages.
+        # These are the positions of 30 and 31, and they are not ages of the domain.
         ((13, 14), {}, "low: is not a value of the domain"),
         ((17, 91), {}, "high: is not a value of the domain"),
         ((16, 90), {}, "low: is not a value"),
@@ -224,12 +224,12 @@ def test_a_release_from_counts_has_the_values_from_0_on():
         ((30,), {}, "high: is not given"),
         ((), {}, "low: is not given"),
         ((30, 40), {"positions": (13, 14)}, "positions: are given together with"),
-        ((), {"positions": (13, 74)}, "positions: are no range"),
-        ((), {"positions": (-1, 3)}, "positions: are no range"),
-        ((), {"positions": (14, 13)}, "positions: are no range"),
+        ((), {"positions": (13, 74)}, "positions: are not a range"),
+        ((), {"positions": (-1, 3)}, "positions: are not a range"),
+        ((), {"positions": (14, 13)}, "positions: are not a range"),
         ((), {"positions": (13.0, 14)}, "positions: are not a pair"),
         ((), {"positions": 13}, "positions: are not a pair"),
-        ((), {"positions": (False, True)}, "positions: are no range"),
+        ((), {"positions": (False, True)}, "positions: are not a range"),
     ],
     ids=str,
 )

@@ -33,6 +33,10 @@ def find_contradiction(constraints: Sequence[Constraint], size: int) -> tuple[in
     An integer program decides whether there are whole numbers n_a >= 0 of records of each kind with Σ_a Q[q, a] n_a =
     count of q. The set is minimised by leaving out one constraint after another.
 
+    Args:
+        constraints: the constraints.
+        size: the number |T| of values.
+
     Returns:
         The numbers of the constraints, in order; empty if some table has all counts.
 
@@ -89,6 +93,9 @@ def minimal_zero_sums(vectors: Integers) -> tuple[Integers, bool]:
 
     Minimal zero sums are the minimal solutions of Σ n_f f = 0 in natural numbers. They are enumerated by length
     (Contejean and Devie 1994): a partial sum s is extended by f only if s·f < 0, which reaches all solutions.
+
+    Args:
+        vectors: the vectors, integers of shape (F, q).
 
     >>> minimal_zero_sums(np.array([[1], [-1], [2]]))[0].tolist()
     [[1, 1, 0], [0, 2, 1]]

@@ -607,4 +607,4 @@ class PolicyLike(Protocol):
 def require_policy(policy: object) -> None:
     """Raise `InputError` for an object without a domain, a secret graph and constraints."""
     if isinstance(policy, type) or not all(hasattr(policy, name) for name in ("domain", "secret_graph", "constraints")):
-        raise InputError("policy", "is of another kind", value=type(policy).__name__, bound="a mechdesign.tables.Policy")
+        raise InputError("policy", "is not a policy", value=type(policy).__name__, bound="a mechdesign.tables.Policy")

@@ -133,9 +133,7 @@ class Cumulative(Query[CumulativeRelease]):
         return _release(way, histogram, terms, lambda found: self.read(found, terms.policy.domain))
 
     def _ways(self, policy: Policy, budget: Budget) -> list[tuple[float, _Way]]:
-        """Return pairs of the expected error and the mechanism, for all requested mechanisms that differ under the
-        policy.
-        """
+        """Return the requested mechanisms that differ under the policy, each with its expected error."""
         budget.in_epsilon("a cumulative histogram")
         size, mechanism = policy.domain.size, self.mechanism
         found: Iterator[_Way]
@@ -311,6 +309,9 @@ def ordered(
         together: whether to release even if this and an earlier release, one of them exact, together distinguish
             protected values. The ledger records this choice.
 
+    Returns:
+        The release.
+
     Raises:
         InputError: A count is not an integer from 0 to 2^61, all counts are 0, or θ or ε is out of range.
         BudgetExceededError: the ledger has too little budget left.
@@ -360,10 +361,16 @@ def ordered_hierarchical(
         together: whether to release even if this and an earlier release, one of them exact, together distinguish
             protected values. The ledger records this choice.
 
+    Returns:
+        The release.
+
     Raises:
         InputError: A count is not an integer from 0 to 2^61, all counts are 0, or θ, ε or the fan-out is out of range.
         BudgetExceededError: the ledger has too little budget left.
         ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+
+    >>> ordered_hierarchical([5, 0, 0, 7], theta=2, epsilon=1000, rng=1).answers.tolist()
+    [5.0, 5.0, 5.0, 12.0]
     """
     histogram, threshold = _check_arguments(counts, theta)
     policy, budget = _policy(len(histogram), threshold), Budget.of(epsilon)
@@ -449,6 +456,9 @@ def release_cumulative(
         together: whether to release even if this and an earlier release, one of them exact, together distinguish
             protected values. The ledger records this choice.
 
+    Returns:
+        The release.
+
     Raises:
         InputError: The domain does not have exactly one ordered attribute, or records may be added or removed. Or there
             are no records, a record is outside the domain, a known count does not hold, or ε is not positive.
@@ -476,8 +486,7 @@ def plan_cumulative(
     positions: object = None,
     compare: bool = True,
 ) -> Plan:
-    """Plan a cumulative histogram, or ranges estimated from it, by the mechanisms of Blowfish (He et al. 2014, section
-    7).
+    """Plan a cumulative histogram, or ranges estimated from it, by the mechanisms of Blowfish (He et al. 2014).
 
     Args:
         policy: the full, a threshold or the line policy on one ordered attribute; with known counts any policy.
@@ -507,7 +516,7 @@ def plan_cumulative(
 
 @dataclass(frozen=True)
 class _Way:
-    """A mechanism for cumulative histograms: its name and detail in plans, its name in releases, and its noise."""
+    """A mechanism for cumulative histograms, with its names in plans and releases, and its noise."""
 
     option: str
     detail: str
@@ -658,7 +667,16 @@ def _fit_monotone(linear: Floats, records: int) -> Floats:
 
 
 def cumulative_theta(policy: Policy) -> int:
-    """Return the θ of a policy for the mechanisms of cumulative histograms, from 1 to |T|; |T| for the full domain.
+    """Return the θ of a policy for the mechanisms of cumulative histograms, from 1 to |T|.
+
+    Args:
+        policy: the policy.
+
+    Returns:
+        θ.
+
+    Returns:
+        The release.
 
     Raises:
         InputError: The domain does not have exactly one ordered attribute, or records may be added or removed. Or the
@@ -719,7 +737,7 @@ def _as_counts(counts: ArrayLike) -> Integers:
     if not good.all():
         place = int(np.argmin(good))
         raise InputError(
-            f"counts[{place}]", "is not a number of records", value=array[place].item(), bound="an integer from 0 to 2^61"
+            f"counts[{place}]", "is not a count", value=array[place].item(), bound="an integer from 0 to 2^61"
         )
     histogram = array.astype(np.int64)
     total = int(histogram.astype(object).sum()) if float(array.sum()) > 2**60 else int(histogram.sum())

@@ -37,9 +37,11 @@ _LEAST_STEP = Fraction(1, 10**200)
 class Histogram(Query[Release]):
     """The number of records with each value, or in each block of a partition.
 
-        Each count gets independent noise for the histogram's sensitivity under the policy. It is 2 if a record may move from one count to another, and more under publicly known counts. If no record may move, it is 0 and the counts are exact.
+    Each count gets independent noise for the histogram's sensitivity under the policy. It is 2 if a record may move
+    from one count to another, and more under publicly known counts. If no record may move, it is 0 and the counts are
+    exact.
 
-        Attributes:
+    Attributes:
         partition: the block of each value, texts or numbers of shape (|T|,). By default each value is counted
             separately.
 
@@ -204,7 +206,8 @@ class Linear(Query[Release]):
     Args:
         queries: the weight of each value, shape (|T|,), or of each value in each query, shape (q, |T|); or a `Workload`
             of at most 4,000,000 weights.
-        step: the step of the lattice; all weights and all answers are multiples of it. A float means the decimal that Python prints.
+        step: the step of the lattice; all weights and all answers are multiples of it. A float means the decimal that
+            Python prints.
         size: the number |T| of values, if the width of the weights is to be checked immediately.
 
     Attributes:
@@ -340,9 +343,9 @@ def release_linear(
         epsilon: ε in nats, for two-sided geometric noise.
         rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
             randomness.
+        positions: the numbers of the records' values, instead of `data`, which is then None.
         step: the step of the lattice; all weights and all answers are multiples of it. A float means the decimal that
             Python prints.
-        positions: the numbers of the records' values, instead of `data`, which is then None.
         rho: ρ of zero-concentrated differential privacy, for discrete Gaussian noise; instead of `epsilon`.
         ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
         confidence: the confidence level of each answer's interval, in (0, 1).
@@ -356,6 +359,11 @@ def release_linear(
         InputError: A weight is not on the lattice or too large; or as for `release_histogram`.
         BudgetExceededError: the ledger has too little budget left.
         ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+
+    >>> from mechdesign.tables import Domain, Policy
+    >>> policy = Policy.full(Domain({"floor": range(3)}))
+    >>> release_linear([0, 1, 1], policy, [[0, 1, 1]], epsilon=1000, rng=1).answers
+    array([2.])
     """
     budget = Budget.of(epsilon, rho)
     return Linear(queries, step, as_policy(policy).domain.size).release(
@@ -400,6 +408,10 @@ def release_sum(
         InputError: The attribute is unknown or not numeric; or as for `release_histogram`.
         BudgetExceededError: the ledger has too little budget left.
         ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
+
+    >>> from mechdesign.tables import Domain, Policy
+    >>> release_sum([30, 31, 60], Policy.line(Domain({"age": range(17, 91)})), "age", epsilon=1000, rng=1).answers
+    array([121.])
     """
     budget = Budget.of(epsilon, rho)
     return Sum(attribute).release(

@@ -1,8 +1,8 @@
-"""Sensitivity of the queries of k-means: how many records each cluster has, and what they add up to.
+"""Sensitivity of the queries of k-means: the sizes of the clusters and the sums over the clusters.
 
-A record that moves along an edge may leave its cluster. Then one sum loses x − o and another gains y − o', with o and
-o' the points that the sums are taken about, so that the distance ‖x − y‖ that Lemma 6.1 of Blowfish (He et al. 2014)
-counts is not enough: on a line with centroids 2 and 7 the move 4 → 5 changes the plain sums by 9.
+A record that moves along an edge may leave its cluster. Then one sum loses x − o and another gains y − o', where o and
+o' are the origins of the two sums. The distance ‖x − y‖ in Lemma 6.1 of Blowfish (He et al. 2014) is then too small.
+For example, on a line with centroids 2 and 7 the move 4 → 5 changes the plain sums by 9.
 """
 
 from __future__ import annotations
@@ -30,14 +30,14 @@ if TYPE_CHECKING:
     from mechdesign.tables._policies._graphs import PolicyLike
 
 
-# Distances inside clusters, and between given clusters, are found edge by edge up to this many edges of a threshold.
+# Up to this number of edges of a threshold graph, distances within and between given clusters are found edge by edge.
 _EDGES_TO_WALK = 20_000_000
 
 
 def kmeans_sizes(policy: PolicyLike, clusters: ArrayLike | None) -> LargestChange:
-    """Return the largest change of the sizes of the clusters, by ℓ1 norm or squared ℓ2 norm alike.
+    """Return the largest change of the sizes of the clusters; the ℓ1 norm and the squared ℓ2 norm are equal.
 
-    Without `clusters` of any clustering that depends on the numeric attributes only.
+    Without `clusters` the result holds for every clustering that depends on the numeric attributes only.
     """
     labels = _places(policy.domain) if clusters is None else _check_clusters(policy.domain, clusters)
     return counts(policy.secret_graph, labels)
@@ -46,8 +46,9 @@ def kmeans_sizes(policy: PolicyLike, clusters: ArrayLike | None) -> LargestChang
 def kmeans_sums(policy: PolicyLike, norm: int, clusters: ArrayLike | None, origins: ArrayLike | None) -> LargestChange:
     """Return the largest change of the sums of the clusters, to the power `norm`.
 
-    Without `clusters` the ends of every edge that changes the numeric attributes may be in different clusters, which
-    changes the sums by ‖x − o‖₁ + ‖y − o‖₁, or (‖x − o‖₂² + ‖y − o‖₂²)^(1/2), or in the same one, by ‖x − y‖.
+    Without `clusters` the ends of an edge that changes the numeric attributes may be in different clusters. The sums
+    then change by ‖x − o‖₁ + ‖y − o‖₁ in the ℓ1 norm, or (‖x − o‖₂² + ‖y − o‖₂²)^(1/2) in the ℓ2 norm. If both ends are
+    in the same cluster, the change is ‖x − y‖.
     """
     domain, graph = policy.domain, policy.secret_graph
     parts = graph.parts if isinstance(graph, UnionGraph) else (graph,)
@@ -65,14 +66,14 @@ def kmeans_sums(policy: PolicyLike, norm: int, clusters: ArrayLike | None, origi
 
 @dataclass(frozen=True)
 class Box:
-    """The numeric attributes about the middle of their box: `axes[i]` × `unit` is value − middle on attribute i."""
+    """The numeric attributes relative to the middle of their box: on attribute i this is `axes[i]` × `unit`."""
 
     axes: dict[int, Integers]
     unit: Fraction
 
 
 def box_of(domain: Domain, finer: int = 2) -> Box:
-    """Return the box of a domain; raise `InputError` where no attribute is numeric, or one has too fine a step."""
+    """Return the box of a domain; raise `InputError` if no attribute is numeric, or a step is too fine."""
     numeric = [(i, attribute) for i, attribute in enumerate(domain.attributes) if attribute.numeric]
     if not numeric:
         raise InputError("domain", "has no numeric attribute", bound="at least one for sums")
@@ -112,7 +113,7 @@ def _any_clusters(part: SecretGraph, domain: Domain, box: Box, norm: int) -> Ite
 
 
 def _reaches(part: SecretGraph, domain: Domain) -> list[Integers | None] | None:
-    """Return how far each attribute alone may move, for graphs that are defined attribute by attribute, else None."""
+    """Return the largest move of each attribute alone, for graphs that are defined by attributes, else None."""
     if isinstance(part, CompleteGraph | AttributeGraph):
         return [np.full(length, length - 1) for length in domain.shape]
     if isinstance(part, OrderedGraph):
@@ -128,7 +129,7 @@ def _reaches(part: SecretGraph, domain: Domain) -> list[Integers | None] | None:
 def _on_a_box(
     domain: Domain, radii: dict[int, Integers], reaches: list[Integers | None], unit: Fraction
 ) -> LargestChange:
-    """Return the largest Σ r_i(x_i) + r_i(y_i): one attribute moves, and all the others stay where r_i is largest."""
+    """Return the largest Σ r_i(x_i) + r_i(y_i): one attribute moves, and all others stay at their largest r_i."""
     stays = {i: int(np.argmax(radius)) for i, radius in radii.items()}
     best = LargestChange(Fraction(0), None)
     for i, radius in radii.items():
@@ -143,7 +144,7 @@ def _on_a_box(
 
 
 def _longest_squared(part: SecretGraph, box: Box) -> Fraction:
-    """Return the largest ‖x − y‖₂² over the edges, in squared units; for a threshold a bound on it."""
+    """Return the largest ‖x − y‖₂² over the edges, in squared units, or an upper bound for a threshold graph."""
     widths = {i: int(axis.max() - axis.min()) for i, axis in box.axes.items()}
     if isinstance(part, CompleteGraph):
         return Fraction(sum(width**2 for width in widths.values()))
@@ -152,7 +153,7 @@ def _longest_squared(part: SecretGraph, box: Box) -> Fraction:
     if isinstance(part, OrderedGraph):
         return Fraction(part.spread(box.axes[0]).value ** 2)
     assert isinstance(part, ThresholdGraph)
-    # Convex in the distances along the axes: largest where the widest axes take up the threshold.
+    # The sum of squares is convex in the distances along the axes, so the widest axes use up the threshold first.
     left = part.limit * part.unit / box.unit
     total = Fraction(0)
     for i, width in sorted(widths.items(), key=lambda item: -item[1]):
@@ -164,7 +165,7 @@ def _longest_squared(part: SecretGraph, box: Box) -> Fraction:
 
 
 def _find_change(part: SecretGraph, moved: LatticeMatrix, labels: Integers, norm: int) -> LargestChange:
-    """Return the largest change for given clusters: exactly, or for a threshold with very many edges a bound."""
+    """Return the largest change for given clusters, or an upper bound for a threshold graph with very many edges."""
     radii = (np.abs(moved.entries) if norm == 1 else moved.entries**2).sum(axis=0)
     walked = isinstance(part, OrderedGraph | ThresholdGraph)
     if not walked or part.edge_count <= _EDGES_TO_WALK:
@@ -183,7 +184,7 @@ def _find_change(part: SecretGraph, moved: LatticeMatrix, labels: Integers, norm
 
 
 def _about_origins(domain: Domain, labels: Integers, origins: ArrayLike | None) -> LatticeMatrix:
-    """Return value − origin of its cluster, one row per numeric attribute."""
+    """Return each value minus the origin of its cluster, with one row per numeric attribute."""
     number = int(labels.max()) + 1
     if origins is None:
         box = box_of(domain)
@@ -221,10 +222,10 @@ def _spread_out(domain: Domain, box: Box) -> Integers:
 
 
 def _places(domain: Domain) -> Integers | None:
-    """Return the same label for values that agree in all numeric attributes, None where all differ."""
+    """Return labels that are equal for values with the same numeric attributes, or None if all labels differ."""
     if all(attribute.numeric for attribute in domain.attributes):
         return None
-    require_room(domain.size, "k-means beside attributes that are not numeric")
+    require_room(domain.size, "k-means with attributes that are not numeric")
     labels = np.zeros(1, dtype=np.int64)
     for attribute in domain.attributes:
         own = np.arange(attribute.size) if attribute.numeric else np.zeros(attribute.size, dtype=np.int64)

@@ -1,4 +1,4 @@
-"""Linear queries: what a record adds to their answers, and the largest difference of two columns over the edges."""
+"""Linear queries: their largest changes over the edges, which are differences of two columns of weights."""
 
 from __future__ import annotations
 
@@ -15,28 +15,28 @@ from mechdesign.tables._policies._graphs import Edge, Largest, SecretGraph, as_s
 from mechdesign.tables._sensitivity._numbers import LatticeMatrix
 
 FEW_ROWS = 6
-"""Queries of at most so many rows have their matrix at hand."""
+"""The largest number of rows for which the exact matrix of a query is stored."""
 
 ALL = slice(None)
 Extremes = Callable[[Integers, bool], tuple[NDArray[Any], NDArray[Any]]]
 
-# Up to this many entries of differences are computed edge by edge; beyond, equal columns are merged first.
+# Up to this number of entries, differences are computed edge by edge; above it, equal columns are merged first.
 _ENTRIES_TO_WALK = 200_000_000
 _DISTINCT_COLUMNS = 4096
 _ENTRIES_AT_ONCE = 4_000_000
-# Floats of a matrix of so many entries are made exact.
+# The largest number of entries for which a matrix of floats is converted to fractions.
 _FLOATS_TO_READ = 20_000
 
 
 @dataclass(frozen=True)
 class LargestChange:
-    """A largest change over single edges.
+    """The largest change of the answers over single edges.
 
     Attributes:
-        power: the norm of the change to the power of the norm, never below the truth.
+        power: the ℓ1 norm or the squared ℓ2 norm of the change, never below the true value.
         edge: an edge that attains it, or None.
-        exact: whether it is the truth itself rather than a bound.
-        floats: whether numbers that are no integers are to be shown as floats.
+        exact: whether `power` is the true value rather than a bound.
+        floats: whether numbers that are not integers are shown as floats.
     """
 
     power: Fraction
@@ -46,23 +46,24 @@ class LargestChange:
 
 
 class Change(Protocol):
-    """How far one move along an edge of a graph changes the answers."""
+    """A function that returns the largest change of the answers by one move along an edge."""
 
     def __call__(self, graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> LargestChange:
-        """Return the largest change to the power `norm`; node i of the graph is value i, or the i-th of `members`."""
+        """Return the largest change to the power `norm`; node i of the graph is value i, or `members[i]`."""
 
 
 @dataclass(frozen=True, eq=False)
 class Additive:
-    """Queries to whose answers every record adds what its value weighs, and an absent one nothing.
+    """Linear queries: every record adds the weight of its value to the answers, and an absent record adds nothing.
 
     Attributes:
-        change: returns the largest change of one move along an edge of a graph, to the power of a norm.
-        matrix: the weights (q, |T|) in steps of `unit`, integers or fractions of dtype object, of few queries.
-        extremes: returns the largest and the least weight (q,) of some values, and of an absent record where told, in
-            steps of `unit`; None where they are rounded.
+        change: returns the largest change by one move along an edge of a graph, to the power of a norm.
+        matrix: the weights (q, |T|) in steps of `unit`, integers or fractions of dtype object; None for many queries.
+        extremes: returns the largest and the least weight (q,) of some values, optionally with an absent record, in
+            steps
+            of `unit`; None for rounded weights.
         unit: the step.
-        whole: whether it is the histogram of all values.
+        whole: whether the query is the histogram of all values.
     """
 
     change: Change
@@ -92,14 +93,14 @@ def histogram(size: int, blocks: Integers | None) -> Additive:
 
 
 def cumulative(size: int) -> Additive:
-    """Return for each value how many records have at most this value."""
+    """Return the cumulative counts of all values."""
 
     def extremes(members: Integers, absent: bool) -> tuple[NDArray[Any], NDArray[Any]]:
         first, last = (members[0], members[-1]) if len(members) else (size, size)
         numbers = np.arange(size)
         return (numbers >= first).astype(np.int64), ((numbers >= last) & (not absent)).astype(np.int64)
 
-    # A record at x counts for the values from x on: |x − y| counts change by 1.
+    # A record with value x is in all cumulative counts from x on, so a move to y changes |x − y| counts by 1.
     weights = (size - np.arange(size))[None]
 
     def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> LargestChange:
@@ -132,7 +133,7 @@ def from_weights(lattice: LatticeMatrix) -> Additive:
 
 
 def counts(graph: SecretGraph, labels: Integers | None) -> LargestChange:
-    """Return the largest change of the counts of labelled values, by ℓ1 norm or squared ℓ2 norm alike."""
+    """Return the largest change of the counts of labelled values; the ℓ1 norm and the squared ℓ2 norm are equal."""
     if (edge := graph.crossing(labels)) is not None:
         return LargestChange(Fraction(2), edge)
     if graph.has_null:
@@ -148,7 +149,10 @@ def linear(graph: SecretGraph, matrix: LatticeMatrix, norm: int, within: Integer
         graph: the secret graph.
         matrix: A, shape (q, |T|).
         norm: 1 or 2.
-        within: labels of the values; only edges between values of one label then count, and those to the null node.
+        within: labels of the values. If given, only edges within one label and to the null node count.
+
+    Returns:
+        The largest change.
     """
     entries = matrix.entries
     if len(entries) == 1 and entries.dtype.kind != "O":
@@ -158,8 +162,8 @@ def linear(graph: SecretGraph, matrix: LatticeMatrix, norm: int, within: Integer
         largest = _over_edges(graph, entries, norm, within)
     power = Fraction(largest.value)
     if matrix.rounded and power:
-        # A difference is rounded once, a sum of q terms q − 1 times and a square once more; each relative error is at
-        # most 2^-53, and a square that underflows is off by at most the least normal number.
+        # A difference is rounded once, a sum of q terms q − 1 times and a square once more. Each relative error is at
+        # most 2^-53. A square that underflows has an error of at most the least normal number.
         q = len(entries)
         power = power * (1 + Fraction(2 * q + 4, 1 << 53)) + Fraction(q, 1 << 1022)
     return LargestChange(power * matrix.unit**norm, largest.edge, not matrix.rounded, matrix.floats)
@@ -185,7 +189,7 @@ def _over_edges(graph: SecretGraph, entries: NDArray[Any], norm: int, within: In
 
 
 def _edges_that_matter(graph: SecretGraph, columns: NDArray[Any], within: Integers | None) -> Any:
-    """Return blocks of edges, one for each two distinct columns where there are few of them and many edges."""
+    """Return blocks of edges; for few distinct columns and many edges, one edge for each pair of columns."""
     if within is None and columns.dtype.kind != "O" and graph.edge_count * columns.shape[1] > _ENTRIES_TO_WALK:
         distinct, labels = np.unique(columns[:-1], axis=0, return_inverse=True)
         if len(distinct) <= _DISTINCT_COLUMNS:

@@ -1,4 +1,4 @@
-"""Exact numbers in arrays: a matrix as integers times one unit, and roots and floats rounded up."""
+"""Exact arrays: matrices as integers times one unit, and roots and floats that are rounded up."""
 
 from __future__ import annotations
 
@@ -16,18 +16,18 @@ from mechdesign.base._check import require_unmasked
 from mechdesign.base._errors import InputError
 from mechdesign.certify._exact import as_decimal, exact, float_up, is_flushing, least_float, nearest
 
-# Sums of as many squares of entries as there are rows stay below 2^62.
+# Sums over the rows of squared differences of entries stay below 2^62.
 _LARGEST_BITS = 62
-# Norms of differences of floats up to this size are floats.
+# Norms of differences of floats up to this bound do not overflow.
 _LARGEST = 1e300
-# Squares of floats up to this size, of their reciprocals and of their differences neither overflow nor underflow: a
-# difference is at least 2**-53 times as large as what is subtracted.
+# Squares of floats up to this bound, of their reciprocals and of their differences neither overflow nor underflow. A
+# nonzero difference is at least 2**-53 times its subtrahend.
 _LARGEST_FLOAT = 2.0**400
 
 
 @dataclass(frozen=True, eq=False)
 class LatticeMatrix:
-    """A matrix `entries` × `unit`.
+    """The matrix `entries` × `unit`.
 
     Attributes:
         entries: shape (q, |T|): int64 whose sums and squares cannot overflow, Python integers (dtype object) or
@@ -47,10 +47,10 @@ class LatticeMatrix:
 
 
 def as_lattice(matrix: Any, size: int, path: str = "query") -> LatticeMatrix:
-    """Return a matrix, or a single row, over the values as integers times a unit, where that is possible exactly.
+    """Return a matrix or a single row over the values as integers times a unit, if this is possible exactly.
 
-    Floats are the binary numbers they are; they stay floats where their integers would not fit an int64. Fractions,
-    Decimals and texts in arrays of objects are exact.
+    Floats mean their exact binary values; they stay floats if their integers would not fit into an int64. Fractions,
+    Decimals and texts in arrays of objects are converted exactly.
     """
     require_unmasked(matrix, path)
     try:
@@ -70,7 +70,7 @@ def as_lattice(matrix: Any, size: int, path: str = "query") -> LatticeMatrix:
 
 
 def plain(power: Fraction, norm: int, floats: bool) -> int | float | Fraction:
-    """Return Δ from Δ^norm: an int where it is one, else a Fraction, or a float rounded up."""
+    """Return Δ from Δ^norm: an int if Δ is an integer, else a Fraction, or a float rounded up."""
     if norm == 2:
         numerator, denominator = math.isqrt(power.numerator), math.isqrt(power.denominator)
         if Fraction(numerator, denominator) ** 2 != power:
@@ -82,8 +82,8 @@ def plain(power: Fraction, norm: int, floats: bool) -> int | float | Fraction:
 
 
 def root_up(power: Fraction) -> float:
-    """Return about the least float whose square, and whose printed decimal's square, is not below `power`."""
-    # Brought near 1, so that neither the fraction nor its root leaves the range of floats on the way.
+    """Return approximately the least float whose square, exact or of its printed decimal, is not below `power`."""
+    # The fraction is scaled near 1, so neither it nor its root leaves the range of floats.
     shift = (power.denominator.bit_length() - power.numerator.bit_length()) // 2
     number = math.ldexp(math.sqrt(nearest(power * Fraction(4) ** shift)), -shift)
     if not power:
@@ -96,7 +96,7 @@ def root_up(power: Fraction) -> float:
 
 
 def _small(array: NDArray[Any], factor: int = 1) -> NDArray[Any]:
-    """Return the integers as int64 if no sum of squares of their differences can overflow, else as Python's."""
+    """Return the integers as int64 if no sum of squares of their differences can overflow, else as Python integers."""
     largest = max(abs(int(array.max())), abs(int(array.min())))
     fits = 4 * largest * largest * len(array) < 1 << _LARGEST_BITS
     return array.astype(np.int64 if fits else object)

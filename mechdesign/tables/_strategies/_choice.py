@@ -1,4 +1,4 @@
-"""Candidates and the best of them."""
+"""Candidate strategies, and the choice of the best one."""
 
 from __future__ import annotations
 
@@ -33,24 +33,24 @@ from mechdesign.tables._strategies._strategy import Strategy
 KINDS = ("optimal", "identity", "prefix", "hierarchical", "ordered-hierarchical")
 
 _FANOUTS = (2, 4, 16)
-# Where a workload has fewer dimensions than the policy and no exact basis, this share of it is added in the others.
+# This multiple of the identity is added for workloads of lower rank than the policy without an exact basis.
 _RIDGE = 1e-10
 _RANK = 1e-11
-# A basis is looked for among so many coefficients.
+# The largest number of coefficients among which a basis is searched for.
 _LARGEST_BASIS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
 class StrategyProgram:
-    """What strategies are chosen for: M and the edges, and what is known of the best X.
+    """The optimisation problem of a strategy: the workload, the edges, and the best X for Gaussian noise.
 
     Attributes:
         workload: the queries.
         space: the edges.
         gram: M in the coordinates of the spanning forest.
-        basis: independent differences that span the workload's, integers of shape (r, d), or None where those of the
-            forest are used.
-        best: the matrix of least Gaussian error, and weights of edges.
+        basis: independent integer rows that span the differences of the workload, shape (r, d); None for the basis of
+            the forest.
+        best: the matrix with the least error for Gaussian noise, and the weights of the edges.
     """
 
     workload: LinearQueries
@@ -67,7 +67,7 @@ class StrategyCandidate:
     Attributes:
         kind: one of `KINDS`.
         detail: its parameters in words.
-        error: Δ²·tr(M(AᵀA)⁺), the total squared error where the noise has the variance Δ² on every row.
+        error: Δ²·tr(M(AᵀA)⁺), the total squared error if the noise on every row has the variance Δ².
         coefficients: C, shape (k, r) or, without a basis, (k, d).
         basis: the integers B that C multiplies, shape (r, d), or None.
     """
@@ -85,18 +85,21 @@ class StrategyCandidate:
 
 
 def program(workload: LinearQueries, space: EdgeSpace, shape: tuple[int, ...], tolerance: float) -> StrategyProgram:
-    """Find the matrix of least Gaussian error for a workload that the edges do not leave exact.
+    """Return the optimisation problem with the best matrix for Gaussian noise; some edge must change the workload.
 
     Args:
         workload: the queries.
         space: the edges.
         shape: the number of values of each attribute.
         tolerance: stop when upper/lower − 1 is no more than this.
+
+    Returns:
+        The problem.
     """
     if workload.integral:
         inside = space.centred(space.centred(workload.gram()).T)
     else:
-        # What the rows have in common is taken off before it is squared, and small differences are kept.
+        # The common part of each row is removed before squaring, so small differences are preserved.
         centred = space.centred(workload.matrix())
         inside = centred.T @ centred
     inside = (inside + inside.T) / 2
@@ -115,13 +118,16 @@ def program(workload: LinearQueries, space: EdgeSpace, shape: tuple[int, ...], t
 
 
 def candidate(kind: str, programme: StrategyProgram, norm: int, *, balance: bool = True) -> StrategyCandidate | None:
-    """Return the best strategy of a kind, or None where the kind does not fit the policy.
+    """Return the best strategy of a kind, or None if the kind does not fit the policy.
 
     Args:
         kind: one of `KINDS`.
         programme: the workload and the edges.
         norm: 1 for Laplace, 2 for Gaussian noise.
         balance: whether to optimise the budgets of the levels of trees.
+
+    Returns:
+        The strategy, or None.
     """
     return _BUILDERS[kind](programme, norm, balance)
 
@@ -228,18 +234,18 @@ def _basis(workload: LinearQueries, space: EdgeSpace, rank: int) -> Floats | Non
     rows = space.differences(workload.matrix())
     _, _, order = qr(rows.T, mode="economic", pivoting=True, check_finite=False)
     basis: Floats = rows[order[:rank]]
-    # A direction taken for none would bias the answers.
+    # If a direction were missing, the answers would be biased.
     left_out = np.abs(rows - (rows @ decoder(basis)) @ basis).max()
     return basis if left_out <= 1e-8 * np.abs(rows).max() else None
 
 
 _LARGEST_SIZE = 2048
-# Rows are rounded so finely that sums of squares of their differences just fit an int64.
+# The number of bits available for sums of squares of differences of the rounded rows in an int64.
 _BITS = 61
 
 
 def check_choice(kind: object, tolerance: object) -> None:
-    """Raise `InputError` for a kind that no strategy has, or a tolerance that is not between 0 and 1."""
+    """Raise `InputError` for an unknown kind, or a tolerance that is not between 0 and 1."""
     if kind not in ("auto", *KINDS):
         raise InputError("kind", "is unknown", value=kind, bound=f'"auto", {", ".join(map(repr, KINDS))}')
     if not 0 < as_number(tolerance, "tolerance") < 1:
@@ -247,7 +253,7 @@ def check_choice(kind: object, tolerance: object) -> None:
 
 
 def check_strategy(policy: Policy, noise: object) -> None:
-    """Raise `InputError` for what there is no strategy for; see `mechdesign.tables.strategy`."""
+    """Raise `InputError` for a policy or noise without strategies; see `mechdesign.tables.strategy`."""
     if noise not in ("gaussian", "laplace"):
         raise InputError("noise", "is unknown", value=noise, bound='"gaussian" or "laplace"')
     if as_policy(policy).constraints:
@@ -256,7 +262,7 @@ def check_strategy(policy: Policy, noise: object) -> None:
             "has count constraints",
             value=len(policy.constraints),
             bound="none for a strategy",
-            remedy="ask for these queries by release_linear, which puts noise on each of them",
+            remedy="release these queries with release_linear, which adds noise to each query",
         )
     if policy.domain.size > _LARGEST_SIZE:
         raise InputError(
@@ -269,7 +275,7 @@ def check_strategy(policy: Policy, noise: object) -> None:
 
 
 def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolerance: float) -> Strategy:
-    """Return the strategy of a kind, or of any, with the least expected error; the checks have passed."""
+    """Return the strategy with the least expected error, of one kind or of any; the arguments must be checked."""
     space = edge_space(policy.domain.size, policy.secret_graph.edges())
     law: Literal["gaussian", "laplace"] = "laplace" if noise == "laplace" else "gaussian"
     norm = 1 if noise == "laplace" else 2
@@ -277,7 +283,7 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
         return _exact_strategy(queries, policy, law, space)
     programme = program(queries, space, policy.domain.shape, tolerance)
     bound = certified_bound(queries, space, programme.best.weights)
-    # The Gaussian optimum leaves the others no more than the tolerance: their budgets need no optimising.
+    # Other kinds can improve on the Gaussian optimum by at most the tolerance, so their budgets are not optimised.
     balance = noise == "laplace" or kind != "auto"
     kinds = KINDS if kind == "auto" else (kind,)
     found = [one for name in kinds if (one := candidate(name, programme, norm, balance=balance)) is not None]
@@ -296,7 +302,7 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
         raise SolverError("the strategy's sensitivity could not be computed exactly; its rows are too large")
     decoding = decoder(lattice * float(unit))
     ratios = tuple((one.kind, one.detail, one.error / bound.value if bound.value else math.inf) for one in found)
-    reason = "it was asked for"
+    reason = "it was requested"
     if kind == "auto":
         reason = f"it has the least expected error of {len(found)} candidates"
     reason += f": {ratios[0][2]:.6g} times the proven limit"
@@ -307,10 +313,10 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
 
 
 def _has_protected_query(queries: LinearQueries, space: EdgeSpace) -> bool:
-    """Return whether any edge changes the answer to any query, however little.
+    """Return whether any edge changes the answer to any query.
 
-    The Gram matrix of integers is exact. That of other coefficients is not, and may hide a difference; but two floats
-    differ if and only if their difference is not zero.
+    The Gram matrix of integer coefficients is exact. The Gram matrix of other coefficients is rounded and may hide a
+    difference. Two floats, however, differ if and only if their difference is not zero.
     """
     if space.rank == 0:
         return False
@@ -321,7 +327,7 @@ def _has_protected_query(queries: LinearQueries, space: EdgeSpace) -> bool:
 def _exact_strategy(queries: LinearQueries, policy: Policy, noise: Any, space: EdgeSpace) -> Strategy:
     rank, size = space.rank, space.size
     bound = StrategyBound(0.0, np.zeros(len(space.edges)), np.zeros((rank, rank)))
-    reason = "the policy protects nothing of the workload: all answers are exact"
+    reason = "the policy protects no query of the workload: all answers are exact"
     rows, decoding = np.zeros((0, size), dtype=np.int64), np.zeros((rank, 0))
     return Strategy(
         queries, policy, noise, "exact", reason, (), rows, Fraction(1), Fraction(0), bound, space, decoding, 0.0
@@ -332,7 +338,7 @@ def _on_lattice(best: StrategyCandidate, space: EdgeSpace, norm: int) -> tuple[I
     """Return a strategy's rows on the values as integers, their unit, and the integers on the forest."""
     coefficients = best.coefficients
     reach = max(float(np.abs(best.rows @ space.paths.T).max()), float(np.abs(coefficients).max()))
-    # Differences are at most twice the largest entry; a factor of two is left for rounding.
+    # Differences are at most twice the largest entry; another factor of two allows for rounding.
     bits = math.floor((_BITS - 4 - math.log2(len(coefficients))) / 2 - math.log2(reach))
     integers = np.rint(np.ldexp(coefficients, bits))
     lattice = integers if best.basis is None else integers @ best.basis
