@@ -114,7 +114,7 @@ def test_people_who_leave_the_box(folder: Path) -> None:
     assert (folder / "again" / "forward.csv").read_text().splitlines()[4] == "any"
     assert run("chain", "trips.toml", "-o", "cut", "--border", "cut", "--ends", "stay").exit_code == 0
     assert len((folder / "cut" / "forward.csv").read_text().splitlines()) == 4
-    with pytest.raises(md.errors.SpecificationError, match=r"transition\.border: does not go with a release"):
+    with pytest.raises(md.errors.SpecificationError, match=r"transition\.border: is not supported for a release"):
         _ = md.read_spec("trips.toml").release_settings
 
 

@@ -289,7 +289,7 @@ def test_smoothing_above_what_was_counted_is_told(folder: Path) -> None:
     assert run("init", "data.csv", "--cells", 9, "-o", "made.toml").exit_code == 0
     text = (folder / "made.toml").read_text(encoding="utf-8")
     given = md.read_spec(folder / "made.toml")
-    assert "says little of the data" not in " ".join(given.notes)
+    assert "hardly depends on the data" not in " ".join(given.notes)
     (folder / "made.toml").write_text(text.replace("smoothing = 0.01", "smoothing = 1000"), encoding="utf-8")
     assert "prior.smoothing: 1000, added to each" in " ".join(md.read_spec(folder / "made.toml").notes)
 

@@ -82,14 +82,14 @@ def test_a_place_that_holds_most_points_is_told(many: int, told: bool) -> None:
 
 def test_where_noise_is_never_worth_its_cost_it_is_said() -> None:
     text, said = init(POLAR)
-    assert "with no ε of 0.1 to 20 per km does planar Laplace noise cost at most half of telling nothing" in said
-    assert "# ε was chosen by the data. With none of 0.1, 0.2, 0.5, …, 20 per km" in text
+    assert "planar Laplace noise costs more than half as much as no release for every ε from 0.1 to 20 per km" in said
+    assert "# ε was chosen from the data. With none of 0.1, 0.2, 0.5, …, 20 per km" in text
     assert "fewer than the 20 that a prior needs" in said
 
 
 def test_epsilon_is_the_least_that_is_worth_its_cost() -> None:
     text, _ = init(CITY, cells=16)
-    assert "# ε was chosen by the data: it is the least of 0.1, 0.2, 0.5, …, 20 per km" in text
+    assert "# ε was chosen from the data: it is the least of 0.1, 0.2, 0.5, …, 20 per km" in text
     given = md.read_spec("made.toml")
     problem = given.problem()
     chosen = Fraction(problem.requirements[0].epsilon)
