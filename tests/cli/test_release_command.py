@@ -83,7 +83,7 @@ def present(folder="released"):
 def test_a_trace_is_released():
     result = run("release", *write())
     assert result.exit_code == 0, result.output
-    said = "no times are read, and steps keep the order of the file (--time COLUMN, or the key time, names times)"
+    said = "no times are read: steps are in the order of the file (--time COLUMN, or the key time, names times)"
     assert result.stderr == f"note: trace: {said}\n"
     for words in ("A walk", "5 steps of 16 states, planar-isotropic", "2.5", "at most", "expects to be off by", "yes"):
         assert words in result.stdout

@@ -53,7 +53,8 @@ def test_steps_of_a_minute_leave_out_what_lies_between(folder: Path) -> None:
         "prior.checkins: 6 points (median interval 55 s) resampled to one every 1 min: 2 of them dropped, "
         "cut at 1 gap longer than 3 min",
         "release.transition: 3 steps of 1 user(s) counted",
-        "prior.checkins: times from 2020-01-01 08:00:00 to 2020-01-01 09:06:05 (UTC): points are sorted by time",
+        "prior.checkins: times from 2020-01-01 08:00:00 to 2020-01-01 09:06:05 (UTC): points are in the order of their "
+        "times",
     )
 
 

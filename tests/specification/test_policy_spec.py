@@ -130,7 +130,7 @@ def test_chains_from_data(folder):
     assert found.release_settings.transition.matrix.tolist() == expected.matrix.tolist()
     steps, order = found.release_settings.notes
     assert steps == "release.transition: 3 steps of 2 user(s) counted"
-    assert order.startswith("prior.checkins: no times are read, and points keep the order of the file")
+    assert order.startswith("prior.checkins: no times are read: points are in the order of the file")
     named = CHECKINS.replace("prior", "release.transition")
     assert read(folder, domain=BOX, rest=named).release_settings.transition.matrix.tolist() == expected.matrix.tolist()
 
