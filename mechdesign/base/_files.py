@@ -27,8 +27,8 @@ _MAX_LINKS = 40
 def find_output(path: str | os.PathLike[str]) -> Path | None:
     """Return the file of an output name, with links followed; None for a device or a pipe.
 
-    The file need not exist. Raises `ExportError` for a folder, a loop of links, and a file with several names (hard
-    links), because a new file would leave the old text under the other names.
+    The file need not exist. Raises `ExportError` for a folder and a loop of links. It also refuses a file with
+    several names (hard links), because a new file would leave the old text under the other names.
     """
     target = Path(path)
     if _descriptor_of(target) is not None:

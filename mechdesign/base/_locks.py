@@ -97,8 +97,8 @@ if hasattr(os, "register_at_fork"):
 def file_of(path: str | PathLike[str]) -> Path:
     """Return the unique name of a file: links and relative paths must not give it a second one.
 
-    Raises `InputError` for a path that does not name a file, and for a link to a missing file, because the owner of the
-    link would decide where the file is made.
+    Raises `InputError` for a path that does not name a file, and for a link to a missing file. The owner of such a link
+    would decide where the file is made.
     """
     try:
         name = Path(path)

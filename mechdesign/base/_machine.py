@@ -1,6 +1,6 @@
 """The machine: its processors, its memory, and the limits of the process.
 
-A process may use fewer processors than the machine has: `taskset` or a batch system may restrict it, and a container
+A process may use fewer processors than the machine has. `taskset` or a batch system may restrict it, and a container
 may have a quota of processor time.
 """
 

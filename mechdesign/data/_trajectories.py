@@ -13,7 +13,7 @@ from mechdesign.base._check import as_list, require_kind
 from mechdesign.base._errors import InputError, Shown, values_are_shown
 from mechdesign.data._layout import form_of
 from mechdesign.model._domain import BoundingBox, Domain
-from mechdesign.model._locate import INTERCHANGED, interval, turned
+from mechdesign.model._locate import INTERCHANGED, interval, wrap_longitudes
 
 Times = NDArray[np.datetime64]
 
@@ -203,7 +203,7 @@ def to_grid(traces: Iterable[Trajectory], domain: Domain) -> Visits:
     exits: list[bool] = []
     inside = outside = 0
     for trace in given:
-        column = interval(turned(trace.longitude, box.west, box.east), meridians)
+        column = interval(wrap_longitudes(trace.longitude, box.west, box.east), meridians)
         row = interval(trace.latitude, parallels)
         kept = np.flatnonzero((column >= 0) & (row >= 0))
         inside += len(kept)

@@ -340,7 +340,7 @@ def shortest_path(graph: nx.Graph, weight: str | None = None) -> Floats:
     ]
     result = np.vstack(parts)
     if whole:
-        result = _divided(result, scale)
+        result = _divide_down(result, scale)
     else:
         # Dijkstra's additions are monotone, so the result is at most the rounded length of the truly shortest path,
         # (1 + u)^(k - 1) times its exact length if it has k edges: the first addition, to zero, is exact.
@@ -476,7 +476,7 @@ def _at_most(value: Fraction) -> float:
     return found if Fraction(found) <= value else math.nextafter(found, 0)
 
 
-def _divided(whole: Floats, scale: int) -> Floats:
+def _divide_down(whole: Floats, scale: int) -> Floats:
     """Return the largest float64 not above `whole` / `scale`, for whole numbers up to 2⁵³; inf stays."""
     finite = np.isfinite(whole)
     number = np.where(finite, whole, 0.0)

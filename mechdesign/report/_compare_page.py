@@ -18,7 +18,7 @@ from mechdesign.model._channel import Channel
 from mechdesign.model._domain import Domain
 from mechdesign.model._problem import Problem
 from mechdesign.model._problem_words import answers, attack_measure, claimants, cost_measure, requirement_name
-from mechdesign.model._words import bounded, plain, power, short
+from mechdesign.model._words import format_bound, plain, power, short
 from mechdesign.report._channel_figures import Panel, most_likely, panels_picture
 from mechdesign.report._explorer import asked, name_of, series_block, view
 from mechdesign.report._pages import panels, render
@@ -217,7 +217,7 @@ def _error(one: Compared, name: str) -> str:
 
 def _realised(one: Compared, name: str) -> str:
     found = [
-        f"{bounded(checked.realised, up=not checked.at_least)} ({_asked(checked)})"
+        f"{format_bound(checked.realised, up=not checked.at_least)} ({_asked(checked)})"
         for requirement, checked in zip(claimants(one.problem), one.certificate.requirements, strict=True)
         if requirement_name(one.problem, requirement) == name
     ]
@@ -228,5 +228,5 @@ def _asked(checked: Checked) -> str:
     """Say what was asked for, in few digits, rounded to the side that asks less."""
     asked = checked.nominal
     if len(asked) > _LONGEST:
-        asked = bounded(float(Fraction(asked)), up=not checked.at_least)
+        asked = format_bound(float(Fraction(asked)), up=not checked.at_least)
     return f"{'at least' if checked.at_least else 'at most'} {asked}"

@@ -22,7 +22,7 @@ from mechdesign.base._warnings import collect_warnings, warn
 from mechdesign.certify._exact import exact, exact_text
 from mechdesign.data._text import file_digest
 from mechdesign.model._grammar import Raw
-from mechdesign.model._origin import counted_keys
+from mechdesign.model._origin import find_counted_keys
 from mechdesign.model._requirements._kind import RequirementKind
 from mechdesign.model._requirements._kinds import KINDS, look_for_kinds
 from mechdesign.report._private import COUNTED
@@ -71,7 +71,7 @@ class Sweep:
     @property
     def private(self) -> str:
         """What the folder tells of data, as a sentence without a full stop; empty where nothing was counted."""
-        return COUNTED if any(not key.endswith("counts") for key in counted_keys(self.tables)) else ""
+        return COUNTED if any(not key.endswith("counts") for key in find_counted_keys(self.tables)) else ""
 
     def points(self) -> Iterator[Mapping[str, Any]]:
         """Yield the values of the keys for each design; in a product those of the last key change first."""

@@ -19,7 +19,7 @@ from mechdesign.model._grammar import BudgetsFile, Table
 from mechdesign.model._requirements._kinds import kind_of
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.solve._blocks.layout import is_sparse
-from mechdesign.solve._blocks.memory import Sparsity, measure
+from mechdesign.solve._blocks.memory import Sparsity, measure_sparsity
 from mechdesign.specification._document import ARGUMENTS, Document
 from mechdesign.specification._policy import PolicyTable
 from mechdesign.specification._read import Source
@@ -213,4 +213,4 @@ def _grid_sparsity(cells: Grid) -> Sparsity | None:
     ends = [(index[:, :-1], index[:, 1:]), (index[:-1], index[1:])]
     pairs = np.hstack([np.stack([one.ravel(), other.ravel()]) for one, other in ends])
     sources, targets = np.hstack([pairs, pairs[::-1]])
-    return measure(cells.size, sources, targets) if is_sparse(cells.size, sources.size, 0) else None
+    return measure_sparsity(cells.size, sources, targets) if is_sparse(cells.size, sources.size, 0) else None

@@ -43,7 +43,7 @@ from mechdesign.data._left_out import MOST_LEFT_OUT
 from mechdesign.data._resampling import Sampling
 from mechdesign.data._states import States, Steps, as_steps
 from mechdesign.leakage.accounting import Ledger
-from mechdesign.model._disclosure import disclosed
+from mechdesign.model._disclosure import describe_disclosure
 from mechdesign.model._domain import Domain
 from mechdesign.model._grammar import Raw
 from mechdesign.model._origin import Origin
@@ -692,7 +692,7 @@ def _warn_of_revealed(made: Design, warned: tuple[str, ...] = ()) -> tuple[str, 
     """Warn with `RevealedWarning` of revealed secrets, unless this warning was given before; return its sentences."""
     from mechdesign.synthesis._isolation import warn_revealed
 
-    found = disclosed(made.problem, made.certificate.revealed or ())
+    found = describe_disclosure(made.problem, made.certificate.revealed or ())
     if found != warned:
         warn_revealed(made, stacklevel=4)
     return found

@@ -116,24 +116,24 @@ def plan_anchors(
     >>> plan.anchors.size, plan.reached
     (16, True)
     """
-    number, wanted = positive(epsilon, "epsilon"), as_number(accuracy, "accuracy")
-    if not 0 < wanted < 1:
+    number, share = positive(epsilon, "epsilon"), as_number(accuracy, "accuracy")
+    if not 0 < share < 1:
         raise InputError("accuracy", "is out of range", value=accuracy, bound="between 0 and 1")
     allowed = as_integer(most, "most", 4)
     sides = as_number(width, "width"), as_number(height, "height")
-    made: list[CoarseRun] = []
+    coarse_runs: list[CoarseRun] = []
     for columns, rows in _choose_coarse_grids(nearest(number), sides):
         anchors = Domain.anchors(columns, rows, *sides, unit=unit)
         # Each warning is issued at most once.
-        with suppress_warnings(SpacingWarning, *([OutsideWarning] if made else [])):
+        with suppress_warnings(SpacingWarning, *([OutsideWarning] if coarse_runs else [])):
             required = ContinuousPrivacy(number, anchors, distance)
             problem = Problem.from_visits(points, observables, [required], cost, weights)
         found = design(problem, tolerance=_TOLERANCE).certificate.cost
-        made.append(CoarseRun(columns, rows, nearest(max(required.steps)), found))
-    coarse, fine = made
+        coarse_runs.append(CoarseRun(columns, rows, nearest(max(required.steps)), found))
+    coarse, fine = coarse_runs
     slope = max(0.0, (coarse.cost - fine.cost) / (coarse.step - fine.step))
     limit = fine.cost - slope * fine.step
-    step = wanted * limit / slope if slope > 0 and limit > 0 else coarse.step
+    step = share * limit / slope if slope > 0 and limit > 0 else coarse.step
     # The step is at most that of the coarse run, since nothing is known about larger ones.
     step = min(step, coarse.step)
     reached = True
@@ -141,19 +141,19 @@ def plan_anchors(
         step, reached = step * 1.02, False
     columns, rows = _count_sides(sides, step)
     return AnchorPlan(
-        Domain.anchors(columns, rows, *sides, unit=unit), limit + slope * step, limit, tuple(made), reached
+        Domain.anchors(columns, rows, *sides, unit=unit), limit + slope * step, limit, tuple(coarse_runs), reached
     )
 
 
 def _choose_coarse_grids(epsilon: float, sides: tuple[float, float]) -> Iterator[tuple[int, int]]:
     """Yield the numbers of columns and rows of the two coarse grids, the coarser one first."""
-    for tried, fewest, most in zip(
+    for scaled_step, fewest, most in zip(
         _TRIAL_STEPS,
         (_MIN_TRIAL_ANCHORS, _MIN_TRIAL_ANCHORS + 2),
         (_MAX_TRIAL_ANCHORS - 4, _MAX_TRIAL_ANCHORS),
         strict=True,
     ):
-        along = min(max(math.ceil(max(sides) * epsilon / tried) + 1, fewest), most)
+        along = min(max(math.ceil(max(sides) * epsilon / scaled_step) + 1, fewest), most)
         yield _count_sides(sides, max(sides) / (along - 1))
 
 

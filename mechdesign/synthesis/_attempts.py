@@ -2,12 +2,12 @@
 
 The first attempt depends on the size. Further attempts follow until the certified gap is small enough:
 
-1. After an exact solver that had all its rows: the same program with a magnified objective, for better multipliers. If
-   the choice was automatic and the program is small, the rows of all pairs follow, too.
-2. If some exponents are below 1e-6: a program that merges the secrets that these bounds make nearly equal.
-3. If the choice was automatic: the block method after the simplex method. Lazy rows on HiGHS follow the block method if
-   they take seconds. They also follow if they take minutes and the block method stalled far from the optimum, which
-   happens at floors near the largest possible.
+1. After an exact solver with all rows, the same program with a magnified objective gives better multipliers. If the
+   choice was automatic and the program is small, a program with the rows of all pairs follows.
+2. If some exponents are below 1e-6, a program with merged secrets follows: these bounds make the secrets nearly equal.
+3. If the choice was automatic, the block method follows the simplex method. Lazy rows on HiGHS follow the block method
+   if they take seconds. If they take minutes, they follow only a stall far from the optimum, which happens at floors
+   near the largest possible.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ MAX_SIMPLEX_ROWS = 12_000
 
 
 # Sizes (pairs times observables) up to which HiGHS solves lazy rows in seconds (about 100 secrets) and in minutes.
-# Bounds together with floors count as `_FLOOR_SIZE_FACTOR` times the size (50 secrets); floors alone do not.
+# Problems with both bounds and floors count `_FLOOR_SIZE_FACTOR` times (50 secrets).
 _MAX_QUICK_LAZY_SIZE = 1_100_000
 _FLOOR_SIZE_FACTOR = 9
 _MAX_LAZY_SIZE = 2_200_000
@@ -132,16 +132,16 @@ def first_attempt(
             "solver",
             "does not support different permitted answers per secret",
             value=solver,
-            bound="auto, or a solver that takes programs of rows",
+            bound="auto, or a solver of row programs",
         )
     if takes_blocks(solver):
-        taken: Rows = "all"
+        chosen_rows: Rows = "all"
         size, counted = int(np.isfinite(form.exponents).sum()) * form.observables, ""
     else:
-        taken = rows if rows != "auto" else "reduced" if size <= MAX_SIMPLEX_ROWS else "lazy"
+        chosen_rows = rows if rows != "auto" else "reduced" if size <= MAX_SIMPLEX_ROWS else "lazy"
     shape = f"{form.groups} secrets and {form.observables} observables"
-    reason = f"{counted}{size} privacy rows over {shape}: {taken} rows, {solver}"
-    return Attempt(form, taken, solver, reason, chosen, small=size + floors <= MAX_SIMPLEX_ROWS)
+    reason = f"{counted}{size} privacy rows over {shape}: {chosen_rows} rows, {solver}"
+    return Attempt(form, chosen_rows, solver, reason, chosen, small=size + floors <= MAX_SIMPLEX_ROWS)
 
 
 def _bound_rows_below(form: NormalForm) -> int:
@@ -151,6 +151,7 @@ def _bound_rows_below(form: NormalForm) -> int:
 
 
 def _would_take_blocks(form: NormalForm, solver: str, rows: Rows) -> bool:
+    """Return whether a large program with this choice is solved by the block method."""
     if solver == "auto":
         return rows == "auto" and not form.forbidden.any() and takes_blocks(BLOCK_SOLVER)
     return takes_blocks(solver)

@@ -12,8 +12,8 @@ from mechdesign.base._errors import InputError
 from mechdesign.base._version import __version__
 from mechdesign.solve import _solve as solvers
 from mechdesign.solve._block_angular import BlockProgram, FloorBlock, WorstBlock
-from mechdesign.solve._blocks.automorphisms import find_symmetry, generated, invariant, symmetry_of
-from mechdesign.solve._blocks.solution import BlockSolution, combine
+from mechdesign.solve._blocks.automorphisms import find_symmetry, generate_group, is_invariant, make_symmetry
+from mechdesign.solve._blocks.solution import BlockSolution, combine_solutions
 from mechdesign.solve._blocks.symmetry import Symmetry
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import Attempt
@@ -122,17 +122,17 @@ def solve_blocks(
         plain = solve(program, options, gap=options.relative_gap)
         if plain.upper - plain.lower < solution.upper - solution.lower:
             symmetry = None
-        solution = combine(solution, plain)
+        solution = combine_solutions(solution, plain)
     return inverse(solution).with_facts(solver=attempt.solver, symmetries=1 if symmetry is None else symmetry.order)
 
 
-def choose_symmetry(form: NormalForm, program: BlockProgram, asked: Any) -> Symmetry | None:
+def choose_symmetry(form: NormalForm, program: BlockProgram, choice: Any) -> Symmetry | None:
     """Return the symmetries to use: found by a search, none, or given by the caller and checked."""
-    if isinstance(asked, bool | np.bool_):
-        return find_symmetry(program) if asked else None
+    if isinstance(choice, bool | np.bool_):
+        return find_symmetry(program) if choice else None
     path, n = "options.symmetry", form.group.size
     try:
-        given = np.asarray(asked)
+        given = np.asarray(choice)
     except ValueError:
         # Rows of different lengths.
         given = np.zeros(0)
@@ -140,7 +140,7 @@ def choose_symmetry(form: NormalForm, program: BlockProgram, asked: Any) -> Symm
         raise InputError(
             path,
             "is not a list of permutations",
-            value=asked,
+            value=choice,
             bound=f"true, false, or permutations of {n} secrets, shape (k, {n})",
         )
     groups = []
@@ -150,14 +150,14 @@ def choose_symmetry(form: NormalForm, program: BlockProgram, asked: Any) -> Symm
         image = np.zeros(form.groups, dtype=np.int64)
         image[form.group] = form.group[permutation]
         together = np.array_equal(image[form.group], form.group[permutation])
-        if not together or not invariant(program, image):
+        if not together or not is_invariant(program, image):
             raise InputError(
                 f"{path}[{index}]",
                 "changes the prior, the costs or the requirements, so it is not a symmetry",
                 remedy="leave it out, or set symmetry = true to search for symmetries",
             )
         groups.append(image)
-    elements = generated(np.array(groups, dtype=np.int64).reshape(-1, form.groups))
+    elements = generate_group(np.array(groups, dtype=np.int64).reshape(-1, form.groups))
     if elements is None:
         raise InputError(path, "generates a group that is too large", bound="permutations with at most 64 products")
-    return symmetry_of(program, elements)
+    return make_symmetry(program, elements)

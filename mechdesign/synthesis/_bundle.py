@@ -39,7 +39,7 @@ from mechdesign.model._origin import STANDS_IN, Origin
 from mechdesign.model._plane import Plane
 from mechdesign.model._problem import Problem
 from mechdesign.model._requirements._kinds import load_requirements
-from mechdesign.model._words import measure
+from mechdesign.model._words import recognise_distance
 from mechdesign.synthesis._folders import NO_FILES
 
 
@@ -76,6 +76,7 @@ def require_plain_names(problem: Problem, channel: Channel | None = None) -> Non
 
 
 def _to_text_array(labels: Sequence[str], path: str) -> NDArray[np.str_]:
+    """Return the labels as an array; raise InputError for labels that arrays cannot store."""
     array = np.array(labels, dtype=np.str_)
     for index, (label, kept) in enumerate(zip(labels, array.tolist(), strict=True)):
         try:
@@ -90,6 +91,7 @@ def _to_text_array(labels: Sequence[str], path: str) -> NDArray[np.str_]:
 
 
 def _describe_domain(domain: Domain) -> dict[str, Any]:
+    """Return the metadata of a domain: unit, grid, bounding box, plane, lattice and surrounding grid."""
     described: dict[str, Any] = {
         "unit": domain.unit,
         "cells": None if domain.cells is None else asdict(domain.cells),
@@ -200,7 +202,7 @@ def _name_distance(stated: Stated, problem: Problem) -> dict[str, str] | None:
     if matrix is None:
         return None
     values = np.asarray(matrix, dtype=np.float64)
-    found = measure(values, problem.secrets, problem.secrets, np.isfinite(values))
+    found = recognise_distance(values, problem.secrets, problem.secrets, np.isfinite(values))
     return {"name": found.name, "unit": found.unit} if found.name else None
 
 

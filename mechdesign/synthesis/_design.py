@@ -18,7 +18,7 @@ from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import RAYS, Attempt, check_choice, first_attempt, later_attempts
 from mechdesign.synthesis._blocks import solve_blocks
 from mechdesign.synthesis._bundle import require_plain_names
-from mechdesign.synthesis._coupled.dantzig_wolfe import couple, decomposes
+from mechdesign.synthesis._coupled.dantzig_wolfe import couple, is_decomposable
 from mechdesign.synthesis._isolation import Isolated, check_isolated, warn_revealed
 from mechdesign.synthesis._normal import ChannelCandidate, FormMultipliers, NormalForm, normalise
 from mechdesign.synthesis._parts import Part, assemble, has_floors, split
@@ -76,7 +76,7 @@ def design(
             - "all": one row for each pair and observable.
             - "reduced": only pairs that no other pairs imply.
             - "lazy": near pairs first; violated rows are added.
-            - "near": near pairs only, with ε divided by their dilation. This is fast and leaves a larger gap.
+            - "near": near pairs only, with ε divided by their dilation: fast, with a larger gap.
             - "rays": no rows. Columns are mixtures of private columns, for thousands of secrets under metric
               privacy. Issues a `BracketWarning` if the final gap exceeds both the tolerance and 2 %.
         options: Further options, under the solver's own names.
@@ -91,8 +91,8 @@ def design(
         Design with `channel` (integers, shape (n, m)), `certificate` and `summary`.
 
     Warns:
-        RevealedWarning: An answer reveals secrets for certain, or nearly so because every bound on them is at least
-            2^62; or no requirement bounds a pair.
+        RevealedWarning: An answer reveals secrets for certain, or for all practical purposes because every bound on
+            them is at least 2^62. Also if no requirement bounds a pair.
 
     Raises:
         InfeasibleError: No channel with the permitted answers meets all bounds and floors.
@@ -114,9 +114,9 @@ def design(
         # A bundle cannot hold titles, units or labels with hidden characters.
         require_plain_names(_require_problem(problem))
         check_isolated(problem, isolated)
-        made = synthesise(problem, settings)
-        warn_revealed(made)
-        return made.noted(isolated=isolated) if isolated == "release" and made.summary.isolated is None else made
+        result = synthesise(problem, settings)
+        warn_revealed(result)
+        return result.noted(isolated=isolated) if isolated == "release" and result.summary.isolated is None else result
 
 
 def synthesise(problem: Problem, settings: SolveSettings) -> Design:
@@ -146,20 +146,21 @@ def synthesise(problem: Problem, settings: SolveSettings) -> Design:
         deadline = settings.deadline()
         check_choice(settings.solver, settings.rows)
         parts = split(_require_problem(problem))
-        if has_floors(problem) and not decomposes(problem, parts):
+        if has_floors(problem) and not is_decomposable(problem, parts):
             n, m = problem.cost.shape
             parts = (Part(np.arange(n), np.arange(m), 1.0, bool(np.isfinite(problem.cost).all())),)
         largest = max(parts, key=lambda part: len(part.secrets) ** 2 * len(part.observables))
         check_size(size_of(problem, largest), settings)
         if len(parts) == 1 and parts[0].observables.size == problem.cost.shape[1]:
-            made = _design_whole(problem, settings, deadline)
+            result = _design_whole(problem, settings, deadline)
         else:
-            made = _design_parts(problem, parts, settings, deadline)
-        made = warn_if_stalled(made, settings)
-        return made.noted(**problem.facts) if problem.facts else made
+            result = _design_parts(problem, parts, settings, deadline)
+        result = warn_if_stalled(result, settings)
+        return result.noted(**problem.facts) if problem.facts else result
 
 
 def _require_problem(problem: Problem) -> Problem:
+    """Return the argument if it is a `Problem`; raise InputError otherwise."""
     if not isinstance(problem, Problem):
         raise InputError("problem", "is not a Problem", value=type(problem).__name__)
     return problem
@@ -177,19 +178,19 @@ def _design_whole(problem: Problem, settings: SolveSettings, deadline: Deadline)
         deadline.tell(first.reason)
         inside = find_interior_channel(form, deadline) if form.forbidden.any() else None
         best: Design | None = None
-        trouble = ""
+        failure = ""
         tried: tuple[str, ...] = ()
         try:
             for attempt, answer in _run_attempts(first, settings, deadline):
                 tried = answer.summary.tried or ()
                 candidate, wrong = check_candidate(answer, attempt.solver)
                 if wrong:
-                    trouble = trouble or wrong
+                    failure = failure or wrong
                     continue
                 candidate = candidate.with_facts(seconds=round(deadline.seconds() - began, 3))
-                made = _round_and_certify(attempt.form, candidate, settings, deadline, inside, first=best is None)
-                if best is None or made.certificate.relative_gap < best.certificate.relative_gap:
-                    best = made
+                result = _round_and_certify(attempt.form, candidate, settings, deadline, inside, first=best is None)
+                if best is None or result.certificate.relative_gap < best.certificate.relative_gap:
+                    best = result
                 if deadline.acknowledge():
                     best = best.noted(status=Status.INTERRUPTED)
                     break
@@ -201,7 +202,7 @@ def _design_whole(problem: Problem, settings: SolveSettings, deadline: Deadline)
                 raise
             best = best.noted(status=Status.INTERRUPTED)
         if best is None:
-            raise SolverError(trouble)
+            raise SolverError(failure)
         return best if best.summary.tried == tried else best.noted(tried=tried)
 
 
@@ -255,8 +256,8 @@ def _round_and_certify(
         return recover_design(form, candidate.with_facts(status=Status.INTERRUPTED), settings.tolerance, interior)
 
 
-def _is_good_enough(made: Design, settings: SolveSettings) -> bool:
-    return exact(made.certificate.relative_gap) <= exact(settings.tolerance)
+def _is_good_enough(result: Design, settings: SolveSettings) -> bool:
+    return exact(result.certificate.relative_gap) <= exact(settings.tolerance)
 
 
 def _answer_separately(form: NormalForm) -> ChannelCandidate:
@@ -285,19 +286,20 @@ def _design_parts(problem: Problem, parts: tuple[Part, ...], settings: SolveSett
         )
 
     def solve(part: Problem, name: str) -> Design:
+        """Design one part; after Ctrl-C, with a minimal time limit."""
         nonlocal stopped
         own = deadline.part(stage=name)
         try:
-            made = _design_whole(part, settings, own.part(seconds=_TIME_AFTER_CTRL_C_S) if stopped else own)
+            result = _design_whole(part, settings, own.part(seconds=_TIME_AFTER_CTRL_C_S) if stopped else own)
         except KeyboardInterrupt:
             if stopped:
                 raise
-            made = _design_whole(part, settings, own.part(seconds=_TIME_AFTER_CTRL_C_S)).noted(
+            result = _design_whole(part, settings, own.part(seconds=_TIME_AFTER_CTRL_C_S)).noted(
                 status=Status.INTERRUPTED
             )
         # After Ctrl-C each remaining part takes the first channel found; a second Ctrl-C raises KeyboardInterrupt.
-        stopped = stopped or made.status is Status.INTERRUPTED
-        return made
+        stopped = stopped or result.status is Status.INTERRUPTED
+        return result
 
     # Without floors, a channel for every part is available immediately.
     with deadline.keeping(_KEEPING_MESSAGE, at_once=not has_floors(problem)):
@@ -307,7 +309,7 @@ def _design_parts(problem: Problem, parts: tuple[Part, ...], settings: SolveSett
         seconds = deadline.seconds() - began
         deadline.tell("certifying")
         summary = replace(found.summary, seconds=round(seconds, 3))
-        made = certify_design(problem, found.numerators, found.multipliers, settings.tolerance, summary)
+        result = certify_design(problem, found.numerators, found.multipliers, settings.tolerance, summary)
         last = deadline.seconds() - began - seconds
-        made = made.noted(certifying_seconds=round((summary.certifying_seconds or 0.0) + last, 3))
-        return made.noted(status=Status.INTERRUPTED) if deadline.acknowledge() else made
+        result = result.noted(certifying_seconds=round((summary.certifying_seconds or 0.0) + last, 3))
+        return result.noted(status=Status.INTERRUPTED) if deadline.acknowledge() else result

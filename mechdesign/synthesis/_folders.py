@@ -105,6 +105,7 @@ def prepare_files(files: Files[_Value], taken: Collection[str]) -> Callable[[_Va
 
 
 def _check_files(files: Mapping[str, bytes], taken: Collection[str]) -> dict[str, bytes]:
+    """Return the files as a dict; raise InputError for invalid or taken names, and for contents that are not bytes."""
     if not isinstance(files, Mapping):
         raise InputError("files", "must be a mapping", value=type(files).__name__, bound="file names to contents")
     known: set[str] = set(taken)
@@ -152,7 +153,7 @@ def check_no_input(target: Path, inputs: Mapping[str, Path | None]) -> None:
     `inputs` maps names for messages to files; None means that the input was not given.
     """
     for name, source in inputs.items():
-        if source is not None and _is_same(target, source):
+        if source is not None and _is_same_file(target, source):
             raise ExportError(f"{target} is the file of {name}, which must not be overwritten; choose another name")
 
 
@@ -162,7 +163,7 @@ def check_no_input_in(folder: Path, files: Iterable[str], inputs: Mapping[str, P
         check_no_input(folder / file, inputs)
 
 
-def _is_same(one: Path, other: Path) -> bool:
+def _is_same_file(one: Path, other: Path) -> bool:
     """Return whether two paths are the same regular file. Devices may be both read and written."""
     try:
         return one.is_file() and os.path.samefile(one, other)
@@ -205,6 +206,7 @@ def check_outputs(*targets: Path | None, inputs: Mapping[str, Path | None], over
 
 
 def _check_output(target: Path, overwrite: bool) -> None:
+    """Raise `ExportError` unless `target` can be written; see `check_outputs`."""
     file = find_output(target)
     if file is None:
         if not os.access(target, os.W_OK):
@@ -259,6 +261,7 @@ def check_space(folder: Path, size: int, files: Iterable[str] = ()) -> None:
 
 
 def _reserve_space(descriptor: int, folder: Path, size: int) -> None:
+    """Allocate `size` bytes for an open file; raise OSError if they are not available."""
     if (free := shutil.disk_usage(folder).free) < size:
         raise OSError(f"only {free:,} are free")
     if size and hasattr(os, "posix_fallocate"):
@@ -286,6 +289,7 @@ def _find_other_design(folder: Path, origin: Origin | None) -> str | None:
 
 
 def _is_bundle(folder: Path) -> bool:
+    """Return whether a folder is empty, or contains a complete or interrupted bundle."""
     names = {entry.name for entry in folder.iterdir()}
     if not names:
         return True
@@ -434,8 +438,8 @@ def require_design(directory: Path) -> None:
     found = [directory / name for name in _list_designs(directory)]
     found += [directory / "channels" / name for name in _list_designs(directory / "channels")]
     if found:
-        some = ", ".join(map(str, found[:_MAX_NAMED_FOLDERS])) + (", …" if len(found) > _MAX_NAMED_FOLDERS else "")
-        raise InputError(str(directory), f"holds {len(found)} designs, not one", bound=f"one of {some}")
+        examples = ", ".join(map(str, found[:_MAX_NAMED_FOLDERS])) + (", …" if len(found) > _MAX_NAMED_FOLDERS else "")
+        raise InputError(str(directory), f"holds {len(found)} designs, not one", bound=f"one of {examples}")
     for name, (what, remedy) in _OTHER_OUTPUTS.items():
         if (directory / name).is_file():
             raise InputError(
@@ -467,6 +471,7 @@ def read_scheduled(directory: Path) -> Scheduled:
 
 
 def _add_release(found: Scheduled, row: dict[str, str], line: str, place: int) -> None:
+    """Add a row of ``schedule.csv`` to `found`; raise InputError if it is malformed."""
     name, step, epsilon = row.get("folder"), row.get("step"), row.get("epsilon")
     if (name, step, epsilon) == ("", str(place), "0"):
         return

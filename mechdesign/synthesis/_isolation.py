@@ -8,7 +8,7 @@ import numpy as np
 
 from mechdesign.base._errors import InputError, RevealedWarning, Shown
 from mechdesign.base._warnings import warn
-from mechdesign.model._disclosure import bounds_pairs, disclosed, listed, untied
+from mechdesign.model._disclosure import bounds_pairs, describe_disclosure, find_untied, list_secrets
 from mechdesign.model._problem import Problem
 from mechdesign.synthesis._result import Design
 
@@ -26,7 +26,7 @@ def check_isolated(problem: Problem, isolated: str) -> None:
     if "isolated" in problem.facts:
         return
     n, claims = len(problem.prior), problem.claims
-    alone = untied(n, claims)
+    alone = find_untied(n, claims)
     if isolated == "release" or not alone.size or (claims and not bounds_pairs(claims)):
         return
     if n == 1:
@@ -40,19 +40,19 @@ def check_isolated(problem: Problem, isolated: str) -> None:
         "bound no pair of secrets, so the best channel would release the secret exactly"
         if alone.size == n
         else "leave some secrets without a bound, so the best channel would release them exactly",
-        value=Shown(listed(alone.tolist(), n, problem.secrets)),
-        remedy=f'{_remedy(problem, int(alone[0]))}, or accept this with isolated="release"',
+        value=Shown(list_secrets(alone.tolist(), n, problem.secrets)),
+        remedy=f'{_suggest_remedy(problem, int(alone[0]))}, or accept this with isolated="release"',
     )
 
 
-def warn_revealed(made: Design, stacklevel: int = 3) -> None:
+def warn_revealed(result: Design, stacklevel: int = 3) -> None:
     """Issue a `RevealedWarning` if answers reveal secrets, for certain or nearly so, or if no pair is bounded."""
-    said = disclosed(made.problem, made.certificate.revealed or ())
-    if said:
-        warn(" ".join([*said, "All certified claims hold."]), RevealedWarning, stacklevel=stacklevel)
+    sentences = describe_disclosure(result.problem, result.certificate.revealed or ())
+    if sentences:
+        warn(" ".join([*sentences, "All certified claims hold."]), RevealedWarning, stacklevel=stacklevel)
 
 
-def _remedy(problem: Problem, secret: int) -> str:
+def _suggest_remedy(problem: Problem, secret: int) -> str:
     """Return a suggestion: a radius that includes the nearest secret if there is a radius, or else more bounds."""
     for stated in problem.stated:
         if "radius" in stated.numbers and "distance" in stated.arrays:

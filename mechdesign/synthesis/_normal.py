@@ -31,7 +31,7 @@ from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._values import cached_property
 from mechdesign.certify._claims import Floor, PairBound
 from mechdesign.model._channel import EXPONENT
-from mechdesign.model._components import connected
+from mechdesign.model._components import label_components
 from mechdesign.model._problem import Problem
 from mechdesign.solve._block_angular import implied_exponents
 from mechdesign.solve._contract import Status
@@ -119,7 +119,7 @@ class NormalForm:
     @cached_property
     def components(self) -> Integers:
         """A label for each group, shape (k,): groups connected by bounds have the same label."""
-        return connected(self.groups, np.argwhere(np.isfinite(self.exponents)))
+        return label_components(self.groups, np.argwhere(np.isfinite(self.exponents)))
 
     @cached_property
     def implied(self) -> Floats:
@@ -154,8 +154,8 @@ def normalise(problem: Problem, alike: float = 0.0) -> NormalForm:
         first, second = (np.full((groups, groups), -1) for _ in range(2))
         first[group[s], group[t]], second[group[s], group[t]] = s, t
         better = best < exponents
-        for mine, theirs in ((exponents, best), (source, first), (target, second)):
-            mine[better] = theirs[better]
+        for least, new in ((exponents, best), (source, first), (target, second)):
+            least[better] = new[better]
         owner[better] = i
     np.fill_diagonal(exponents, np.inf)
     floors = []
@@ -182,7 +182,7 @@ def _group_secrets(
         return np.arange(n), ()
     pairs = np.array(list(edges))
     graph = sparse.coo_array((np.ones(len(pairs)), (pairs[:, 0], pairs[:, 1])), shape=(n, n)).tocsr()
-    labels = connected(n, pairs)
+    labels = label_components(n, pairs)
     ties: list[tuple[int, int, int, bool]] = []
     for root in np.unique(labels, return_index=True)[1]:
         order, parents = csgraph.breadth_first_order(graph, root, directed=False)

@@ -57,7 +57,7 @@ def find_few_pairs(exponents: Floats, deadline: Deadline | None = None) -> Flags
     """Mark the irreducible pairs if they are few and near each other, as for path lengths in a road network.
 
     The marked pairs imply all other bounds, up to a relative rounding error of 1e-12. Returns None if they are too many
-    for sparse blocks, or if one of them connects secrets that are far apart.
+    for sparse blocks, or if the pairs between nearest secrets do not imply all bounds.
     """
     bounded = np.isfinite(exponents)
     n = exponents.shape[0]
@@ -68,8 +68,8 @@ def find_few_pairs(exponents: Floats, deadline: Deadline | None = None) -> Flags
     last = min(_NEAREST_SECRETS, n - 1)
     reach = np.partition(exponents, last, axis=1)[:, last]
     near = bounded & (exponents <= reach[:, None])
-    some = np.linspace(0, n - 1, _TRIAL_SECRETS).astype(np.int64)
-    if not _are_implied(exponents, near, some):
+    batch = np.linspace(0, n - 1, _TRIAL_SECRETS).astype(np.int64)
+    if not _are_implied(exponents, near, batch):
         return None
     kept = near.copy()
     for s in range(n):
@@ -88,12 +88,12 @@ def find_few_pairs(exponents: Floats, deadline: Deadline | None = None) -> Flags
     return kept
 
 
-def _are_implied(exponents: Floats, kept: Flags, some: Integers) -> bool:
-    """Return whether the kept pairs imply all bounds on pairs whose source is one of `some` secrets."""
+def _are_implied(exponents: Floats, kept: Flags, batch: Integers) -> bool:
+    """Return whether the kept pairs imply all bounds on pairs whose source is in `batch`."""
     sources, targets = np.nonzero(kept)
     graph = sparse.csr_array((exponents[kept], (sources, targets)), shape=exponents.shape)
-    paths = csgraph.shortest_path(graph, method="D", indices=some)
-    return bool((paths <= exponents[some] * (1 + _ROUNDING)).all())
+    paths = csgraph.shortest_path(graph, method="D", indices=batch)
+    return bool((paths <= exponents[batch] * (1 + _ROUNDING)).all())
 
 
 def measure_dilation(exponents: Floats, kept: Flags, deadline: Deadline | None = None) -> float:
@@ -108,12 +108,12 @@ def measure_dilation(exponents: Floats, kept: Flags, deadline: Deadline | None =
     largest = 1.0
     # Only a few sources per call, because SciPy cannot be interrupted.
     for start in range(0, exponents.shape[0], _SOURCES_PER_BATCH):
-        some = np.arange(start, min(start + _SOURCES_PER_BATCH, exponents.shape[0]))
+        batch = np.arange(start, min(start + _SOURCES_PER_BATCH, exponents.shape[0]))
         if deadline is not None:
             deadline.check_time()
-        paths = csgraph.shortest_path(graph, method="D", indices=some)
-        required = np.isfinite(exponents[some])
-        largest = max(largest, float(np.max(paths[required] / exponents[some][required], initial=1.0)))
+        paths = csgraph.shortest_path(graph, method="D", indices=batch)
+        required = np.isfinite(exponents[batch])
+        largest = max(largest, float(np.max(paths[required] / exponents[batch][required], initial=1.0)))
     return largest
 
 

@@ -11,7 +11,7 @@ import numpy as np
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.certify._evidence import FloorMultipliers, Multipliers, PairMultipliers
 from mechdesign.model._channel import EXPONENT
-from mechdesign.model._components import sharing, tied
+from mechdesign.model._components import label_disclosed_sets, label_tied_secrets
 from mechdesign.model._problem import Problem
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._normal import VACUOUS
@@ -88,7 +88,11 @@ def split(problem: Problem) -> tuple[Part, ...]:
     may be permitted different answers. This happens if a floor joins secrets that share only some answers, or if bounds
     hold in one direction only.
     """
-    labels = sharing(problem.cost, problem.claims) if has_floors(problem) else tied(len(problem.prior), problem.claims)
+    labels = (
+        label_disclosed_sets(problem.cost, problem.claims)
+        if has_floors(problem)
+        else label_tied_secrets(len(problem.prior), problem.claims)
+    )
     order = np.argsort(labels, kind="stable")
     permitted = np.isfinite(problem.cost)
     parts = []
@@ -198,15 +202,15 @@ class PartDesign:
             if not isinstance(entry, PairMultipliers):
                 continue
             for column, targets in enumerate(copies):
-                mine = np.flatnonzero(entry.observables == column)
-                if not mine.size:
+                selected = np.flatnonzero(entry.observables == column)
+                if not selected.size:
                     continue
-                many = np.tile(mine, targets.size)
+                many = np.tile(selected, targets.size)
                 yield (
                     index,
                     part.secrets[entry.sources[many]],
                     part.secrets[entry.targets[many]],
-                    part.observables[np.repeat(targets, mine.size)],
+                    part.observables[np.repeat(targets, selected.size)],
                     entry.values[many],
                 )
 

@@ -30,7 +30,7 @@ from mechdesign.certify._exact import exact
 from mechdesign.certify._privacy import check
 from mechdesign.model._channel import EXPONENT
 from mechdesign.model._problem import Problem
-from mechdesign.solve._contract import GROSS, Status
+from mechdesign.solve._contract import FAILED_RESIDUAL, Status
 from mechdesign.synthesis._normal import ChannelCandidate, FormMultipliers, NormalForm
 from mechdesign.synthesis._result import Design, certify_design
 from mechdesign.synthesis._rounding import Rounded, compute_cost, find_cheapest_constant, round_channel
@@ -73,8 +73,8 @@ def lift_columns(form: NormalForm, privacy: _Columns, floors: Sequence[Floats], 
         np.add.at(reduced, (second, o), -values * np.exp(form.exponents[s, t]))
         moved = _move_to_roots(reduced, form.ties)
     for i in {*np.unique(owner).tolist(), *moved}:
-        mine = np.flatnonzero((owner == i) & (values > 0))
-        columns = [(first[mine], second[mine], o[mine], values[mine]), *moved.get(i, [])]
+        selected = np.flatnonzero((owner == i) & (values > 0))
+        columns = [(first[selected], second[selected], o[selected], values[selected]), *moved.get(i, [])]
         parts[i] = PairMultipliers(*(np.concatenate(column) for column in zip(*columns, strict=True)))
     return Multipliers(
         tuple(parts.get(i, make_empty_multipliers(problem, i)) for i in range(len(problem.claims))), weights
@@ -152,6 +152,7 @@ def polish_multipliers(form: NormalForm, given: FormMultipliers) -> FormMultipli
 
 
 def _mend(form: NormalForm, best: FormMultipliers, potentials: Floats) -> FormMultipliers:
+    """Reduce pair multipliers step by step, and return the multipliers with the best lower bound."""
     shape = form.groups, form.observables
     at_source = best.sources * form.observables + best.observables
     at_target = best.targets * form.observables + best.observables
@@ -168,10 +169,10 @@ def _mend(form: NormalForm, best: FormMultipliers, potentials: Floats) -> FormMu
             bound, best = proved, replace(best, values=values)
         lacking = np.maximum(potentials[:, None] - reduced, 0.0).ravel()
         before = np.concatenate([[0.0], np.cumsum(pulls)])[:-1]
-        taken = np.clip(lacking[at_target] * _MENDING_MARGIN - (before - before[first]), 0.0, pulls)
-        if not taken.any():
+        reduction = np.clip(lacking[at_target] * _MENDING_MARGIN - (before - before[first]), 0.0, pulls)
+        if not reduction.any():
             break
-        values = np.maximum(values - taken / growth, 0.0)
+        values = np.maximum(values - reduction / growth, 0.0)
     return best
 
 
@@ -215,7 +216,7 @@ def check_candidate(candidate: ChannelCandidate, solver: str) -> tuple[ChannelCa
     if summary.status is not Status.FAILED:
         return candidate, ""
     residual = summary.primal_residual
-    if candidate.matrix is None or residual is None or residual > GROSS:
+    if candidate.matrix is None or residual is None or residual > FAILED_RESIDUAL:
         return candidate, f"{solver} returned an unusable solution: {summary.message}"
     message = f"the channel keeps all bounds, but the multipliers prove only a poor lower bound: {summary.message}"
     return candidate.with_facts(status=Status.STALLED, message=message), ""

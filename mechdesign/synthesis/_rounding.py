@@ -19,7 +19,7 @@ _MIXING_ERROR = 8 * 2.0**-53
 # A column is emptied if its largest entry is below a threshold. Each threshold is tried, and the cheapest result kept.
 _COLUMN_THRESHOLDS = (0.0, 1e-16, 1e-14, 1e-12, 1e-10, 1e-8, 1e-6)
 _SMALL_PRIVACY_WEIGHT = 1e-12
-# A second attempt follows only above this floor weight; its own floor weight starts at the minimum.
+# Above this floor weight, mixing with another distribution is tried, too. Its weight starts at `_MIN_FLOOR_WEIGHT`.
 _SMALL_FLOOR_WEIGHT = 1e-9
 _MIN_FLOOR_WEIGHT = 2.0**-50
 _TIGHT_FLOOR_SLACK = 1e-5
@@ -219,9 +219,9 @@ def _raise_along_bounds(rows: Floats, exponents: Floats) -> Floats:
             break
         risen = np.zeros(len(rows), dtype=np.bool_)
         for target in waiting.tolist():
-            mine = into[target]
-            if mine.size:
-                least = (factors[mine] * raised[sources[mine]]).max(axis=0)
+            incoming = into[target]
+            if incoming.size:
+                least = (factors[incoming] * raised[sources[incoming]]).max(axis=0)
                 if (least > raised[target]).any():
                     np.maximum(raised[target], least, out=raised[target])
                     risen[beyond[target]] = True
@@ -345,6 +345,7 @@ def _apportion(rows: Floats) -> Integers:
 
 
 def _apportion_batch(rows: Floats) -> Integers:
+    """Apportion a few rows in Python integers."""
     shares = np.floor(rows / rows.max(axis=1, keepdims=True) * 2.0**EXPONENT).astype(np.int64).astype(object)
     totals = shares.sum(axis=1, keepdims=True)
     scaled = shares << EXPONENT

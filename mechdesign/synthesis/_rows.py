@@ -1,7 +1,8 @@
 """Reduce a normal form to a linear program with privacy rows, and solve it with all rows or with lazy rows.
 
 The program is derived in docs/theory/channels.md. Lazy rows are Kelley's cutting planes (1960). Every round solves a
-relaxation, whose multipliers prove a lower bound. It ends when the solution violates no missing row.
+relaxation, whose multipliers prove a lower bound. The rounds end when the solution violates no missing row, or when
+repairing the violated rows costs little.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from mechdesign.base._arrays import Flags, Floats, Integers
 from mechdesign.base._deadline import Deadline, OutOfTimeError
 from mechdesign.base._errors import InputError
 from mechdesign.solve import _solve as solvers
-from mechdesign.solve._column_generation import Best
+from mechdesign.solve._column_generation import Bracket
 from mechdesign.solve._contract import Options, Solution, Status
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.synthesis._attempts import Attempt
@@ -242,6 +243,8 @@ def _choose_scale(form: NormalForm) -> float:
 
 @dataclass(frozen=True, eq=False)
 class _RowBlock:
+    """A named block of rows, with lower and upper bounds."""
+
     name: str
     matrix: sparse.coo_array
     lower: Floats
@@ -273,11 +276,11 @@ def _make_floor_rows(form: NormalForm, index: int, factor: float, start: int, wi
     estimates = floor.error.shape[0]
     rows = np.arange(estimates * observables)
     errors = sparse.coo_array(sparse.kron(sparse.coo_array(floor.error * factor), sparse.eye_array(observables)))
-    taken = np.arange(start, start + observables)
+    x_columns = np.arange(start, start + observables)
     entries = [
         (errors.data, errors.row.astype(np.int64), errors.col.astype(np.int64)),
-        (np.full(rows.size, -1.0), rows, np.tile(taken, estimates)),
-        (np.ones(observables), np.full(observables, rows.size), taken),
+        (np.full(rows.size, -1.0), rows, np.tile(x_columns, estimates)),
+        (np.ones(observables), np.full(observables, rows.size), x_columns),
     ]
     lower = np.zeros(rows.size + 1)
     lower[-1] = factor * floor.minimum
@@ -378,6 +381,7 @@ class RowPrograms:
 
 
 def _solve_near(form: NormalForm, near: Flags, run: RowPrograms) -> ChannelCandidate:
+    """Solve with near pairs at ε for the multipliers, and at ε divided by their dilation for the channel."""
     factor = measure_dilation(form.exponents, near, run.options.deadline)
     if not np.isfinite(factor):
         raise InputError(
@@ -398,12 +402,13 @@ def _solve_near(form: NormalForm, near: Flags, run: RowPrograms) -> ChannelCandi
 
 
 def _solve_lazily(form: NormalForm, pairs: Flags, near: Flags, run: RowPrograms) -> ChannelCandidate:
+    """Solve with near pairs first, and add violated rows of `pairs` round by round."""
     triples = run.list_rows(near & pairs, form)
     loaded = np.zeros((form.groups, form.groups, form.observables), dtype=bool)
     loaded[triples.sources, triples.targets, triples.observables] = True
     sources, targets = np.nonzero(pairs)
     last = ChannelCandidate(None, None, SolveSummary(Status.FAILED, "no round was finished"))
-    best: Best[Floats, FormMultipliers] = Best()
+    best: Bracket[Floats, FormMultipliers] = Bracket()
     # The centre of the optimal face violates far fewer missing rows than one of its vertices.
     run = replace(run, options=replace(run.options, vertex=False))
     start: object = None
@@ -443,7 +448,7 @@ def _solve_lazily(form: NormalForm, pairs: Flags, near: Flags, run: RowPrograms)
     return _take_best(last, best).with_facts(status=Status.ITERATION_LIMIT, message=message)
 
 
-def _take_best(last: ChannelCandidate, best: Best[Floats, FormMultipliers]) -> ChannelCandidate:
+def _take_best(last: ChannelCandidate, best: Bracket[Floats, FormMultipliers]) -> ChannelCandidate:
     """Return the last candidate with the best bound of all rounds, and the channel with the least repaired cost."""
     matrix = last.matrix if best.point is None else best.point
     return replace(last, matrix=matrix, multipliers=last.multipliers if best.proof is None else best.proof)

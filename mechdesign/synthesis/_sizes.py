@@ -27,8 +27,8 @@ from mechdesign.solve._blocks.memory import (
     MemoryBudget,
     Sparsity,
     block_memory,
-    few_may_do,
-    measure,
+    generation_may_pay,
+    measure_sparsity,
     merging_memory,
     sparse_memory,
 )
@@ -55,9 +55,9 @@ _SYMMETRIC_TIME_SHARE = 0.5
 _SPARSE_ENTRY_SECONDS = 2.8e-9
 # Fixed seconds of every design, and seconds of rounding and certifying per privacy row.
 _START_SECONDS, _CERTIFY_SECONDS = 2.0, 1.3e-7
-# Interior points on a row program: bytes per row, and seconds of the first round for `_ROWS` rows. The time grows like
-# rows**1.9.
-_ROW_BYTES, _ROW_SECONDS, _ROWS, _ROW_POWER = 1000, 28.0, 68_000, 1.9
+# Interior points on a row program: bytes per row, and seconds of the first round for `_REFERENCE_ROWS` rows. The time
+# grows like rows**1.9.
+_ROW_BYTES, _ROW_SECONDS, _REFERENCE_ROWS, _ROW_POWER = 1000, 28.0, 68_000, 1.9
 # On grids: pairs of a spanner per secret, and the share of pairs that are irreducible.
 _NEAR_PAIRS_PER_SECRET, _IRREDUCIBLE_SHARE = 7, 0.65
 # Rays: bytes per pair of secrets (bound and certifying), per entry of a ray, and per entry of the channel; number of
@@ -125,8 +125,8 @@ class Estimate:
         return self.allowed is None or self.memory <= self.allowed
 
     def __str__(self) -> str:
-        said = f"{self.solver}: {format_count(self.rows)} privacy rows, about {format_bytes(self.memory)}"
-        return f"{said} and {format_duration(self.seconds)}" if self.fits else f"{said} of memory"
+        text = f"{self.solver}: {format_count(self.rows)} privacy rows, about {format_bytes(self.memory)}"
+        return f"{text} and {format_duration(self.seconds)}" if self.fits else f"{text} of memory"
 
 
 def size_of(problem: Problem, part: Part) -> Size:
@@ -176,7 +176,7 @@ def _measure_sparsity(problem: Problem, part: Part) -> Sparsity | None:
         inside = (sources >= 0) & (targets >= 0) & (sources != targets)
         np.minimum.at(exponents, (sources[inside], targets[inside]), bound.exponents[inside])
     kept = find_few_pairs(exponents)
-    return None if kept is None else measure(n, *np.nonzero(kept))
+    return None if kept is None else measure_sparsity(n, *np.nonzero(kept))
 
 
 def count_symmetries(domain: Domain | None) -> int:
@@ -235,10 +235,10 @@ def _estimate_solver(size: Size, settings: SolveSettings) -> Estimate:
         possible = arrays == "sparse" or (arrays is None and device in (None, "cpu"))
         sparse = size.sparsity is not None and possible
         few = size.symmetries == 1 and options.get("generation") is not False
-        if few and size.floors and not sparse and few_may_do(n, m, size.floors, worst=size.worst, sparse=False):
+        if few and size.floors and not sparse and generation_may_pay(n, m, size.floors, worst=size.worst, sparse=False):
             blocks = math.ceil(TUNING.generation.max_column_share * m)
         if sparse and size.sparsity is not None:
-            sparsity = size.sparsity.scaled(n)
+            sparsity = size.sparsity.extrapolate(n)
             memory = sparse_memory(n, m, blocks, sparsity)
             # The work is proportional to n for each entry of the factors.
             seconds = _SPARSE_ENTRY_SECONDS * every_block * n * sparsity.factors
@@ -251,7 +251,7 @@ def _estimate_solver(size: Size, settings: SolveSettings) -> Estimate:
             # The large arrays are in the memory of the device, whose kernel checks them itself.
             return Estimate(solver, every, block_memory(n, m, 1), seconds, None)
         merges = few and not size.floors and arrays in (None, "numpy", "numba") and device in (None, "cpu")
-        if merges and few_may_do(n, m, 0, worst=size.worst, sparse=False, merges=True):
+        if merges and generation_may_pay(n, m, 0, worst=size.worst, sparse=False, merges=True):
             return Estimate(solver, every, merging_memory(n, m, settings.tolerance), seconds, allowed)
         return Estimate(solver, every, block_memory(n, m, blocks, size.floors, settings.tolerance), seconds, allowed)
     reduced = math.ceil(_IRREDUCIBLE_SHARE * every)
@@ -262,7 +262,7 @@ def _estimate_solver(size: Size, settings: SolveSettings) -> Estimate:
     rows += size.floors * n * m
     # Lazy rows need a table of one byte for every possible row.
     memory = _ROW_BYTES * rows + every
-    return Estimate(solver, rows, memory, _ROW_SECONDS * (rows / _ROWS) ** _ROW_POWER, allowed)
+    return Estimate(solver, rows, memory, _ROW_SECONDS * (rows / _REFERENCE_ROWS) ** _ROW_POWER, allowed)
 
 
 def check_size(size: Size, settings: SolveSettings, path: str = "problem", *, warn: bool = True) -> None:

@@ -12,7 +12,7 @@ from mechdesign.base import _machine as limits
 from mechdesign.base._machine import free_memory, memory_below_limits
 from mechdesign.certify import _memory as memory
 from mechdesign.errors import CertificateError
-from mechdesign.solve._blocks.memory import allowed_memory
+from mechdesign.solve._blocks.memory import find_allowed_memory
 
 resource = pytest.importorskip("resource")
 GIB, PAGE = 2**30, os.sysconf("SC_PAGE_SIZE")
@@ -101,12 +101,12 @@ def test_files_that_say_nothing_of_use_are_no_limits(machine):
 def test_estimates_and_refusals_are_measured_by_them(machine):
     found, _ = machine
     found[resource.RLIMIT_AS] = GIB
-    most = allowed_memory()
+    most = find_allowed_memory()
     assert most is not None
     assert GIB - 1000 * PAGE <= most < 8 * GIB
     # A limit of one's own does not lift that of the process.
-    assert allowed_memory(100 * GIB) == most
-    assert allowed_memory(GIB / 2) == GIB / 2
+    assert find_allowed_memory(100 * GIB) == most
+    assert find_allowed_memory(GIB / 2) == GIB / 2
     memory.require_room(GIB // 2, 2 * GIB, "verifying")
     with pytest.raises(CertificateError, match="limits leave"):
         memory.require_room(GIB, 2 * GIB, "verifying")

@@ -135,7 +135,7 @@ def test_a_release_takes_people_to_stay_and_nothing_else(folder: Path) -> None:
         (folder / "trips.toml").write_text(SPEC.replace("estimated = true", f'estimated = true, ends = "{ends}"'))
         found = run("release", "trips.toml", "walk.csv", "-o", "released", "--seed", 1)
         assert found.exit_code == 2
-        assert "release.transition.ends: gives no Markov chain" in found.stderr
+        assert "release.transition.ends: does not give a Markov chain" in found.stderr
         assert 'Take ends = "stay", which puts a 1 on the diagonal' in found.stderr
         assert not (folder / "released").exists()
 
@@ -149,7 +149,7 @@ def test_hours_without_steps_stay(folder: Path) -> None:
     assert chains[8].matrix[0, 1] == 0.6
     assert any("leave 93 of 96 states of 24 chains" in note for note in settings.notes)
     (folder / "trips.toml").write_text(text.replace("estimated", 'ends = "any", estimated'))
-    with pytest.raises(md.errors.SpecificationError, match=r"transition\.ends: gives no Markov chain"):
+    with pytest.raises(md.errors.SpecificationError, match=r"transition\.ends: does not give a Markov chain"):
         _ = md.read_spec("trips.toml").release_settings
 
 

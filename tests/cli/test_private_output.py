@@ -78,7 +78,7 @@ def test_a_cache_that_others_can_write_is_said_once(tmp_path: Path, monkeypatch:
     np.savetxt(tmp_path / "P.csv", 0.9 * np.eye(40) + 0.1 / 40, delimiter=",")
     result = run("leakage", "P.csv", "--forward", "P.csv", "--epsilon", 1, "--steps", 2)
     assert result.exit_code == 0, result.output
-    assert result.stderr.count("is left alone") == 1
+    assert result.stderr.count("is ignored") == 1
     assert not list((tmp_path / "cache").iterdir())
 
 

@@ -160,9 +160,9 @@ def test_arrays_hold_no_words(tmp_path: Path) -> None:
         ("0.5,0.5\nleave\n", r"m\.csv, line 2: has the wrong number of fields"),
         ("1\nAny\n", r"m\.csv, line 2, field 1: is not a number; found aaa"),
         ("any,0.5\n0.5,0.5\n", r"m\.csv, line 1, field 1: is not a number; found aaa"),
-        ("0.5,0.5\n0,0\n", r"m\.csv, line 2: is a row of zeros: nobody was seen to leave.*stay, mixture and any"),
+        ("0.5,0.5\n0,0\n", r"m\.csv, line 2: is a row of zeros: no observed step leaves.*stay, mixture and any"),
         ("any\n# zeros\n0,0\n", r"m\.csv, line 3: is a row of zeros"),
-        ("0.5,0.5\nnan,NaN\n", r"m\.csv, line 2: is a row of NaN.*nobody was seen to leave.*stay, mixture and any"),
+        ("0.5,0.5\nnan,NaN\n", r"m\.csv, line 2: is a row of NaN.*no observed step leaves.*stay, mixture and any"),
         ("0.5,0.5\nany\n0.5\n", r"m\.csv, line 3: has the wrong number of fields; found 1; must be 2"),
     ],
 )

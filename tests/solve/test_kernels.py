@@ -191,7 +191,7 @@ def test_an_iterate_that_is_not_the_newest_is_refused(case):
     step = take_step(case.blocks)
     assert step.iterate.number == case.iterate.number + 1
     for stale in (lambda: take_step(case.blocks), lambda: factor_blocks(case.layout, case.ratios, case.iterate)):
-        with pytest.raises(RuntimeError, match="have moved on to iterate 4"):
+        with pytest.raises(RuntimeError, match="belong to iterate 4"):
             stale()
     assert factor_blocks(case.layout, case.ratios, step.iterate).iterate is step.iterate
 
@@ -219,7 +219,7 @@ def _plain_hessians(case):
             own = np.zeros(layout.width)
             own[n + index] = x[n + index]
             rows.append(own)
-            weights.append((auxiliary.part(point.y) / auxiliary.part(point.z))[block, index])
+            weights.append((auxiliary.contributions(point.y) / auxiliary.contributions(point.z))[block, index])
         matrix = np.array(rows)
         yield matrix.T @ (np.array(weights)[:, None] * matrix)
 

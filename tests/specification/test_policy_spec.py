@@ -270,7 +270,7 @@ def test_a_state_without_a_row_is_refused(folder, ends):
     rest = f'release.transition = {{ estimated = true, ends = "{ends}" }}'
     error = failure(lambda: read(folder, domain=BOX, prior=CHECKINS, rest=rest).release_settings)
     assert (error.path, error.value) == ("release.transition.ends", ends)
-    assert error.remedy == 'take ends = "stay", which puts a 1 on the diagonal'
+    assert error.remedy == 'use ends = "stay", which puts a 1 on the diagonal'
     # The remedy works, and a chain with a row for each state is accepted.
     made = read(folder, domain=BOX, prior=CHECKINS, rest=rest.replace(ends, "stay"))
     assert made.release_settings.transition.size == 4

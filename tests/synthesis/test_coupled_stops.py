@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import mechdesign as md
-from mechdesign.solve._column_generation import Best, Restricted
+from mechdesign.solve._column_generation import Bracket, RestrictedSolution
 from mechdesign.solve._contract import Options, Status
 from mechdesign.synthesis._coupled import column_generation, pricing
 
@@ -39,7 +39,11 @@ def test_a_stopped_master_keeps_the_previous_mixture(status: Status, monkeypatch
     class Stopped(column_generation.PartMixtureMaster):
         def solve(self, working: Any, *given: Any) -> Any:
             count.append(1)
-            return Restricted(working, None, status, "", -np.inf) if len(count) == 2 else super().solve(working, *given)
+            return (
+                RestrictedSolution(working, None, status, "", -np.inf)
+                if len(count) == 2
+                else super().solve(working, *given)
+            )
 
     monkeypatch.setattr(column_generation, "PartMixtureMaster", Stopped)
     made = md.design(problem)
@@ -66,8 +70,8 @@ def test_equal_proposals_count_once() -> None:
     problem = md.Problem([0.5, 0.5], [[0, 1], [1, 0]], [md.MetricPrivacy("1", np.array([[0.0, 1], [1, 0]]))])
     kind = pricing.PartClass(problem, (), "all", mass=1.0)
     asked = column_generation.PartPricer([kind], np.zeros(0), "highs-simplex", Options())
-    found = Restricted(column_generation.PartColumns(((kind.constant,),)), np.zeros(0))
-    ((number, proposal),) = asked.price(found, Best()).improving
+    found = RestrictedSolution(column_generation.PartColumns(((kind.constant,),)), np.zeros(0))
+    ((number, proposal),) = asked.price(found, Bracket()).improving
     more = found.working.add([(number, proposal)])
     assert len(more) == 2
-    assert not asked.price(replace(found, working=more), Best()).improving
+    assert not asked.price(replace(found, working=more), Bracket()).improving

@@ -19,7 +19,7 @@ from mechdesign.certify._claims import ExponentBound, Floor, RatioBound
 from mechdesign.certify._stated import Stated
 from mechdesign.errors import InputError, RevealedWarning
 from mechdesign.model._claims import Claims
-from mechdesign.model._disclosure import bounds_pairs, disclosed, loose, untied
+from mechdesign.model._disclosure import bounds_pairs, describe_disclosure, find_loose, find_untied
 from mechdesign.model._requirements._claimed import ClaimedPrivacy
 from mechdesign.model._requirements._requirement import Requirement
 from mechdesign.synthesis._design import synthesise
@@ -144,11 +144,13 @@ def test_a_bound_in_one_direction_connects_both_and_revealed_secrets_are_reporte
         assert made.certificate.revealed == by_definition(made.channel.numerators)
         assert made.summary.isolated is None
         # The wording depends on whether the solver returns a vertex.
-        assert disclosed(asked, (other,)) == (
-            f"1 of 2 secrets ({other}) has an answer that no other secret is given: whoever sees it knows the secret "
+        assert describe_disclosure(asked, (other,)) == (
+            f"1 of 2 secrets ({other}) has an answer that no other secret is given: anyone who sees it knows the secret "
             "for certain.",
         )
-        assert disclosed(asked, ())[0].startswith("No bound below 2^62 limits how much likelier an answer may be for 1")
+        assert describe_disclosure(asked, ())[0].startswith(
+            "No bound below 2^62 limits how much likelier an answer may be for 1"
+        )
 
 
 def test_different_requirements_may_connect_different_secrets() -> None:
@@ -227,8 +229,8 @@ def test_all_points_between_anchors_are_connected() -> None:
     made = md.design(md.Problem(np.full(6, 1 / 6), cost, [md.ContinuousPrivacy("0.2", anchors)], "expected", anchors))
     assert made.certificate.revealed == ()
     dithered = Claims(md.ContinuousPrivacy("0.2", anchors).claims()[:1])
-    assert not untied(6, dithered).size
-    assert not loose(6, dithered).size
+    assert not find_untied(6, dithered).size
+    assert not find_loose(6, dithered).size
 
 
 def test_isolated_secrets_follow_the_definition() -> None:
@@ -250,19 +252,19 @@ def test_isolated_secrets_follow_the_definition() -> None:
         alone = [s for s in range(n) if all(s not in pair[:2] for pair in pairs)]
         limited = {s for s, _, w in pairs if w < limit} | {t for _, t, w in pairs if w == 0}
         hardly = [s for s in range(n) if s not in alone and s not in limited]
-        assert untied(n, Claims(claims)).tolist() == alone
-        assert loose(n, Claims(claims)).tolist() == hardly
+        assert find_untied(n, Claims(claims)).tolist() == alone
+        assert find_loose(n, Claims(claims)).tolist() == hardly
         assert bounds_pairs(Claims(claims)) == (len(claims) > 1)
 
 
 def test_there_is_no_warning_without_a_reason() -> None:
-    assert disclosed(problem(md.MetricPrivacy(1, DISTANCE)), ()) == ()
+    assert describe_disclosure(problem(md.MetricPrivacy(1, DISTANCE)), ()) == ()
 
 
 def test_the_checks_can_fail(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the search for isolated secrets nothing is refused, and without revealed secrets there is no warning."""
     nobody: Callable[..., np.ndarray] = lambda *_: np.zeros(0, dtype=np.int64)  # noqa: E731
-    monkeypatch.setattr("mechdesign.synthesis._isolation.untied", nobody)
+    monkeypatch.setattr("mechdesign.synthesis._isolation.find_untied", nobody)
     with pytest.warns(RevealedWarning, match="6 of 6"):
         md.design(problem())
     monkeypatch.setattr("mechdesign.certify._certificate.revealed", lambda _: ())

@@ -264,7 +264,7 @@ def test_every_single_change_of_the_data_is_refused(city: Exported) -> None:
         (lambda data: moved(data, 1 << 58), r"exceeds its bound"),
         (lambda data: data["requirements"][0]["bound"].update(epsilon=["1", "4"]), "exceeds its bound"),
         (emptied, "row 0 of the channel does not sum to 1"),
-        (lambda data: data.update(observables=13), "another size"),
+        (lambda data: data.update(observables=13), "the size of the channel does not match"),
     ],
 )
 def test_a_tampered_module_with_a_new_digest_is_refused(city: Exported, change: Any, reason: str) -> None:

@@ -146,7 +146,7 @@ def test_without_any_mixture_the_result_is_the_constant(monkeypatch: pytest.Monk
         raise SolverError("rays: the master program is out of order")
 
     monkeypatch.setattr(generation, "solve_master", never)
-    with pytest.warns(BracketWarning, match="nothing bounds"):
+    with pytest.warns(BracketWarning, match="no positive lower bound"):
         made = md.design(threshold(0, 8), rows="rays", tolerance=0.05)
     assert made.certificate.holds
     assert made.status is Status.STALLED

@@ -104,7 +104,7 @@ def test_long_designs_give_a_warning() -> None:
 
 def test_estimates_grow_with_the_problem_and_shrink_with_symmetries(monkeypatch: pytest.MonkeyPatch) -> None:
     # Every estimate includes the memory that the process already uses.
-    monkeypatch.setattr(memory, "_resident", lambda: 0)
+    monkeypatch.setattr(memory, "_resident_bytes", lambda: 0)
     settings = SolveSettings()
     sizes = [Size(100, 100), Size(200, 100), Size(200, 200), Size(400, 400, floors=1)]
     found = [estimate(size, settings) for size in sizes]
@@ -131,7 +131,7 @@ def test_the_estimate_of_the_block_method_is_at_most_its_own(monkeypatch: pytest
     size = size_of(problem, split(problem)[0])
     assert size == Size(42, 42, 0, 1, True)
     said = estimate(size, SolveSettings("block"))
-    monkeypatch.setattr(memory, "allowed_memory", lambda limit=None: 1.0)
+    monkeypatch.setattr(memory, "find_allowed_memory", lambda limit=None: 1.0)
     form = normalise(problem)
     with pytest.raises(SolverError) as caught:
         solve_blocks(first_attempt(form, "block"), SolveSettings("block"), Deadline())

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from mechdesign.errors import InputError
 from mechdesign.tables._domain import Domain
-from mechdesign.tables._policies._contradictions import contradictory, longest, minimal_zero_sums, rank
+from mechdesign.tables._policies._contradictions import bound_length, find_contradiction, find_rank, minimal_zero_sums
 from mechdesign.tables._policies._known_counts import as_constraints, marginal_constraints
 from mechdesign.tables._policy import Policy
 from mechdesign.tables._queries._linear import release_histogram
@@ -23,7 +23,7 @@ from mechdesign.tables._sensitivity import _constrained as known_counts
 from mechdesign.tables._sensitivity import _linear as linear_queries
 from mechdesign.tables._sensitivity._brute_force import neighbouring_databases
 from mechdesign.tables._sensitivity._constrained import ConstraintSensitivity, constraint_sensitivity
-from mechdesign.tables._sensitivity._linear import Found
+from mechdesign.tables._sensitivity._linear import LargestChange
 from mechdesign.tables._sensitivity._sensitivity import sensitivity
 
 QUERIES = {
@@ -255,7 +255,7 @@ def test_no_way_to_bound_is_below_both_readings(compared, monkeypatch, limits):
 
 def test_the_comparison_finds_a_sensitivity_that_is_too_small(compared, monkeypatch):
     # One record alone, along an edge within a kind.
-    monkeypatch.setattr(known_counts, "_together", lambda *_: Found(Fraction(0), None))
+    monkeypatch.setattr(known_counts, "_bound_joint_change", lambda *_: LargestChange(Fraction(0), None))
     powers = [sensitivity(policy, query, norm).power for policy, query, norm, _ in compared]
     faults = [power < max(largest.values()) for power, (*_, largest) in zip(powers, compared, strict=True)]
     assert sum(faults) > 40
@@ -336,13 +336,13 @@ def test_zero_sums_against_all_sequences():
             ):
                 expected.add(tuple(np.bincount(chosen, minlength=8).tolist()))
     assert set(map(tuple, found.tolist())) == expected
-    assert found.sum(axis=1).max() == longest(2) == 4
-    assert [longest(q) for q in range(5)] == [0, 2, 4, 10, 9**4]
+    assert found.sum(axis=1).max() == bound_length(2) == 4
+    assert [bound_length(q) for q in range(5)] == [0, 2, 4, 10, 9**4]
 
 
 @given(st.lists(st.lists(st.integers(-1, 1), min_size=4, max_size=4), min_size=1, max_size=6))
 def test_exact_rank(rows):
-    assert rank(np.array(rows)) == np.linalg.matrix_rank(np.array(rows))
+    assert find_rank(np.array(rows)) == np.linalg.matrix_rank(np.array(rows))
 
 
 def test_a_search_that_takes_too_long_says_so():
@@ -391,7 +391,7 @@ def test_contradictions_against_enumeration(constraints) -> None:
             for counts in itertools.product(range(4), repeat=4)
         )
 
-    guilty = contradictory(as_constraints(constraints, 4), 4)
+    guilty = find_contradiction(as_constraints(constraints, 4), 4)
     assert possible(constraints) == (not guilty)
     chosen = [constraints[index] for index in guilty]
     assert not guilty or not possible(chosen)

@@ -30,7 +30,7 @@ def test_counts_by_value_are_not_records():
 
 @pytest.mark.parametrize("column", [{39: 10}, "39", 39])
 def test_a_column_is_a_list_of_values(column):
-    with pytest.raises(InputError, match=r"data\['age'\]: is no column"):
+    with pytest.raises(InputError, match=r"data\['age'\]: is not a column"):
         md.tables.release_histogram({"age": column}, FULL, 1)
 
 

@@ -3,8 +3,9 @@
 The floors are Σ_k M_k d_ki >= D_i, where M_k is the probability of part k and d_ki its distortion for floor i. Given a
 price t_i >= 0 for each floor, each part is a separate program: minimise c_k − Σ_i t_i d_ki. A small master program
 mixes the proposed channels of the parts so that the floors are met at the least cost. Its multipliers are the next
-prices. A mixture has the mixed cost and at least the mixed distortion, because a minimum of sums is at least the sum of
-the minima. Every round gives the lower bound Σ_i t_i D_i + Σ_k M_k min(c_k − Σ_i t_i d_ki).
+prices. The cost of a mixture is the mean of the costs. Its distortion is at least the mean of the distortions, because
+a minimum of sums is at least the sum of the minima. Every round gives the lower bound Σ_i t_i D_i + Σ_k M_k min(c_k −
+Σ_i t_i d_ki).
 
 Source: Dantzig and Wolfe, Decomposition principle for linear programs, Operations Research, 1960.
 """
@@ -22,7 +23,13 @@ from mechdesign.base._arrays import Floats
 from mechdesign.base._deadline import Deadline
 from mechdesign.base._errors import SolverError
 from mechdesign.solve import _solve as solvers
-from mechdesign.solve._column_generation import Best, Outcome, Pricing, Restricted, generate_columns
+from mechdesign.solve._column_generation import (
+    Bracket,
+    GenerationOutcome,
+    PricingResult,
+    RestrictedSolution,
+    generate_columns,
+)
 from mechdesign.solve._contract import Options, Status
 from mechdesign.solve._linear import LinearProgram
 from mechdesign.synthesis._attempts import SIMPLEX_SOLVER
@@ -80,7 +87,7 @@ class PricedParts:
     answers: Sequence[PartAnswer]
 
 
-PartsBest = Best[PartMixture, PricedParts]
+PartsBest = Bracket[PartMixture, PricedParts]
 
 
 class PartMixtureMaster:
@@ -90,17 +97,17 @@ class PartMixtureMaster:
         self.kinds, self.minima, self.deadline = kinds, minima, deadline
         self.options = Options(tolerance, deadline=deadline.quiet())
 
-    def solve(self, working: PartColumns, number: int, best: PartsBest) -> Restricted[PartColumns, Floats]:
+    def solve(self, working: PartColumns, number: int, best: PartsBest) -> RestrictedSolution[PartColumns, Floats]:
         """Mix the proposals so that the floors are met at the least cost; in round 0 return prices of 0."""
         cost = sum(kind.mass * kind.constant.cost for kind in self.kinds)
         if not number:
             best.offer_point(cost, PartMixture(working.proposals, [np.ones(1) for _ in self.kinds]))
-            return Restricted(working, np.zeros(self.minima.size))
+            return RestrictedSolution(working, np.zeros(self.minima.size))
         # Costs are divided by the cost of the constant channels, and floors by their minima: numbers are of order 1.
         scale = cost or 1.0
         found = solvers.solve(self._program(working, scale), SIMPLEX_SOLVER, self.options)
         if found.status in (Status.TIME_LIMIT, Status.INTERRUPTED):
-            return Restricted(working, np.zeros(self.minima.size), found.status, found.message, -np.inf)
+            return RestrictedSolution(working, np.zeros(self.minima.size), found.status, found.message, -np.inf)
         if found.status is not Status.OPTIMAL:
             raise SolverError(f"the master program of the parts could not be solved: {found.message}")
         counts = [len(each) for each in working.proposals]
@@ -109,7 +116,7 @@ class PartMixtureMaster:
         best.offer_point(value, PartMixture(working.proposals, [part / part.sum() for part in shares]))
         self.deadline.tell(f"round {number}", number, best.lower, value)
         prices = np.maximum(found.row_dual[: self.minima.size], 0.0) * scale / self.minima
-        return Restricted(working, prices)
+        return RestrictedSolution(working, prices)
 
     def _program(self, working: PartColumns, scale: float) -> LinearProgram:
         weighted = [(kind.mass, one) for kind, each in zip(self.kinds, working.proposals, strict=True) for one in each]
@@ -136,20 +143,20 @@ class PartPricer:
         self.kinds, self.minima, self.solver, self.options = kinds, minima, solver, options
         self.rounds = 0
 
-    def price(self, found: Restricted[PartColumns, Floats], best: PartsBest) -> Pricing:
+    def price(self, found: RestrictedSolution[PartColumns, Floats], best: PartsBest) -> PricingResult:
         """Return the new proposals, and offer the lower bound of the whole problem to `best`."""
         prices, answers = found.prices, []
         for kind in self.kinds:
             status, answer = kind.ask(prices, self.solver, self.options)
             if answer is None:
-                return Pricing(status=status)
+                return PricingResult(status=status)
             answers.append(answer)
         self.rounds += 1
         bound = float(prices @ self.minima)
         bound += sum(kind.mass * one.bound for kind, one in zip(self.kinds, answers, strict=True))
         best.offer_bound(bound, PricedParts(prices, answers))
         known = found.working.proposals
-        return Pricing(
+        return PricingResult(
             [
                 (number, one.proposal)
                 for number, one in enumerate(answers)
@@ -165,7 +172,7 @@ def decompose(
     settings: SolveSettings,
     deadline: Deadline,
     tuning: PartsTuning | None = None,
-) -> tuple[Outcome[PartColumns], PartsBest, int]:
+) -> tuple[GenerationOutcome[PartColumns], PartsBest, int]:
     """Alternate between pricing and mixing until cost and lower bound agree, or until the time limit.
 
     Args:
@@ -186,7 +193,7 @@ def decompose(
     options = Options(
         tuning.solver_tolerance, deadline=deadline.quiet(), threads=settings.threads, extra=settings.options
     )
-    best: PartsBest = Best(_UNIT * max(float(np.abs(kind.problem.cost).max()) for kind in kinds))
+    best: PartsBest = Bracket(_UNIT * max(float(np.abs(kind.problem.cost).max()) for kind in kinds))
     pricer = PartPricer(kinds, minima, solver, options)
     outcome = generate_columns(
         PartMixtureMaster(kinds, minima, tuning.solver_tolerance, deadline), pricer,

@@ -45,7 +45,7 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, dea
     """Design a channel for parts that share floors.
 
     Args:
-        problem: The problem; see `decomposes` for the conditions.
+        problem: The problem; see `is_decomposable` for the conditions.
         parts: Its parts.
         settings: The solver must be "auto" (the simplex method with warm starts) or a solver of row programs. The rows
             must be "auto", "all" or "reduced".
@@ -91,7 +91,7 @@ def couple(problem: Problem, parts: Sequence[Part], settings: SolveSettings, dea
     return AssembledChannel(numerators, _multipliers(problem, members, best.proof, floors), summary)
 
 
-def decomposes(problem: Problem, parts: Sequence[Part]) -> bool:
+def is_decomposable(problem: Problem, parts: Sequence[Part]) -> bool:
     """Return whether `couple` can solve a problem.
 
     The objective must be the expected cost, because the worst cost also couples the parts. All secrets of a part must
@@ -104,9 +104,10 @@ def decomposes(problem: Problem, parts: Sequence[Part]) -> bool:
 
 
 def _check_choices(settings: SolveSettings) -> None:
+    """Raise InputError for a solver or rows that coupled parts do not support."""
     solver, rows = settings.solver, settings.rows
     if solver != "auto" and takes_blocks(solver):
-        bound = "auto, or a solver that takes programs of rows"
+        bound = "auto, or a solver of row programs"
         raise InputError("solver", "does not support parts coupled by a floor", value=solver, bound=bound)
     if rows not in ("auto", "all", "reduced"):
         bound = "auto, all or reduced"
@@ -214,6 +215,6 @@ def _attacks(
         observables = entry.observables[used]
         scaled = entry.values[used] * (price / sums[observables])
         yield member.estimates[index][entry.estimates[used]], observables, scaled
-    rest = np.flatnonzero(sums == 0)
+    remaining = np.flatnonzero(sums == 0)
     best = int((floor.error[:, secrets] @ floor.prior_or(problem.prior)[secrets]).argmin())
-    yield np.full(rest.size, best), rest, np.full(rest.size, price)
+    yield np.full(remaining.size, best), remaining, np.full(remaining.size, price)

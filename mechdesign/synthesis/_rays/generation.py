@@ -2,8 +2,8 @@
 
 In every round the master program mixes the known rays. Each ray is assigned to the observable for which it costs least,
 and the rays of an observable add up. Then the multipliers of the master are lowered, observable by observable, until
-`pricing.py` proves them: this is a lower bound over all private channels. The columns that forced a reduction become
-new rays.
+`pricing.py` proves them. The proved multipliers give a lower bound over all private channels. The columns that forced a
+reduction become new rays.
 
 The multipliers used are the average of the master's and of the best proved ones, which stabilises the iteration
 (Wentges 1997). If the average does not improve the bound, the next round uses the master's own multipliers.
@@ -23,7 +23,7 @@ from mechdesign.base._errors import InputError, SolverError
 from mechdesign.base._machine import count_processors
 from mechdesign.base._version import __version__
 from mechdesign.solve._blocks.parallel import Workers, single_threaded
-from mechdesign.solve._column_generation import Best
+from mechdesign.solve._column_generation import Bracket
 from mechdesign.solve._contract import Status
 from mechdesign.synthesis._attempts import Attempt
 from mechdesign.synthesis._blocks import BlockReduction, choose_symmetry
@@ -37,7 +37,8 @@ from mechdesign.synthesis._result import SolveSummary
 from mechdesign.synthesis._settings import SolveSettings
 
 _MAX_ROUNDS = 200
-# The rounds end after this number of rounds without progress: a gap below 0.9 times the gap at the last progress.
+# The iteration ends after `_PATIENCE` rounds without progress: a gap below this factor times the gap at the previous
+# progress.
 _PATIENCE, _PROGRESS_FACTOR = 25, 0.9
 # Above this number of secrets a round takes seconds, so fewer rounds without progress are allowed.
 _MANY_SECRETS, _PATIENCE_FOR_MANY = 500, 10
@@ -146,7 +147,7 @@ class RayGeneration:
         # The constant output is the first mixture.
         constant = int((self.rays == 1).all(axis=1).argmax())
         weights = (np.arange(len(self.owners)) == constant).astype(np.float64)
-        self.best: Best[_PooledRays, _PricedRays] = Best(_MIN_PRIOR)
+        self.best: Bracket[_PooledRays, _PricedRays] = Bracket(_MIN_PRIOR)
         self.best.offer_point(float(self.costs[constant]), _PooledRays(self.rays, self.owners, weights))
         self.workers = Workers(self.settings.threads or count_processors(), _OBSERVABLES_PER_BATCH, 1)
 
@@ -203,6 +204,7 @@ class RayGeneration:
         self.deadline.tell(stage, self.count, max(self.best.lower, 0.0), self.best.upper)
 
     def _describe_stop(self) -> tuple[Status, str]:
+        """Return the status and the message after Ctrl-C or the time limit."""
         if self.deadline.stop() in (Stop.USER, Stop.USER_AGAIN):
             return Status.INTERRUPTED, f"relative gap {self.gap:.1e} when stopped"
         return Status.TIME_LIMIT, f"relative gap {self.gap:.1e} at the time limit"
@@ -289,7 +291,11 @@ class RayGeneration:
             return part.start, [price_observable(self.scene, prices, o, tolerance) for o in batch[part].tolist()]
 
         self.deadline.check()
-        return [proof for _, some in sorted(self.workers.run(one), key=lambda pair: pair[0]) for proof in some]
+        return [
+            proof
+            for _, batch_proofs in sorted(self.workers.run(one), key=lambda pair: pair[0])
+            for proof in batch_proofs
+        ]
 
     def candidate(self, status: Status, message: str) -> ChannelCandidate:
         """Return a candidate with the channel of the best mixture and the best multipliers."""
@@ -313,6 +319,7 @@ class RayGeneration:
         return ChannelCandidate(matrix, self._multipliers(), summary, relative_error=error)
 
     def _multipliers(self) -> FormMultipliers | None:
+        """Return the multipliers of the best proof for all observables, or None without a proof."""
         if self.best.proof is None:
             return None
         shape = self.scene.cost.shape[1]
@@ -343,8 +350,8 @@ class _PooledRays:
         """Return the weighted sum of the rays of each observable, shape (observables, k)."""
         found = np.zeros((observables, self.rays.shape[1]))
         for observable in np.unique(self.owners).tolist():
-            mine = self.owners == observable
-            found[observable] = self.weights[mine] @ self.rays[mine]
+            members = self.owners == observable
+            found[observable] = self.weights[members] @ self.rays[members]
         return found
 
     def to_channel(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Floats:
@@ -357,6 +364,7 @@ class _PooledRays:
         return folding.mean(np.ascontiguousarray(replace(self, owners=owners).columns(cost.shape[1]).T))
 
     def _replace_rare(self, cost: Floats, prior: Floats, dearer: float, folding: Folding) -> Integers:
+        """Return the observable of each ray after rare observables are replaced by the cheapest others."""
         alone: Floats = np.bincount(self.owners, self.weights * (self.rays @ prior), cost.shape[1]).astype(np.float64)
         share = folding.sum_over_orbits(alone)
         order = np.argsort(share, kind="stable")
@@ -365,7 +373,7 @@ class _PooledRays:
         here = table[np.arange(len(self.owners)), self.owners]
         for part in dearer * _RARE_MULTIPLES:
             rare = order[: min(int(np.searchsorted(heaped, part)), len(order) - 1)]
-            # The observables of an orbit are either all rare or all kept.
+            # The observables of an orbit are either all replaced or all kept.
             kept = np.flatnonzero(share >= share[order[rare.size]])
             rare = np.setdiff1d(order, kept)
             moved = np.isin(self.owners, rare)

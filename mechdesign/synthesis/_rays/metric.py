@@ -29,7 +29,7 @@ class PlaneLayout:
     Attributes:
         points: The points, shape (k, 2).
         stretch: Largest ratio of a distance in the plane to the metric distance, at least 1.
-        shrinkage: Least such ratio.
+        shrinkage: Least ratio of a distance in the plane to the metric distance.
     """
 
     points: Floats
@@ -88,6 +88,7 @@ def check_rays(form: NormalForm, deadline: Deadline) -> None:
 
 
 def _check_triangles(metric: Floats, deadline: Deadline) -> None:
+    """Raise InputError if some pair is farther apart than a detour through a third secret."""
     limit = metric * (1 - _ROUNDING_ERROR)
     for source in range(len(metric)):
         deadline.check()

@@ -108,8 +108,8 @@ def price_observable(scene: PricingData, prices: RayPrices, observable: int, tol
     home = scene.homes[observable]
     allowed = [np.argsort(error[:, home], kind="stable")[:_FIRST_ESTIMATES] for error in scene.errors]
     standing = [np.zeros(len(error)) for error in scene.errors]
-    for weights, some, total in zip(standing, allowed, prices.floors, strict=True):
-        weights[some[0]] = total
+    for weights, indices, total in zip(standing, allowed, prices.floors, strict=True):
+        weights[indices[0]] = total
     best, chosen = _serve(scene, value, observable, _Weights(allowed, standing), prices.floors, tolerance)
     for _ in range(_MAX_RETRIES if scene.errors else 0):
         if best.lacking is None:
@@ -137,9 +137,11 @@ def _serve(
     choices = _make_choices(scene, given.allowed, totals, short, others)
     found = solve_transport(-value[short], value[others], arrives, tolerance, choices)
     standing = [np.zeros(len(error)) for error in scene.errors]
-    parts = np.split(found.weights, np.cumsum([len(some) for some in given.allowed])[:-1]) if given.allowed else []
-    for weights, some, part in zip(standing, given.allowed, parts, strict=True):
-        weights[some] = part
+    parts = (
+        np.split(found.weights, np.cumsum([len(indices) for indices in given.allowed])[:-1]) if given.allowed else []
+    )
+    for weights, indices, part in zip(standing, given.allowed, parts, strict=True):
+        weights[indices] = part
     s, t = np.nonzero(found.flows)
     flows = found.flows[s, t]
     arriving = flows * arrives[s, t]
@@ -148,7 +150,7 @@ def _serve(
     np.subtract.at(left, others[t], flows)
     ray = extend_into_cone(found.prices, short, scene.metric)
     allowed = [
-        np.union1d(some, (error @ ray).argmin()) for some, error in zip(given.allowed, scene.errors, strict=True)
+        np.union1d(indices, (error @ ray).argmin()) for indices, error in zip(given.allowed, scene.errors, strict=True)
     ]
     lacking = np.maximum(-left, 0.0)
     # Deficits of the size of rounding errors count as none.
@@ -159,10 +161,11 @@ def _serve(
 
 
 def _compute_floor_terms(scene: PricingData, weights: list[Floats]) -> Floats:
+    """Return Σ_h q_h a_h(s) over the estimates of all floors, shape (k,)."""
     found = np.zeros(len(scene.metric))
     for weight, error in zip(weights, scene.errors, strict=True):
-        some = np.flatnonzero(weight)
-        found += weight[some] @ error[some]
+        indices = np.flatnonzero(weight)
+        found += weight[indices] @ error[indices]
     return found
 
 
@@ -173,12 +176,12 @@ def _make_attacks(weights: list[Floats]) -> tuple[FloorAttack, ...]:
 def _make_choices(
     scene: PricingData, allowed: list[Integers], totals: Floats, short: Integers, others: Integers
 ) -> Choices:
-    member = np.zeros((len(allowed), sum(len(some) for some in allowed)))
+    member = np.zeros((len(allowed), sum(len(indices) for indices in allowed)))
     start = 0
-    for row, some in zip(member, allowed, strict=True):
-        row[start : start + len(some)] = 1.0
-        start += len(some)
+    for row, indices in zip(member, allowed, strict=True):
+        row[start : start + len(indices)] = 1.0
+        start += len(indices)
     if not allowed:
         return Choices.none(len(short), len(others))
-    errors = np.concatenate([error[some] for some, error in zip(allowed, scene.errors, strict=True)])
+    errors = np.concatenate([error[indices] for indices, error in zip(allowed, scene.errors, strict=True)])
     return Choices(errors[:, short], errors[:, others], member, totals)

@@ -80,6 +80,8 @@ class Transport:
 
 @dataclass(frozen=True, eq=False)
 class _TransportProblem:
+    """The data of a transport problem, scaled to a largest lack of 1."""
+
     lack: Floats
     spare: Floats
     arrives: Floats
@@ -145,6 +147,7 @@ def solve_transport(
 
 
 def _iterate(given: _TransportProblem, point: _TransportPoint, tolerance: float) -> _TransportPoint:
+    """Take steps until the gap and the residuals are small, or until a step fails; return the last point."""
     choices = given.choices
     size = sum(part.size for part in point.primal)
     for _ in range(_MAX_ITERATIONS):
@@ -154,12 +157,12 @@ def _iterate(given: _TransportProblem, point: _TransportPoint, tolerance: float)
         if near and max(float(np.abs(part).max(initial=0.0)) for part in missing) <= _MAX_RESIDUAL:
             break
         try:
-            moved = _take_step(given, point, missing, size)
+            next_point = _take_step(given, point, missing, size)
         except np.linalg.LinAlgError:
             break
-        if not np.isfinite(moved.products()):
+        if not np.isfinite(next_point.products()):
             break
-        point = moved
+        point = next_point
     return point
 
 
@@ -171,14 +174,15 @@ def _take_step(
     mean = point.products() / size
     step = system.direction(tuple(-a * b for a, b in zip(point.primal, point.dual, strict=True)))
     after = point.advance(step, *_limit_steps(point, step)).products() / size
-    aim = (after / mean) ** 3 * mean
+    target_product = (after / mean) ** 3 * mean
     terms = zip(point.primal, point.dual, step.primal, step.dual, strict=True)
-    step = system.direction(tuple(aim - a * b - da * db for a, b, da, db in terms))
+    step = system.direction(tuple(target_product - a * b - da * db for a, b, da, db in terms))
     along_primal, along_dual = _limit_steps(point, step)
     return point.advance(step, _BOUNDARY_FRACTION * along_primal, _BOUNDARY_FRACTION * along_dual)
 
 
 def _make_start(given: _TransportProblem) -> _TransportPoint:
+    """Return a positive starting point with feasible prices."""
     r, k = given.arrives.shape
     choices, middle = given.choices, float(np.abs(given.lack).mean())
     f = np.minimum(np.maximum(given.spare, 0.1 * middle) / (2 * r), middle / max(k, 1)) * np.ones((r, 1))
@@ -288,7 +292,7 @@ def _extract_flows(given: _TransportProblem, point: _TransportPoint, unit: float
     kept = np.empty(brings.shape, dtype=np.bool_)
     np.put_along_axis(kept, order, heaped > share * lack[:, None], axis=1)
     flows = np.where(kept, point.primal[0], 0.0)
-    taken = flows.sum(axis=0)
-    flows *= np.minimum(1.0, np.divide(spare, taken, out=np.ones_like(taken), where=taken > 0))
+    outflow = flows.sum(axis=0)
+    flows *= np.minimum(1.0, np.divide(spare, outflow, out=np.ones_like(outflow), where=outflow > 0))
     lacking = np.maximum(lack - (given.arrives * flows).sum(axis=1), 0.0)
     return Transport(flows * unit, lacking * unit, np.clip(point.x, 0.0, 1.0), weights)

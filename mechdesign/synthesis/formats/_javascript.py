@@ -54,6 +54,7 @@ def script_text(text: str) -> str:
 
 
 def _payload(exported: Exported) -> dict[str, Any]:
+    """Return the data of the module."""
     problem, channel = exported.problem, exported.channel
     n, m = channel.numerators.shape
     secrets, observables = label_names(channel)
@@ -132,6 +133,7 @@ def _describe_anchors(lattice: Lattice) -> list[dict[str, Any]]:
 
 
 def _describe_answers(domain: Domain | None) -> dict[str, Any] | None:
+    """Return the coordinates of the answers with their names, or None if they have no places."""
     known = _describe_places(domain)
     if domain is None or known["axes"] is None:
         return None

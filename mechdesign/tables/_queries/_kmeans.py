@@ -19,7 +19,7 @@ from mechdesign.certify._exact import exact_text
 from mechdesign.leakage._partition import UNKNOWN
 from mechdesign.mechanisms._discrete import DiscreteLaplace
 from mechdesign.tables._answers import check_table, true_answers
-from mechdesign.tables._budget import Budget, LedgerLike, scaled
+from mechdesign.tables._budget import Budget, LedgerLike, scale_numbers
 from mechdesign.tables._charges import CONFIDENCE, Rng, Terms
 from mechdesign.tables._domain import Domain
 from mechdesign.tables._policy import Policy
@@ -176,11 +176,13 @@ class KMeans(Query[ClusteringRelease]):
         if self.initial is None:
             start = np.random.default_rng(terms.generator).uniform(-1.0, 1.0, (self.k, len(radius))) * radius
         else:
-            start = scaled(_checked_centroids(self.initial, self.k, middles, scaled(radius, box.unit)), 1 / box.unit)
+            start = scale_numbers(
+                _check_centroids(self.initial, self.k, middles, scale_numbers(radius, box.unit)), 1 / box.unit
+            )
         noise = self.noise(policy, terms.budget, box.unit)
-        made = self._maker(terms, box, middles, noise)
+        make_release = self._prepare_release(terms, box, middles, noise)
 
-        def iterated(weights: Integers, rounds: int, laws: Sequence[DiscreteLaplace | None]) -> ClusteringRelease:
+        def iterate(weights: Integers, rounds: int, laws: Sequence[DiscreteLaplace | None]) -> ClusteringRelease:
             now = start
             for _ in range(rounds):
                 sizes, sums = _totals(places, weights, _nearest(places.astype(np.float64), now), self.k)
@@ -190,11 +192,11 @@ class KMeans(Query[ClusteringRelease]):
                     sums = laws[1].add(sums, terms.generator)
                 means = sums / np.maximum(sizes, 1)[:, None]
                 now = np.where(sizes[:, None] >= 1, np.clip(means, -radius, radius), now)
-            return made(sizes, sums, now)
+            return make_release(sizes, sums, now)
 
         def rehearse() -> None:
             # An iteration over no records.
-            iterated(np.zeros_like(weights), 1, (None, None))
+            iterate(np.zeros_like(weights), 1, (None, None))
             for law in noise:
                 if law is not None:
                     law.prepare()
@@ -203,19 +205,19 @@ class KMeans(Query[ClusteringRelease]):
         partly = noise[0] is None or (noise[1] is None and bool(radius.any()))
         return terms.release(
             f"k-means with {self.k} clusters, {self.iterations} iterations",
-            lambda: iterated(weights, self.iterations, noise),
+            lambda: iterate(weights, self.iterations, noise),
             rehearse if any(noise) else None,
             (lambda: UNKNOWN) if partly else None,
         )
 
-    def _maker(
+    def _prepare_release(
         self, terms: Terms, box: Box, middles: Floats, noise: Sequence[DiscreteLaplace | None]
     ) -> Callable[[Integers, Integers, Floats], ClusteringRelease]:
         """Return what makes a release of sizes, sums and centroids, the latter two in units about the middle."""
         names = [terms.policy.domain.names[i] for i in box.axes]
         errors = [0.0 if law is None else law.standard_deviation for law in noise]
         widths = [0 if law is None else law.half_width(terms.level) for law in noise]
-        per_sum = [scaled(each[1], box.unit).item() for each in (widths, errors)]
+        per_sum = [scale_numbers(each[1], box.unit).item() for each in (widths, errors)]
         width = np.tile([widths[0], *[per_sum[0]] * len(names)], self.k)
         quantities = ["size", *(f"sum of {name} - {middle}" for name, middle in zip(names, middles, strict=True))]
         named = [
@@ -241,8 +243,8 @@ class KMeans(Query[ClusteringRelease]):
         }
         standard_errors = np.tile([errors[0], *[per_sum[1]] * len(names)], self.k)
 
-        def made(sizes: Integers, sums: Integers, centroids: Floats) -> ClusteringRelease:
-            answers = np.column_stack((sizes, scaled(sums, box.unit))).ravel().astype(np.float64)
+        def make_release(sizes: Integers, sums: Integers, centroids: Floats) -> ClusteringRelease:
+            answers = np.column_stack((sizes, scale_numbers(sums, box.unit))).ravel().astype(np.float64)
             return ClusteringRelease(
                 description=description,
                 labels=labels,
@@ -250,12 +252,12 @@ class KMeans(Query[ClusteringRelease]):
                 standard_errors=standard_errors,
                 low=answers - width,
                 high=answers + width,
-                centroids=scaled(centroids, box.unit) + middles,
+                centroids=scale_numbers(centroids, box.unit) + middles,
                 attributes=tuple(names),
                 iterations=self.iterations,
             )
 
-        return made
+        return make_release
 
 
 @in_own_arithmetic
@@ -279,24 +281,26 @@ def kmeans(
         points: the table, as for `Domain.indices`, where attributes that are not numeric are left aside; or an array
             or list of points, (n, attributes) reals, each rounded to the nearest value of its attribute.
         k: the number of clusters.
-        policy: what is protected. Its domain says which values are possible, and so the box and the step.
+        policy: the Blowfish policy that the release must keep. Its domain says which values are possible, and so the
+            box and the step.
         epsilon: ε in nats, for all iterations together.
         iterations: how many; fixed beforehand.
-        rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
+        rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating system's
+            randomness.
         positions: instead of `points`, which are None then, the numbers of the values of the records.
         initial: the centroids to begin with, shape (k, numeric attributes), chosen **without looking at the data**;
             without them they are drawn uniformly from the box.
-        ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-        confidence: of the interval of each size and sum.
-        together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the other
-            protects what it tells apart; the ledger records that.
+        ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+        confidence: the confidence level of the interval of each size and sum, in (0, 1).
+        together: whether to release even if this and an earlier release, one of them exact, together distinguish
+            protected values. The ledger records this choice.
 
     Raises:
         InputError: a point outside the domain, with its row and value; no points where their number is public; k or
             iterations below 1, or k above 1,000,000; ε not positive; no numeric attribute; publicly known counts, for
             which no sensitivity is proven.
-        BudgetExceededError: the ledger refuses.
-        ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+        BudgetExceededError: the ledger has too little budget left.
+        ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
     """
     asked = KMeans(k, iterations, initial)
     return asked.release(
@@ -367,7 +371,7 @@ def _middle(attribute: Any) -> float:
     return float(Fraction(low + high, 2) * attribute.unit)
 
 
-def _checked_centroids(initial: ArrayLike, clusters: int, middles: Floats, radius: Floats) -> Floats:
+def _check_centroids(initial: ArrayLike, clusters: int, middles: Floats, radius: Floats) -> Floats:
     given = np.asarray(initial)
     if given.shape != (clusters, len(middles)):
         raise InputError("initial", "has the wrong shape", value=given.shape, bound=f"({clusters}, {len(middles)})")

@@ -73,7 +73,7 @@ class Block:
         found: list[Floats] = []
         for width in reversed(self.widths):
             own = np.full(-(-self.size // width), self.variance)
-            found.append(own if not found else 1 / (1 / own + 1 / self._gathered(found[-1])))
+            found.append(own if not found else 1 / (1 / own + 1 / self._sum_by_parent(found[-1])))
         return tuple(reversed(found))
 
     @property
@@ -92,9 +92,9 @@ class Block:
             if not found:
                 found.append(measured[level])
                 continue
-            below = self._gathered(self.spreads[level + 1])
+            below = self._sum_by_parent(self.spreads[level + 1])
             own = self.spreads[level]
-            found.append(own * (measured[level] / self.variance + self._gathered(found[-1]) / below))
+            found.append(own * (measured[level] / self.variance + self._sum_by_parent(found[-1]) / below))
         return found[::-1]
 
     def downwards(self, upwards: list[Floats], roots: Floats) -> Floats:
@@ -149,7 +149,7 @@ class Block:
         sums: Floats = np.add.reduceat(values, starts, axis=-1)
         return sums
 
-    def _gathered(self, values: Floats) -> Floats:
+    def _sum_by_parent(self, values: Floats) -> Floats:
         sums: Floats = np.add.reduceat(values, np.arange(0, values.shape[-1], self.fanout), axis=-1)
         return sums
 
@@ -247,7 +247,7 @@ class RangeTree:
         slopes = -np.diff(np.concatenate(shares))
         if not slopes.any():
             return rest
-        return float(slopes @ _solved(self._precision, slopes)) + rest
+        return float(slopes @ _solve(self._precision, slopes)) + rest
 
     def prefix_variances(self) -> Floats:
         """Return the variances of the estimated cumulative counts, shape (|T|,)."""
@@ -293,7 +293,7 @@ class RangeTree:
         pulls = roots / self._root_variances
         right = nodes / self.node_variance + pulls[:-1] - pulls[1:]
         right[-1] += records / self._root_variances[-1]
-        return np.append(_solved(self._precision, right), float(records))
+        return np.append(_solve(self._precision, right), float(records))
 
     @cached_property
     def _ends(self) -> tuple[Floats, Floats]:
@@ -309,7 +309,7 @@ class RangeTree:
         return variances, covariances
 
 
-def _solved(bands: Floats, right: Floats) -> Floats:
+def _solve(bands: Floats, right: Floats) -> Floats:
     # LAPACK's tridiagonal solver refuses a system of one equation.
     solution: Floats = right / bands[1] if len(right) == 1 else solveh_banded(bands, right)
     return solution
@@ -524,7 +524,7 @@ def budget_split(size: int, theta: int, fanout: int, *, epsilon: object) -> tupl
     >>> [round(number, 4) for number in budget_split(1024, 16, 4, epsilon=1)]
     [0.2149, 0.7851, 396.3685]
     """
-    size, theta, fanout, budget = _checked(size, theta, fanout, epsilon)
+    size, theta, fanout, budget = _check_arguments(size, theta, fanout, epsilon)
     c1 = 4 * (size - theta) / (size + 1)
     c2 = 8 * (fanout - 1) * math.log(theta, fanout) ** 3 * size / (size + 1)
     if size == 1:
@@ -543,7 +543,7 @@ def ordered_error(size: int, theta: int, epsilon: object) -> float:
     4Δ²/ε² for continuous noise, whatever |T| (Blowfish, He et al. 2014, Theorem 7.1, for θ = 1). Ranges from the first
     value or to the last one need a single count. This is before isotonic regression, which can only help.
     """
-    size, theta, _, budget = _checked(size, theta, 2, epsilon)
+    size, theta, _, budget = _check_arguments(size, theta, 2, epsilon)
     sensitivity = min(theta, size - 1)
     if sensitivity == 0:
         return 0.0
@@ -559,27 +559,30 @@ def plan_ranges(size: int, theta: int, epsilon: object, *, fanout: int | None = 
     Raises:
         InputError: an argument out of range.
     """
-    size, theta, given, budget = _checked(size, theta, 2 if fanout is None else fanout, epsilon)
+    size, theta, given, budget = _check_arguments(size, theta, 2 if fanout is None else fanout, epsilon)
     if theta == 1 or size == 1:
         return RangePlan(size, theta, given, budget, Fraction(0))
     candidates = [given] if fanout is not None else _fanouts(size, theta)
     blocks = min(size, theta * _BLOCKS)
 
-    def shared(f: int, share: float) -> RangePlan:
+    def plan_with_share(f: int, share: float) -> RangePlan:
         part = Fraction(min(max(round(share * _SHARES), 1), _SHARES - 1), _SHARES) if size > theta else Fraction(0)
         return RangePlan(blocks, theta, f, budget * part, budget * (1 - part))
 
     def by_formula(f: int) -> RangePlan:
         nodes, tree, _ = budget_split(blocks, theta, f, epsilon=budget)
-        return shared(f, nodes / (nodes + tree))
+        return plan_with_share(f, nodes / (nodes + tree))
 
     best = candidates[0] if len(candidates) == 1 else min(candidates, key=lambda f: by_formula(f).error)
     found = by_formula(best)
     if size > theta:
         search = minimize_scalar(
-            lambda share: shared(best, share).error, bounds=(0.01, 0.99), method="bounded", options={"xatol": 2e-3}
+            lambda share: plan_with_share(best, share).error,
+            bounds=(0.01, 0.99),
+            method="bounded",
+            options={"xatol": 2e-3},
         )
-        found = min(found, shared(best, float(search.x)), key=lambda plan: plan.error)
+        found = min(found, plan_with_share(best, float(search.x)), key=lambda plan: plan.error)
     return RangePlan(size, theta, best, found.epsilon_nodes, found.epsilon_tree)
 
 
@@ -595,7 +598,7 @@ def _fanouts(size: int, theta: int) -> list[int]:
     return [fanout for fanout, error in errors.items() if error <= _WORTH_A_LOOK * least]
 
 
-def _checked(size: int, theta: int, fanout: int, epsilon: object) -> tuple[int, int, int, Fraction]:
+def _check_arguments(size: int, theta: int, fanout: int, epsilon: object) -> tuple[int, int, int, Fraction]:
     number = as_integer(size, "size", 1)
     threshold = as_integer(theta, "theta", 1)
     if threshold > number:

@@ -51,8 +51,8 @@ def neighbouring_databases(policy: PolicyLike, records: int) -> Iterator[tuple[D
     for first, found in answers.items():
         if any(count is not None and count != answer for count, answer in zip(known, found, strict=True)):
             continue
-        for second in _reached(first, edges, answers, nodes, bool(members)):
-            if first < second and answers[second] == found and _minimal(first, second, answers):
+        for second in _find_neighbours(first, edges, answers, nodes, bool(members)):
+            if first < second and answers[second] == found and _is_minimal(first, second, answers):
                 yield first, second
 
 
@@ -73,7 +73,7 @@ def largest_change(policy: PolicyLike, function: Callable[..., Any], records: in
     return best
 
 
-def _reached(
+def _find_neighbours(
     first: Database, edges: set[tuple[int, ...]], databases: Any, nodes: int, several: bool
 ) -> Iterator[Database]:
     if several:
@@ -88,7 +88,7 @@ def _reached(
                 yield (*first[:place], y, *first[place + 1 :])
 
 
-def _minimal(first: Database, second: Database, answers: dict[Database, tuple[int, ...]]) -> bool:
+def _is_minimal(first: Database, second: Database, answers: dict[Database, tuple[int, ...]]) -> bool:
     changed = [place for place, (x, y) in enumerate(zip(first, second, strict=True)) if x != y]
     for number in range(1, len(changed)):
         for part in itertools.combinations(changed, number):

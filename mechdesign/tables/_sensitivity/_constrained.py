@@ -25,7 +25,7 @@ All other sets consist of moves between kinds whose effects on the counts, vecto
 nothing while no smaller part does: *minimal zero sums*. Where the vectors of counts of the kinds are affinely
 independent, as for disjoint and for nested counts, they are simple cycles of kinds: each kind is left by one record and
 taken up by one at most. Otherwise they are enumerated; beyond the limit of the search they have at most 10 moves for
-three counts, and (2q + 1)^q for q (see `zero_sums.longest`), each as large as between any two values.
+three counts, and (2q + 1)^q for q (see `zero_sums.bound_length`), each as large as between any two values.
 
 A query adds up what each record contributes, so that its change depends on the values that are left and those that are
 taken up, not on which record did which. Values left and taken up within one kind are paired, which makes the change as
@@ -47,10 +47,10 @@ from numpy.typing import NDArray
 from mechdesign.base._arrays import Flags, Integers, read_only
 from mechdesign.base._values import cached_property
 from mechdesign.tables._policies._cliques import CompleteGraph
-from mechdesign.tables._policies._contradictions import longest, minimal_zero_sums, rank
+from mechdesign.tables._policies._contradictions import bound_length, find_rank, minimal_zero_sums
 from mechdesign.tables._policies._graphs import ExplicitGraph, NullGraph, SecretGraph, UnionGraph, require_policy
 from mechdesign.tables._policies._known_counts import kinds_of
-from mechdesign.tables._sensitivity._linear import ALL, FEW_ROWS, Additive, Extremes, Found, histogram
+from mechdesign.tables._sensitivity._linear import ALL, FEW_ROWS, Additive, Extremes, LargestChange, histogram
 from mechdesign.tables._sensitivity._numbers import root_up
 
 if TYPE_CHECKING:
@@ -102,7 +102,7 @@ def constraint_sensitivity(policy: PolicyLike) -> ConstraintSensitivity:
     return ConstraintSensitivity(int(found.power), found.exact, ties.moves)
 
 
-def under_known_counts(policy: PolicyLike, query: Additive, norm: int) -> Found:
+def under_known_counts(policy: PolicyLike, query: Additive, norm: int) -> LargestChange:
     """Return the largest change of a query between neighbours under known counts, to the power `norm`: a bound.
 
     It is the truth itself, for tables of enough records, where `exact` says so: in the ℓ1 norm for few queries, and for
@@ -111,7 +111,7 @@ def under_known_counts(policy: PolicyLike, query: Additive, norm: int) -> Found:
     return _largest(_Dependence(policy.secret_graph, policy.constraints), query, norm)
 
 
-def _largest(ties: _Dependence, query: Additive, norm: int) -> Found:
+def _largest(ties: _Dependence, query: Additive, norm: int) -> LargestChange:
     if not len(ties.between):
         return query.change(ties.graph, norm)
     inside = [ties.widest(query, norm, kind) for kind in range(len(ties.counted))]
@@ -119,7 +119,7 @@ def _largest(ties: _Dependence, query: Additive, norm: int) -> Found:
         alone = query.change(ties.within, norm)
     else:
         alone = replace(max(inside, key=lambda found: found.power), edge=None, exact=False)
-    together = _together(ties, query, norm, inside)
+    together = _bound_joint_change(ties, query, norm, inside)
     return alone if together.power <= alone.power else replace(together, floats=alone.floats)
 
 
@@ -165,11 +165,11 @@ class _Dependence:
         null = self.labels[size] if self.graph.has_null else -1
         return [(values, kind == null) for kind, values in enumerate(found)]
 
-    def widest(self, query: Additive, norm: int, kind: int | None = None) -> Found:
+    def widest(self, query: Additive, norm: int, kind: int | None = None) -> LargestChange:
         """Return the largest change between any two nodes of a kind, or of all."""
         values, null = (np.arange(self.graph.size), self.graph.has_null) if kind is None else self.members[kind]
         if len(values) + null < 2:
-            return Found(Fraction(0), None)
+            return LargestChange(Fraction(0), None)
         complete = CompleteGraph(len(values))
         graph = UnionGraph((complete, NullGraph(len(values)))) if null else complete
         return query.change(graph, norm, ALL if kind is None else values)
@@ -177,12 +177,12 @@ class _Dependence:
     @property
     def within(self) -> SecretGraph:
         """Return the graph of the listed edges within kinds."""
-        return self._listed(lambda cross: ~cross)
+        return self._list_edges(lambda cross: ~cross)
 
     @cached_property
     def across(self) -> SecretGraph:
         """Return the graph of the listed edges between kinds."""
-        return self._listed(lambda cross: cross)
+        return self._list_edges(lambda cross: cross)
 
     @cached_property
     def between(self) -> Integers:
@@ -227,7 +227,7 @@ class _Dependence:
             return max(1, int(ways.left.sum(axis=1).max(initial=0)))
         sums, effects, finished = self._zero_sums
         if not finished:
-            return longest(self._dimension)
+            return bound_length(self._dimension)
         joined = set(map(tuple, self.between.tolist()))
         used = [f for f, pairs in enumerate(effects) if joined.intersection(pairs)]
         return int(sums[sums[:, used].any(axis=1)].sum(axis=1).max(initial=1))
@@ -253,7 +253,7 @@ class _Dependence:
     @cached_property
     def _dimension(self) -> int:
         signed = self.counted.astype(np.int64)
-        return rank(signed[1:] - signed[0])
+        return find_rank(signed[1:] - signed[0])
 
     @staticmethod
     def _assignments(times: Integers, effects: list[list[tuple[int, int]]]) -> int:
@@ -263,24 +263,24 @@ class _Dependence:
     def _cross(self, edges: Integers) -> Flags:
         return np.asarray(self.labels[edges[:, 0]] != self.labels[edges[:, 1]])
 
-    def _listed(self, chosen: Callable[[Flags], Flags]) -> ExplicitGraph:
+    def _list_edges(self, chosen: Callable[[Flags], Flags]) -> ExplicitGraph:
         assert self.edges is not None
         edges = self.edges[chosen(self._cross(self.edges))]
         read_only(edges)
         return ExplicitGraph(self.graph.size, edges)
 
 
-def _together(ties: _Dependence, query: Additive, norm: int, inside: list[Found]) -> Found:
+def _bound_joint_change(ties: _Dependence, query: Additive, norm: int, inside: list[LargestChange]) -> LargestChange:
     """Return the largest change of moves between kinds that depend on each other; `inside` is that within each kind."""
     widest = _length(ties.widest(query, norm), norm)
     ways = ties.ways
     if ways is None or not widest:
-        return Found((ties.moves * widest) ** norm, None, exact=not widest)
-    power = _paired(ways, inside, widest, ties, query, norm) ** norm
-    rows = _by_rows(ties, ways, query)
+        return LargestChange((ties.moves * widest) ** norm, None, exact=not widest)
+    power = _bound_by_pairing(ways, inside, widest, ties, query, norm) ** norm
+    rows = _bound_rows(ties, ways, query)
     few = query.matrix is not None and len(query.matrix) <= FEW_ROWS
     if norm == 1:
-        return Found(
+        return LargestChange(
             power if rows is None else min(power, rows[0]),
             None,
             exact=(few and ties.edges is not None) or (query.whole and not ties.graph.has_null),
@@ -289,18 +289,18 @@ def _together(ties: _Dependence, query: Additive, norm: int, inside: list[Found]
         total, single = rows
         # ‖h‖₂² ≤ ‖h‖₁·‖h‖∞.
         apart = [ties.widest(query, 1, kind) for kind in range(len(inside))]
-        total = min(total, _paired(ways, apart, ties.widest(query, 1).power, ties, query, 1))
+        total = min(total, _bound_by_pairing(ways, apart, ties.widest(query, 1).power, ties, query, 1))
         power = min(power, sum((change**2 for change in single), Fraction(0)), total * max(single))
-    return Found(power, None, exact=few and len(rows[1] if rows else ()) == 1 and ties.edges is not None)
+    return LargestChange(power, None, exact=few and len(rows[1] if rows else ()) == 1 and ties.edges is not None)
 
 
-def _length(found: Found, norm: int) -> Fraction:
+def _length(found: LargestChange, norm: int) -> Fraction:
     """Return the norm of a change from its power, rounded up."""
     return found.power if norm == 1 or not found.power else Fraction(root_up(found.power))
 
 
-def _paired(
-    ways: _Ways, inside: list[Found], widest: Fraction, ties: _Dependence, query: Additive, norm: int
+def _bound_by_pairing(
+    ways: _Ways, inside: list[LargestChange], widest: Fraction, ties: _Dependence, query: Additive, norm: int
 ) -> Fraction:
     """Return the largest change by the triangle inequality, values of one kind paired.
 
@@ -322,7 +322,7 @@ def _paired(
     return Fraction(int(np.minimum(whole[way], whole[way] + rest + apart).max()), unit)
 
 
-def _by_rows(ties: _Dependence, ways: _Ways, query: Additive) -> tuple[Fraction, list[Fraction]] | None:
+def _bound_rows(ties: _Dependence, ways: _Ways, query: Additive) -> tuple[Fraction, list[Fraction]] | None:
     """Return a bound on the ℓ1 norm, and on the change of each row of the query.
 
     A row changes most where every record that leaves a kind leaves its least weight and every one that takes it up

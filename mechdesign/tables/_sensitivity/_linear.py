@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from mechdesign.base._arrays import Integers
 from mechdesign.tables._policies._graphs import Edge, Largest, SecretGraph, as_scalar, require_room
-from mechdesign.tables._sensitivity._numbers import Lattice
+from mechdesign.tables._sensitivity._numbers import LatticeMatrix
 
 FEW_ROWS = 6
 """Queries of at most so many rows have their matrix at hand."""
@@ -29,7 +29,7 @@ _FLOATS_TO_READ = 20_000
 
 
 @dataclass(frozen=True)
-class Found:
+class LargestChange:
     """A largest change over single edges.
 
     Attributes:
@@ -48,7 +48,7 @@ class Found:
 class Change(Protocol):
     """How far one move along an edge of a graph changes the answers."""
 
-    def __call__(self, graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
+    def __call__(self, graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> LargestChange:
         """Return the largest change to the power `norm`; node i of the graph is value i, or the i-th of `members`."""
 
 
@@ -82,7 +82,7 @@ def histogram(size: int, blocks: Integers | None) -> Additive:
             np.int64
         )
 
-    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
+    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> LargestChange:
         return counts(graph, None if blocks is None else blocks[members])
 
     few = None
@@ -102,14 +102,14 @@ def cumulative(size: int) -> Additive:
     # A record at x counts for the values from x on: |x − y| counts change by 1.
     weights = (size - np.arange(size))[None]
 
-    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
-        return linear(graph, Lattice(weights[:, members]), 1)
+    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> LargestChange:
+        return linear(graph, LatticeMatrix(weights[:, members]), 1)
 
     few = np.tri(size, dtype=np.int64).astype(object) if size <= FEW_ROWS else None
     return Additive(change, few, extremes)
 
 
-def weighted(lattice: Lattice) -> Additive:
+def from_weights(lattice: LatticeMatrix) -> Additive:
     """Return the linear queries of a matrix."""
     entries = lattice.entries
 
@@ -119,7 +119,7 @@ def weighted(lattice: Lattice) -> Additive:
             columns = np.column_stack((columns, np.zeros(len(entries), dtype=entries.dtype)))
         return columns.max(axis=1), columns.min(axis=1)
 
-    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> Found:
+    def change(graph: SecretGraph, norm: int, members: Integers | slice = ALL) -> LargestChange:
         return linear(graph, replace(lattice, entries=entries[:, members]), norm)
 
     few = None
@@ -131,17 +131,17 @@ def weighted(lattice: Lattice) -> Additive:
     return Additive(change, few, known, lattice.unit)
 
 
-def counts(graph: SecretGraph, labels: Integers | None) -> Found:
+def counts(graph: SecretGraph, labels: Integers | None) -> LargestChange:
     """Return the largest change of the counts of labelled values, by ℓ1 norm or squared ℓ2 norm alike."""
     if (edge := graph.crossing(labels)) is not None:
-        return Found(Fraction(2), edge)
+        return LargestChange(Fraction(2), edge)
     if graph.has_null:
         require_room(graph.size, "counts of records that may be absent")
-        return Found(Fraction(1), graph.spread(np.ones(graph.size, dtype=np.int64)).edge)
-    return Found(Fraction(0), None)
+        return LargestChange(Fraction(1), graph.spread(np.ones(graph.size, dtype=np.int64)).edge)
+    return LargestChange(Fraction(0), None)
 
 
-def linear(graph: SecretGraph, matrix: Lattice, norm: int, within: Integers | None = None) -> Found:
+def linear(graph: SecretGraph, matrix: LatticeMatrix, norm: int, within: Integers | None = None) -> LargestChange:
     """Return the largest ‖A_x − A_y‖ over the edges, to the power `norm`; the null node's column is 0.
 
     Args:
@@ -162,7 +162,7 @@ def linear(graph: SecretGraph, matrix: Lattice, norm: int, within: Integers | No
         # most 2^-53, and a square that underflows is off by at most the least normal number.
         q = len(entries)
         power = power * (1 + Fraction(2 * q + 4, 1 << 53)) + Fraction(q, 1 << 1022)
-    return Found(power * matrix.unit**norm, largest.edge, not matrix.rounded, matrix.floats)
+    return LargestChange(power * matrix.unit**norm, largest.edge, not matrix.rounded, matrix.floats)
 
 
 def _over_edges(graph: SecretGraph, entries: NDArray[Any], norm: int, within: Integers | None) -> Largest:

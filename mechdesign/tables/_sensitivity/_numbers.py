@@ -26,7 +26,7 @@ _LARGEST_FLOAT = 2.0**400
 
 
 @dataclass(frozen=True, eq=False)
-class Lattice:
+class LatticeMatrix:
     """A matrix `entries` × `unit`.
 
     Attributes:
@@ -42,11 +42,11 @@ class Lattice:
 
     @property
     def rounded(self) -> bool:
-        """Say whether the entries are floats, so that arithmetic on them is rounded."""
+        """Return whether the entries are floats, so that arithmetic on them is rounded."""
         return bool(self.entries.dtype.kind == "f")
 
 
-def as_lattice(matrix: Any, size: int, path: str = "query") -> Lattice:
+def as_lattice(matrix: Any, size: int, path: str = "query") -> LatticeMatrix:
     """Return a matrix, or a single row, over the values as integers times a unit, where that is possible exactly.
 
     Floats are the binary numbers they are; they stay floats where their integers would not fit an int64. Fractions,
@@ -61,7 +61,7 @@ def as_lattice(matrix: Any, size: int, path: str = "query") -> Lattice:
     if array.ndim != 2 or array.shape[1] != size or array.shape[0] == 0:
         raise InputError(path, "has the wrong shape", value=np.shape(matrix), bound=f"({size},) or (q, {size})")
     if array.dtype.kind in "biu":
-        return Lattice(_small(array.astype(object) if array.dtype.kind == "u" else array.astype(np.int64)))
+        return LatticeMatrix(_small(array.astype(object) if array.dtype.kind == "u" else array.astype(np.int64)))
     if array.dtype.kind == "f":
         return _from_floats(array.astype(np.float64), path)
     if array.dtype.kind == "O":
@@ -102,7 +102,7 @@ def _small(array: NDArray[Any], factor: int = 1) -> NDArray[Any]:
     return array.astype(np.int64 if fits else object)
 
 
-def _from_floats(array: Floats, path: str) -> Lattice:
+def _from_floats(array: Floats, path: str) -> LatticeMatrix:
     good = np.abs(array) <= _LARGEST
     if not good.all():
         place = np.unravel_index(int(np.argmin(good)), array.shape)
@@ -115,15 +115,15 @@ def _from_floats(array: Floats, path: str) -> Lattice:
         if np.abs(scaled).max() >= 2.0**53:
             break
         if (scaled == np.rint(scaled)).all() and (integers := _small(scaled.astype(np.int64))).dtype.kind == "i":
-            return Lattice(integers, Fraction(1, 1 << bits), floats=True)
+            return LatticeMatrix(integers, Fraction(1, 1 << bits), floats=True)
     sizes = np.abs(array[array != 0])
     if sizes.max() > _LARGEST_FLOAT or sizes.min() < 1 / _LARGEST_FLOAT:
         fractions = [[Fraction(value) for value in values] for values in array.tolist()]
         return replace(_from_fractions(fractions), floats=True)
-    return Lattice(array, floats=True)
+    return LatticeMatrix(array, floats=True)
 
 
-def _from_objects(array: NDArray[Any], path: str) -> Lattice:
+def _from_objects(array: NDArray[Any], path: str) -> LatticeMatrix:
     fractions = [
         [exact(value, f"{path}[{row},{column}]") for column, value in enumerate(values)]
         for row, values in enumerate(array.tolist())
@@ -131,9 +131,9 @@ def _from_objects(array: NDArray[Any], path: str) -> Lattice:
     return replace(_from_fractions(fractions), floats=any(isinstance(value, float) for value in array.ravel()))
 
 
-def _from_fractions(rows: list[list[Fraction]]) -> Lattice:
+def _from_fractions(rows: list[list[Fraction]]) -> LatticeMatrix:
     denominator = math.lcm(*{value.denominator for values in rows for value in values})
     integers = np.empty((len(rows), len(rows[0])), dtype=object)
     for row, values in enumerate(rows):
         integers[row] = [value.numerator * (denominator // value.denominator) for value in values]
-    return Lattice(_small(integers), Fraction(1, denominator))
+    return LatticeMatrix(_small(integers), Fraction(1, denominator))

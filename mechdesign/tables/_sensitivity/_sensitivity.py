@@ -20,8 +20,8 @@ from mechdesign.tables._policies._graphs import Edge, require_policy, require_ro
 from mechdesign.tables._sensitivity._brute_force import largest_change
 from mechdesign.tables._sensitivity._clusterings import kmeans_sizes, kmeans_sums
 from mechdesign.tables._sensitivity._constrained import under_known_counts
-from mechdesign.tables._sensitivity._linear import Additive, Found, cumulative, histogram, weighted
-from mechdesign.tables._sensitivity._numbers import Lattice, as_lattice, plain
+from mechdesign.tables._sensitivity._linear import Additive, LargestChange, cumulative, from_weights, histogram
+from mechdesign.tables._sensitivity._numbers import LatticeMatrix, as_lattice, plain
 
 if TYPE_CHECKING:
     from mechdesign.tables._domain import Attribute, Domain
@@ -142,25 +142,25 @@ def of_weights(policy: PolicyLike, norm: int, weights: ArrayLike) -> Sensitivity
     return of_lattice(policy, norm, as_lattice(weights, policy.domain.size))
 
 
-def of_lattice(policy: PolicyLike, norm: int, weights: Lattice) -> Sensitivity:
+def of_lattice(policy: PolicyLike, norm: int, weights: LatticeMatrix) -> Sensitivity:
     """Return the sensitivity of linear queries whose weights are multiples of a unit."""
-    return _of(policy, norm, weighted(weights))
+    return _of(policy, norm, from_weights(weights))
 
 
 def of_sum(policy: PolicyLike, norm: int, attribute: str | None = None) -> Sensitivity:
     """Return the sensitivity of the sum of a numeric attribute; only known counts need an array of all values."""
     domain = policy.domain
-    axis = domain.names.index(summed_attribute(domain, attribute).name)
+    axis = domain.names.index(find_summed_attribute(domain, attribute).name)
     summed = domain.attributes[axis]
     if policy.constraints:
         require_room(domain.size, "the sum of an attribute under publicly known counts")
         weights = summed.positions[np.arange(domain.size) // math.prod(domain.shape[axis + 1 :]) % summed.size]
-        return of_lattice(policy, norm, Lattice(weights[None], summed.unit))
+        return of_lattice(policy, norm, LatticeMatrix(weights[None], summed.unit))
     spread = policy.secret_graph.spread_along(domain.shape, axis, summed.positions)
-    return _shown(Found(abs(spread.value) ** norm * summed.unit**norm, spread.edge), norm)
+    return _make_sensitivity(LargestChange(abs(spread.value) ** norm * summed.unit**norm, spread.edge), norm)
 
 
-def summed_attribute(domain: Domain, name: str | None) -> Attribute:
+def find_summed_attribute(domain: Domain, name: str | None) -> Attribute:
     """Return the attribute that a sum adds up; raise `InputError` if there are several and none is named."""
     if name is None and len(domain.attributes) > 1:
         raise InputError("attribute", "is not given", bound=f"one of {', '.join(domain.names)}")
@@ -170,7 +170,7 @@ def summed_attribute(domain: Domain, name: str | None) -> Attribute:
 def of_cluster_sizes(policy: PolicyLike, norm: int, clusters: ArrayLike | None = None) -> Sensitivity:
     """Return the sensitivity of the sizes of clusters."""
     refuse_kmeans(policy)
-    return _shown(kmeans_sizes(policy, clusters), norm)
+    return _make_sensitivity(kmeans_sizes(policy, clusters), norm)
 
 
 def of_cluster_sums(
@@ -178,7 +178,7 @@ def of_cluster_sums(
 ) -> Sensitivity:
     """Return the sensitivity of the sums over clusters."""
     refuse_kmeans(policy)
-    return _shown(kmeans_sums(policy, norm, clusters, origins), norm)
+    return _make_sensitivity(kmeans_sums(policy, norm, clusters, origins), norm)
 
 
 def of_function(policy: PolicyLike, norm: int, function: Callable[..., Any], records: int | None = None) -> Sensitivity:
@@ -186,7 +186,7 @@ def of_function(policy: PolicyLike, norm: int, function: Callable[..., Any], rec
     if records is None:
         raise InputError("records", "is not given", remedy="say on databases of how many records to try the function")
     change = largest_change(policy, function, records, norm)
-    return _shown(Found(change, None, exact=False, floats=True), norm)
+    return _make_sensitivity(LargestChange(change, None, exact=False, floats=True), norm)
 
 
 _NAMED: Mapping[str, tuple[Callable[..., Sensitivity], tuple[str, ...]]] = MappingProxyType(
@@ -217,8 +217,8 @@ def refuse_kmeans(policy: PolicyLike) -> None:
 def _of(policy: PolicyLike, norm: int, query: Additive) -> Sensitivity:
     graph = policy.secret_graph
     found = under_known_counts(policy, query, norm) if policy.constraints else query.change(graph, norm)
-    return _shown(found, norm)
+    return _make_sensitivity(found, norm)
 
 
-def _shown(found: Found, norm: int) -> Sensitivity:
+def _make_sensitivity(found: LargestChange, norm: int) -> Sensitivity:
     return Sensitivity(plain(found.power, norm, found.floats), norm, found.power, found.exact, found.edge)

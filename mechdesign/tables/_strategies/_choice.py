@@ -20,12 +20,12 @@ from mechdesign.tables._sensitivity._linear import linear
 from mechdesign.tables._sensitivity._numbers import as_lattice
 from mechdesign.tables._strategies._bound import StrategyBound, certified_bound
 from mechdesign.tables._strategies._classical import (
-    balanced_levels,
+    balance_levels,
+    build_hierarchical_levels,
+    build_ordered_hierarchical_levels,
     decoder,
-    hierarchical_levels,
+    find_squared_error,
     largest_change,
-    ordered_hierarchical_levels,
-    squared_error,
 )
 from mechdesign.tables._strategies._gaussian import EdgeSpace, OptimalGram, edge_space, optimal_gram, symmetries
 from mechdesign.tables._strategies._strategy import Strategy
@@ -41,7 +41,7 @@ _LARGEST_BASIS = 20_000_000
 
 
 @dataclass(frozen=True, eq=False)
-class Program:
+class StrategyProgram:
     """What strategies are chosen for: M and the edges, and what is known of the best X.
 
     Attributes:
@@ -61,7 +61,7 @@ class Program:
 
 
 @dataclass(frozen=True)
-class Candidate:
+class StrategyCandidate:
     """A strategy that was considered.
 
     Attributes:
@@ -84,7 +84,7 @@ class Candidate:
         return self.coefficients if self.basis is None else self.coefficients @ self.basis
 
 
-def program(workload: LinearQueries, space: EdgeSpace, shape: tuple[int, ...], tolerance: float) -> Program:
+def program(workload: LinearQueries, space: EdgeSpace, shape: tuple[int, ...], tolerance: float) -> StrategyProgram:
     """Find the matrix of least Gaussian error for a workload that the edges do not leave exact.
 
     Args:
@@ -111,10 +111,10 @@ def program(workload: LinearQueries, space: EdgeSpace, shape: tuple[int, ...], t
     best = optimal_gram(inside, space, mirrors, tolerance=tolerance)
     rows = space.differences(workload.matrix()) if not workload.integral else None
     gram = space.congruence(workload.gram()) if rows is None else rows.T @ rows
-    return Program(workload, space, gram, basis, best)
+    return StrategyProgram(workload, space, gram, basis, best)
 
 
-def candidate(kind: str, programme: Program, norm: int, *, balance: bool = True) -> Candidate | None:
+def candidate(kind: str, programme: StrategyProgram, norm: int, *, balance: bool = True) -> StrategyCandidate | None:
     """Return the best strategy of a kind, or None where the kind does not fit the policy.
 
     Args:
@@ -126,7 +126,7 @@ def candidate(kind: str, programme: Program, norm: int, *, balance: bool = True)
     return _BUILDERS[kind](programme, norm, balance)
 
 
-def _optimal(programme: Program, norm: int, balance: bool) -> Candidate:
+def _build_optimal(programme: StrategyProgram, norm: int, balance: bool) -> StrategyCandidate:
     space, basis = programme.space, programme.basis
     gram = space.congruence(programme.best.gram)
     if basis is not None:
@@ -141,75 +141,83 @@ def _optimal(programme: Program, norm: int, balance: bool) -> Candidate:
         gram = (vectors * values) @ vectors.T
         roots += [cholesky(gram), cholesky(gram[::-1, ::-1])[::-1, ::-1]]
     words = "a square root of the optimal matrix for Gaussian noise"
-    return _best([("optimal", words, root) for root in roots], programme, norm, basis)
+    return _choose_best([("optimal", words, root) for root in roots], programme, norm, basis)
 
 
-def _identity(programme: Program, norm: int, balance: bool) -> Candidate:
-    return _rows("identity", "the count of every value", np.eye(programme.space.size), programme, norm)
+def _build_identity(programme: StrategyProgram, norm: int, balance: bool) -> StrategyCandidate:
+    return _build_from_rows("identity", "the count of every value", np.eye(programme.space.size), programme, norm)
 
 
-def _prefix(programme: Program, norm: int, balance: bool) -> Candidate:
-    return _rows("prefix", "the cumulative counts", np.tri(programme.space.size), programme, norm)
+def _build_prefix(programme: StrategyProgram, norm: int, balance: bool) -> StrategyCandidate:
+    return _build_from_rows("prefix", "the cumulative counts", np.tri(programme.space.size), programme, norm)
 
 
-def _hierarchical(programme: Program, norm: int, balance: bool) -> Candidate:
+def _build_hierarchical(programme: StrategyProgram, norm: int, balance: bool) -> StrategyCandidate:
     size = programme.space.size
-    trees = {fanout: hierarchical_levels(size, fanout) for fanout in _FANOUTS if fanout == 2 or fanout < size}
-    return _balanced("hierarchical", "a tree", trees, programme, norm, balance)
+    trees = {fanout: build_hierarchical_levels(size, fanout) for fanout in _FANOUTS if fanout == 2 or fanout < size}
+    return _build_balanced("hierarchical", "a tree", trees, programme, norm, balance)
 
 
-def _ordered_hierarchical(programme: Program, norm: int, balance: bool) -> Candidate | None:
+def _build_ordered_hierarchical(programme: StrategyProgram, norm: int, balance: bool) -> StrategyCandidate | None:
     size, edges = programme.space.size, programme.space.edges
     inner = edges[edges.max(axis=1) < size]
     theta = int(np.abs(inner[:, 0] - inner[:, 1]).max()) if len(inner) else size
     if not 1 < theta < size - 1:
         return None
     trees = {
-        fanout: ordered_hierarchical_levels(size, theta, fanout) for fanout in _FANOUTS if fanout == 2 or fanout < theta
+        fanout: build_ordered_hierarchical_levels(size, theta, fanout)
+        for fanout in _FANOUTS
+        if fanout == 2 or fanout < theta
     }
     words = f"cumulative counts at every {theta} values and trees"
-    return _balanced("ordered-hierarchical", words, trees, programme, norm, balance)
+    return _build_balanced("ordered-hierarchical", words, trees, programme, norm, balance)
 
 
-_BUILDERS: dict[str, Callable[[Program, int, bool], Candidate | None]] = {
-    "optimal": _optimal,
-    "identity": _identity,
-    "prefix": _prefix,
-    "hierarchical": _hierarchical,
-    "ordered-hierarchical": _ordered_hierarchical,
+_BUILDERS: dict[str, Callable[[StrategyProgram, int, bool], StrategyCandidate | None]] = {
+    "optimal": _build_optimal,
+    "identity": _build_identity,
+    "prefix": _build_prefix,
+    "hierarchical": _build_hierarchical,
+    "ordered-hierarchical": _build_ordered_hierarchical,
 }
 
 
-def _balanced(
-    kind: str, words: str, trees: dict[int, list[Floats]], programme: Program, norm: int, balance: bool
-) -> Candidate:
+def _build_balanced(
+    kind: str, words: str, trees: dict[int, list[Floats]], programme: StrategyProgram, norm: int, balance: bool
+) -> StrategyCandidate:
     """Choose the fan-out with equal budgets, then balance the budgets of the levels."""
     equal = []
     for fanout, levels in trees.items():
         rows = programme.space.differences(np.concatenate(levels))
         equal.append((kind, str(fanout), rows[np.abs(rows).max(axis=1) > 0]))
-    least = _best(equal, programme, norm)
+    least = _choose_best(equal, programme, norm)
     fanout = int(least.detail)
     if not balance:
         return replace(least, detail=f"{words} of fan-out {fanout}, equal budgets")
-    rows = balanced_levels(trees[fanout], programme.space, programme.gram, norm)
-    return _best([(kind, f"{words} of fan-out {fanout}, budgets per level optimised", rows)], programme, norm)
+    rows = balance_levels(trees[fanout], programme.space, programme.gram, norm)
+    return _choose_best([(kind, f"{words} of fan-out {fanout}, budgets per level optimised", rows)], programme, norm)
 
 
-def _rows(kind: str, words: str, strategy: Floats, programme: Program, norm: int) -> Candidate:
+def _build_from_rows(
+    kind: str, words: str, strategy: Floats, programme: StrategyProgram, norm: int
+) -> StrategyCandidate:
     rows = programme.space.differences(strategy)
-    return _best([(kind, words, rows[np.abs(rows).max(axis=1) > 0])], programme, norm)
+    return _choose_best([(kind, words, rows[np.abs(rows).max(axis=1) > 0])], programme, norm)
 
 
-def _best(
-    choices: list[tuple[str, str, Floats]], programme: Program, norm: int, basis: Floats | None = None
-) -> Candidate:
+def _choose_best(
+    choices: list[tuple[str, str, Floats]], programme: StrategyProgram, norm: int, basis: Floats | None = None
+) -> StrategyCandidate:
     found = []
     for kind, words, coefficients in choices:
         rows = coefficients if basis is None else coefficients @ basis
         change = largest_change(rows, programme.space, norm)
         change = change**2 if norm == 1 else change
-        found.append(Candidate(kind, words, change * squared_error(decoder(rows), programme.gram), coefficients, basis))
+        found.append(
+            StrategyCandidate(
+                kind, words, change * find_squared_error(decoder(rows), programme.gram), coefficients, basis
+            )
+        )
     return min(found, key=lambda one: one.error)
 
 
@@ -265,7 +273,7 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
     space = edge_space(policy.domain.size, policy.secret_graph.edges())
     law: Literal["gaussian", "laplace"] = "laplace" if noise == "laplace" else "gaussian"
     norm = 1 if noise == "laplace" else 2
-    if not _protected(queries, space):
+    if not _has_protected_query(queries, space):
         return _exact_strategy(queries, policy, law, space)
     programme = program(queries, space, policy.domain.shape, tolerance)
     bound = certified_bound(queries, space, programme.best.weights)
@@ -292,14 +300,14 @@ def choose(queries: LinearQueries, policy: Policy, noise: str, kind: str, tolera
     if kind == "auto":
         reason = f"it has the least expected error of {len(found)} candidates"
     reason += f": {ratios[0][2]:.6g} times the proven limit"
-    trace = squared_error(decoding, programme.gram) * float(unit) ** 2
+    trace = find_squared_error(decoding, programme.gram) * float(unit) ** 2
     return Strategy(
         queries, policy, law, best.kind, reason, ratios, rows, unit, largest.power, bound, space, decoding, trace
     )
 
 
-def _protected(queries: LinearQueries, space: EdgeSpace) -> bool:
-    """Say whether any edge changes the answer to any query, however little.
+def _has_protected_query(queries: LinearQueries, space: EdgeSpace) -> bool:
+    """Return whether any edge changes the answer to any query, however little.
 
     The Gram matrix of integers is exact. That of other coefficients is not, and may hide a difference; but two floats
     differ if and only if their difference is not zero.
@@ -320,7 +328,7 @@ def _exact_strategy(queries: LinearQueries, policy: Policy, noise: Any, space: E
     )
 
 
-def _on_lattice(best: Candidate, space: EdgeSpace, norm: int) -> tuple[Integers, Fraction, Floats]:
+def _on_lattice(best: StrategyCandidate, space: EdgeSpace, norm: int) -> tuple[Integers, Fraction, Floats]:
     """Return a strategy's rows on the values as integers, their unit, and the integers on the forest."""
     coefficients = best.coefficients
     reach = max(float(np.abs(best.rows @ space.paths.T).max()), float(np.abs(coefficients).max()))

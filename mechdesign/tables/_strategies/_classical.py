@@ -14,7 +14,7 @@ from mechdesign.base._arrays import Floats
 from mechdesign.tables._strategies._gaussian import EdgeSpace
 
 
-def hierarchical_levels(size: int, fanout: int) -> list[Floats]:
+def build_hierarchical_levels(size: int, fanout: int) -> list[Floats]:
     """Return the levels of a tree over `size` ordered values: a 0/1 matrix each, from the root to the leaves."""
     levels, width = [], 1
     while width < size:
@@ -23,7 +23,7 @@ def hierarchical_levels(size: int, fanout: int) -> list[Floats]:
     return [np.ones((1, size)), *reversed(levels)]
 
 
-def ordered_hierarchical_levels(size: int, theta: int, fanout: int) -> list[Floats]:
+def build_ordered_hierarchical_levels(size: int, theta: int, fanout: int) -> list[Floats]:
     """Return the levels of the ordered hierarchical strategy: cumulative counts at every θ-th value, trees in between.
 
     A record that moves by at most θ values changes one of the cumulative counts and two counts of each level below
@@ -39,7 +39,7 @@ def ordered_hierarchical_levels(size: int, theta: int, fanout: int) -> list[Floa
     return levels + trees[::-1]
 
 
-def balanced_levels(levels: Sequence[Floats], space: EdgeSpace, gram: Floats, norm: int) -> Floats:
+def balance_levels(levels: Sequence[Floats], space: EdgeSpace, gram: Floats, norm: int) -> Floats:
     """Weight the levels of a strategy for the least error at a given privacy.
 
     Minimises tr(M·(Σ u_l² A_lᵀA_l)⁻¹)·Δ(u)² over u > 0, with Δ(u) = Σ u_l s_l for the ℓ1 norm and Δ(u)² = Σ u_l² s_l²
@@ -109,7 +109,7 @@ def decoder(rows: Floats) -> Floats:
     return np.asarray(solve_triangular(triangular, orthogonal.T, check_finite=False))
 
 
-def squared_error(decoding: Floats, gram: Floats) -> float:
+def find_squared_error(decoding: Floats, gram: Floats) -> float:
     """Return tr(M·A⁺(A⁺)ᵀ): the total squared error over the workload at noise of unit variance."""
     return float((decoding * (gram @ decoding)).sum())
 

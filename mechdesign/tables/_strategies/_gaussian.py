@@ -242,7 +242,7 @@ def symmetries(gram: Floats, space: EdgeSpace, shape: tuple[int, ...]) -> list[I
         mirror = np.flip(numbers, axis).ravel()
         if length < 2 or not np.allclose(gram[np.ix_(mirror, mirror)], gram, rtol=0, atol=1e-9 * np.abs(gram).max()):
             continue
-        if np.array_equal(np.sort(_keys(_moved(space.edges, mirror), space.size)), known):
+        if np.array_equal(np.sort(_keys(_move_edges(space.edges, mirror), space.size)), known):
             found.append(mirror)
     return found
 
@@ -256,7 +256,7 @@ class _Orbits:
         keys = _keys(space.edges, space.size)
         images = [space.edges]
         for mirror in mirrors:
-            images += [_moved(image, mirror) for image in images]
+            images += [_move_edges(image, mirror) for image in images]
         for image in images:
             keys = np.minimum(keys, _keys(image, space.size))
         _, index, self._orbit, self.multiplicities = np.unique(
@@ -279,7 +279,7 @@ class _Orbits:
         return spread
 
 
-def _moved(edges: Integers, mirror: Integers) -> Integers:
+def _move_edges(edges: Integers, mirror: Integers) -> Integers:
     moved: Integers = np.append(mirror, len(mirror))[edges]
     return moved
 

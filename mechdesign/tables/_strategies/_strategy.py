@@ -71,7 +71,7 @@ class Strategy:
 
     Attributes:
         workload: the queries that are to be answered.
-        policy: what is protected.
+        policy: the Blowfish policy that the release must keep.
         noise: ``"gaussian"`` or ``"laplace"``.
         kind: which strategy it is, such as ``"optimal"`` or ``"hierarchical"``.
         reason: why this kind was taken.
@@ -147,7 +147,7 @@ class Strategy:
         Two-sided geometric noise of scale Δ₁/ε is ε-private, a discrete Gaussian with σ² = Δ₂²/(2ρ) is ρ-zCDP (Canonne,
         Kamath and Steinke 2020); both are exact statements about integers.
         """
-        budget = self._checked(epsilon, rho)
+        budget = self._check_budget(epsilon, rho)
         if self.power == 0:
             return None
         return budget.laplace(self.power) if self.noise == "laplace" else budget.gaussian(self.power)
@@ -216,15 +216,16 @@ class Strategy:
         """Answer the workload from a table.
 
         Args:
-            data: the table, as for `Domain.indices`.
+            data: the table, in any form that `Domain.indices` accepts.
             positions: instead of `data` the numbers of the values of the records.
             epsilon: ε in nats, for Laplace noise.
             rho: ρ under zero-concentrated differential privacy, for Gaussian noise.
-            ledger: a `mechdesign.Ledger` to be charged before any noise is drawn.
-            rng: for rehearsals only, a NumPy generator or a seed; without it the operating system's randomness.
-            confidence: of the interval of each answer on its own.
-            together: insist on the release where it, or an earlier one in the ledger, is exact and the policy of the
-                other protects what it tells apart; the ledger records that.
+            ledger: a `mechdesign.Ledger`; it is charged before any noise is drawn.
+            rng: a NumPy generator or a seed, for rehearsals only. By default the noise comes from the operating
+                system's randomness.
+            confidence: the confidence level of each answer's interval, in (0, 1).
+            together: whether to release even if this and an earlier release, one of them exact, together distinguish
+                protected values. The ledger records this choice.
 
         Returns:
             The answers with their standard errors and intervals, what was spent and what is protected, in words.
@@ -232,10 +233,10 @@ class Strategy:
         Raises:
             InputError: a value outside the domain, a budget of the other kind, or no record where their number is
                 public.
-            BudgetExceededError: the ledger refuses.
-            ExactReleaseError: the ledger refuses what would be told apart together with an earlier release.
+            BudgetExceededError: the ledger has too little budget left.
+            ExactReleaseError: this and an earlier release, one of them exact, together distinguish protected values.
         """
-        budget = self._checked(epsilon, rho)
+        budget = self._check_budget(epsilon, rho)
         return self.answer(Terms(self.policy, budget, rng, ledger, confidence, together), data, positions)
 
     def answer(self, terms: Terms, data: object, positions: ArrayLike | None) -> Release:
@@ -260,22 +261,22 @@ class Strategy:
         description = terms.describe(what, mechanism, remarks, step=self.unit, noisy=law is not None)
         labels = workload.labels()
 
-        def made(histogram: NDArray[Any]) -> Release:
+        def make_release(histogram: NDArray[Any]) -> Release:
             answers = workload.answers(histogram)
             return Release(description, labels, answers, errors, answers - widths, answers + widths)
 
         # Of the data nothing but what the policy leaves exact is used without noise.
         if law is None:
-            return terms.release(what, lambda: made(totals), None, workload.classes)
+            return terms.release(what, lambda: make_release(totals), None, workload.classes)
         noise, steps = law, true_answers(self.rows, counts)
 
         def rehearse() -> None:
             noise.prepare()
             # That nothing of it depends on the answers, the zeros show.
-            made(self.estimate(np.zeros_like(steps), np.zeros_like(totals)))
+            make_release(self.estimate(np.zeros_like(steps), np.zeros_like(totals)))
 
         def draw() -> Release:
-            return made(self.estimate(noise.add(steps, terms.generator), totals))
+            return make_release(self.estimate(noise.add(steps, terms.generator), totals))
 
         return terms.release(what, draw, rehearse, self._classes_of_totals if len(space.free) else None)
 
@@ -297,14 +298,14 @@ class Strategy:
         )
 
     def _budget(self, epsilon: Any, rho: Any) -> Fraction:
-        budget = self._checked(epsilon, rho)
+        budget = self._check_budget(epsilon, rho)
         amount = budget.epsilon if self.noise == "laplace" else budget.rho
         assert amount is not None
         # A budget that no release takes has no error either.
         self.law(epsilon=epsilon, rho=rho)
         return amount
 
-    def _checked(self, epsilon: Any, rho: Any) -> Budget:
+    def _check_budget(self, epsilon: Any, rho: Any) -> Budget:
         budget = Budget.of(epsilon, rho)
         if self.noise == "laplace":
             if budget.epsilon is None:

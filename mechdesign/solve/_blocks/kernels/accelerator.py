@@ -6,7 +6,7 @@ import torch
 
 from mechdesign.base._errors import InputError, SolverError
 from mechdesign.solve._blocks.kernels.torch import TorchKernel, largest_area
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 
 # Entries of a batch: it is to keep thousands of cores busy.
 _BATCH = 1 << 25
@@ -25,10 +25,10 @@ class AcceleratorKernel(TorchKernel):
     """
 
     @classmethod
-    def entry_bytes(cls, layout: Layout, gap: float) -> int:
+    def entry_bytes(cls, layout: BlockLayout, gap: float) -> int:
         return 8
 
-    def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
+    def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
         place, blocks, width = torch.device(str(device)), layout.blocks, layout.width
         free = _free_memory(place)
         needed = blocks * width * (

@@ -18,7 +18,7 @@ from collections.abc import Callable
 from typing import Any, ClassVar, Protocol
 
 from mechdesign.base._arrays import Floats, Integers
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 
 NEAREST, FARTHEST = 0.1, 10.0
 """Gondzio's β_min and β_max: products are moved to within these factors of the centre, none lowered by more than the
@@ -57,10 +57,10 @@ class Kernel(Protocol):
     pairs: tuple[Integers, Integers] | None
     """The pairs (s, t) that have multipliers, in a kernel that keeps no others; None in one that keeps (B, n, n)."""
 
-    def __init__(self, layout: Layout, threads: int, device: object) -> None: ...
+    def __init__(self, layout: BlockLayout, threads: int, device: object) -> None: ...
 
     @classmethod
-    def entry_bytes(cls, layout: Layout, gap: float) -> int:
+    def entry_bytes(cls, layout: BlockLayout, gap: float) -> int:
         """Return the bytes of the host's memory for each of the B n² ratio rows, down to this relative gap."""
 
     def tune(self, gap: float) -> bool:

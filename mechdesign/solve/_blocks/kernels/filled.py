@@ -16,7 +16,7 @@ from mechdesign.base._errors import InputError
 from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
 from mechdesign.solve._blocks.kernels.lapack import Lapack, address
 from mechdesign.solve._blocks.kernels.pairs import PairLists, Pairs
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,7 +33,7 @@ class _Floor:
 class _Room:
     """A worker's memory for one Hessian and the rows of its floors, and LAPACK, in one precision."""
 
-    def __init__(self, layout: Layout, *, single: bool) -> None:
+    def __init__(self, layout: BlockLayout, *, single: bool) -> None:
         kind = np.float32 if single else np.float64
         most = max((len(error) for error in layout.errors), default=0)
         self.lapack = Lapack(layout.width, single=single)
@@ -47,7 +47,7 @@ class FilledKernel(Pairs):
     A tile is one block: those of a tile would all go on until the last of them is priced.
     """
 
-    def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
+    def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
         rows = np.arange(layout.rows)
         super().__init__(layout, threads, layout.geometry.derive("filled", lambda: PairLists(layout, rows)), entries=0)
         self.rough = False

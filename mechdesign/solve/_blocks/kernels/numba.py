@@ -17,7 +17,7 @@ from mechdesign.base._arrays import Floats, Integers, Singles
 from mechdesign.solve._blocks.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER
 from mechdesign.solve._blocks.kernels.lapack import address
 from mechdesign.solve._blocks.kernels.numpy import SINGLE_FACTORS, Dense
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 
 _HOW: dict[str, Any] = {
     "nogil": True, "error_model": "numpy", "fastmath": {"reassoc", "nsz", "contract", "nnan"}
@@ -310,7 +310,7 @@ def _advance(ratios: Floats, x: Floats, u: Floats, targets: Singles, dual: float
                 y[b, s, t] *= max(1.0 - dual + dual * (targets[b, s, t] - q), LEAST_SHARE)
 
 
-def _keeps_singles(layout: Layout, gap: float) -> bool:
+def _keeps_singles(layout: BlockLayout, gap: float) -> bool:
     """Tell whether the multipliers are kept in single precision at this relative gap."""
     largest = layout.ratios.max(initial=0.0, where=layout.weights > 0)
     return gap > _SINGLE_MULTIPLIERS and not layout.floors and bool(largest <= _LARGEST_RATIO)
@@ -329,12 +329,12 @@ class NumbaKernel(Dense):
     LIBRARY_BYTES: ClassVar[int] = 95_000_000
 
     @classmethod
-    def entry_bytes(cls, layout: Layout, gap: float) -> int:
+    def entry_bytes(cls, layout: BlockLayout, gap: float) -> int:
         if not _keeps_singles(layout, gap):
             return 28
         return 14 if gap > SINGLE_FACTORS else 16
 
-    def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
+    def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
         super().__init__(layout, threads)
         self._targets = [np.empty(self.y.shape, dtype=np.float32) for _ in range(2)]
         self._kept: Any = None

@@ -13,7 +13,7 @@ from mechdesign.base._arrays import Floats, Integers, Singles
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._blocks.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER
 from mechdesign.solve._blocks.kernels.lapack import Lapack, address
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 
 # Entries of a tile: fewer make NumPy calls so short that threads wait for the interpreter's lock. With half of these,
 # and a quarter of the batch, an iteration takes 5 to 25 % longer on two threads (100 to 1,024 rows); with twice as many
@@ -62,7 +62,7 @@ class Dense:
     y: Any
     factors: Any
 
-    def __init__(self, layout: Layout, threads: int) -> None:
+    def __init__(self, layout: BlockLayout, threads: int) -> None:
         n, width, blocks = layout.rows, layout.width, layout.blocks
         self.layout, self.threads = layout, threads
         # Several batches for each thread, so that all end at about the same time; where that makes them smaller than a
@@ -259,10 +259,10 @@ class NumpyKernel(Dense):
     LIBRARY_BYTES: ClassVar[int] = 0
 
     @classmethod
-    def entry_bytes(cls, layout: Layout, gap: float) -> int:
+    def entry_bytes(cls, layout: BlockLayout, gap: float) -> int:
         return 30 if gap > SINGLE_FACTORS else 32
 
-    def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
+    def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
         super().__init__(layout, threads)
         shape, n = self.y.shape, layout.rows
         self._rho: Singles = np.empty(shape, dtype=np.float32)

@@ -17,7 +17,7 @@ from mechdesign.base._arrays import Floats, Integers, Singles
 from mechdesign.base._errors import SolverError
 from mechdesign.solve._blocks.kernels.contract import LEAST_SHARE
 from mechdesign.solve._blocks.kernels.numpy import centred
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 
 # Entries of a tile (with an eighth of these an iteration takes 1.3 to 1.6 times as long).
 _TILE = 400_000
@@ -71,7 +71,7 @@ class PairLists:
         ends: Matrix that adds the entries of a Hessian up by rows.
     """
 
-    def __init__(self, layout: Layout, order: Integers) -> None:
+    def __init__(self, layout: BlockLayout, order: Integers) -> None:
         n = layout.rows
         sources, targets = np.nonzero(layout.weights > 0)
         self.order = order
@@ -106,7 +106,7 @@ class Pairs:
     PAIR_BYTES: ClassVar[int] = 28
     LIBRARY_BYTES: ClassVar[int] = 0
 
-    def __init__(self, layout: Layout, threads: int, lists: PairLists, entries: int | None = None) -> None:
+    def __init__(self, layout: BlockLayout, threads: int, lists: PairLists, entries: int | None = None) -> None:
         """Keep as many blocks in a tile as have this many `entries` together, or one."""
         self.layout, self.threads = layout, threads
         self.order, self.position, self.pairs = lists.order, lists.position, lists.pairs
@@ -127,7 +127,7 @@ class Pairs:
         return Tile(blocks, self.layout.rows, self._entries, self._low.size)
 
     @classmethod
-    def entry_bytes(cls, layout: Layout, gap: float) -> int:
+    def entry_bytes(cls, layout: BlockLayout, gap: float) -> int:
         return cls.PAIR_BYTES
 
     def release(self) -> None:

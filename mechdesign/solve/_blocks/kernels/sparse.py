@@ -19,7 +19,7 @@ from mechdesign.solve._blocks.kernels.contract import REGULARISATIONS
 from mechdesign.solve._blocks.kernels.numpy import WORTH_SINGLE
 from mechdesign.solve._blocks.kernels.pairs import PairLists, Pairs, Tile
 from mechdesign.solve._blocks.kernels.tridiagonal import Factors, Levels, Shape, find_levels
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 
 # Entries of a level's rows of the inverses that are added up together: the more, the less often a matrix that does not
 # fit the cache is read and written (2,500 road places: 14 seconds an iteration, 21 with 750,000 and half the tile).
@@ -50,7 +50,7 @@ class _Tile(Tile):
         self.factors = Factors(self.levels, 0)
 
 
-def _derive(layout: Layout) -> tuple[Levels, PairLists, Shape]:
+def _derive(layout: BlockLayout) -> tuple[Levels, PairLists, Shape]:
     levels = find_levels(layout.rows, *np.nonzero(layout.weights > 0))
     lists = PairLists(layout, levels.order)
     return levels, lists, Shape(levels, lists.high, lists.low)
@@ -59,7 +59,7 @@ def _derive(layout: Layout) -> tuple[Levels, PairLists, Shape]:
 class SparseKernel(Pairs):
     """Rows in the order of the levels, and for each block its factors."""
 
-    def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
+    def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
         n = layout.rows
         if layout.floors:
             raise InputError("options.extra.arrays", "takes no distortion floors: they fill the blocks", value="sparse")

@@ -15,7 +15,7 @@ import torch
 
 from mechdesign.base._arrays import Floats, Integers
 from mechdesign.solve._blocks.kernels.contract import FARTHEST, LEAST_SHARE, NEAREST, NEVER, REGULARISATIONS
-from mechdesign.solve._blocks.layout import Layout
+from mechdesign.solve._blocks.layout import BlockLayout
 
 _BATCH = 100_000
 
@@ -29,7 +29,7 @@ class TorchKernel:
     rough = False
     pairs = None
 
-    def __init__(self, layout: Layout, threads: int, device: object = None) -> None:
+    def __init__(self, layout: BlockLayout, threads: int, device: object = None) -> None:
         self.layout, self.threads, self.device = layout, threads, torch.device(str(device or "cpu"))
         blocks, n, width = layout.blocks, layout.rows, layout.width
         share = -(-blocks // (4 * threads)) if threads > 1 else blocks
@@ -79,7 +79,7 @@ class TorchKernel:
         return self._singles[2 * slot]
 
     @classmethod
-    def entry_bytes(cls, layout: Layout, gap: float) -> int:
+    def entry_bytes(cls, layout: BlockLayout, gap: float) -> int:
         return 36
 
     def release(self) -> None:
@@ -296,7 +296,7 @@ class TorchKernel:
         self._y[blocks].mul_(change)
 
 
-def largest_area(layout: Layout) -> int:
+def largest_area(layout: BlockLayout) -> int:
     """Return the entries of the largest array that one block needs at a time."""
     largest: int = max(layout.links**2, *(layout.width * error.shape[0] for error in layout.errors), 1)
     return largest
