@@ -103,11 +103,11 @@ def test_an_older_specification_is_kept(folder: Path) -> None:
         (["none.csv"], "cannot be opened"),
         (["data.csv", "--cells", "3"], "--cells: is out of range; found 3; must be between 4 and 2500"),
         (["data.csv", "--cells", "0"], "--cells: is out of range"),
-        (["data.csv", "--latitude", "Lat", "--longitude", "Lat"], "--longitude: is the same column; found 'Lat'"),
+        (["data.csv", "--latitude", "Lat", "--longitude", "Lat"], "--longitude: is also the column of --latitude; found 'Lat'"),
         (["whole.csv"], "column latitude: holds whole numbers only"),
         (["few.csv"], "too few points to propose a grid; found 19; must be at least 20"),
         (["sets"], "one of the folders in it that do: one, two"),
-        (["hours.csv", "--time", "time"], "line 2: time is a number, and as seconds since 1970 it is before 1980"),
+        (["hours.csv", "--time", "time"], "line 2: time is a number, but as seconds since 1970 it is before 1980"),
         (["hours.csv", "--time", "time", "--time-format", "unix"], "--time: is within a day of 1970-01-01"),
     ],
 )
@@ -186,7 +186,7 @@ def test_the_chain_of_a_release(folder: Path) -> None:
     (folder / "walk.toml").write_text(text.split("\nrelease")[0])
     refused = run("chain", "walk.toml")
     assert refused.exit_code == 2
-    assert "prior: comes from no data in order of time" in refused.stderr
+    assert "prior: does not come from data in order of time" in refused.stderr
 
 
 def test_a_proposal_names_no_user_and_no_folder_above(folder: Path) -> None:
@@ -240,7 +240,7 @@ def test_hours_are_no_times(folder: Path) -> None:
     found = run("init", "hours.csv", "--cells", 9)
     assert found.exit_code == 0, found.output
     assert (
-        "the column time is not read: line 2: time is a number, and as seconds since 1970 it is before 1980"
+        "the column time is not read: line 2: time is a number, but as seconds since 1970 it is before 1980"
         in " ".join(found.stderr.split())
     )
     assert "time =" not in found.stdout
