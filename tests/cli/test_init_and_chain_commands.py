@@ -103,7 +103,7 @@ def test_an_older_specification_is_kept(folder: Path) -> None:
         (["none.csv"], "cannot be opened"),
         (["data.csv", "--cells", "3"], "--cells: is out of range; found 3; must be between 4 and 2500"),
         (["data.csv", "--cells", "0"], "--cells: is out of range"),
-        (["data.csv", "--latitude", "Lat", "--longitude", "Lat"], "--longitude: is also the column of --latitude; found 'Lat'"),
+        (["data.csv", "--latitude", "Lat", "--longitude", "Lat"], "is also the column of --latitude; found 'Lat'"),
         (["whole.csv"], "column latitude: holds whole numbers only"),
         (["few.csv"], "too few points to propose a grid; found 19; must be at least 20"),
         (["sets"], "one of the folders in it that do: one, two"),
