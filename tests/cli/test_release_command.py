@@ -83,7 +83,7 @@ def present(folder="released"):
 def test_a_trace_is_released():
     result = run("release", *write())
     assert result.exit_code == 0, result.output
-    said = "no times are read, and steps keep the order of the file (--time COLUMN, or the key time, names times)"
+    said = "no times are read: steps are in the order of the file (--time COLUMN, or the key time, names times)"
     assert result.stderr == f"note: trace: {said}\n"
     for words in ("A walk", "5 steps of 16 states, planar-isotropic", "2.5", "at most", "expects to be off by", "yes"):
         assert words in result.stdout
@@ -444,10 +444,10 @@ def test_other_files_are_left_alone():
          "prior.counts: are all zero"),
         ("[release]\n", "[release]\nmechanism = 'lq'\n", WALK, "release.mechanism: is not known"),
         ("transition = { neighbours = 8 }", "", WALK, "release.transition: is missing"),
-        ("hull = \"graph\"", "support = [0, 1]", WALK, "policy.support: does not go with a trace"),
+        ("hull = \"graph\"", "support = [0, 1]", WALK, "policy.support: is not supported for a trace"),
         ("blocks = 2", "blocks = 2\n[[privacy]]\nkind = \"distortion\"\nminimum = 0\ndistance = \"hamming\"", WALK,
          "privacy[1].kind: cannot be kept along a trace; found 'distortion'"),
-        ("[policy]", "[observables]\nline = 3\n[policy]", WALK, "observables: does not go with a trace"),
+        ("[policy]", "[observables]\nline = 3\n[policy]", WALK, "observables: is not supported for a trace"),
         ("[[privacy]]", "objective = \"worst\"\n[[privacy]]", WALK, "cost.objective: does not"),
         ("grid = { columns = 4, rows = 4, width = 4, height = 4 }", "labels = [\"a\", \"b\"]", WALK, "domain"),
         ("[release]\n", "[release]\nsnap = false\nmechanism = \"lp\"\n", WALK, "release.snap"),
