@@ -296,7 +296,7 @@ def test_a_set_with_forbidden_answers_verifies_and_fails_when_one_is_given(tmp_p
     assert found.differences(made.certificate) == ()
     page = (tmp_path / "report.html").read_text()
     assert "18 of 36" in page
-    assert "For each secret only 3 of them are permitted" in page
+    assert "Each secret permits only 3 of these answers" in page
     assert "Euclidean distance from the truth" in page
     assert np.array_equal(md.Design.load(tmp_path).problem.cost, problem.cost)
 
