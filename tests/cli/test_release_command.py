@@ -187,7 +187,7 @@ def test_the_truth_goes_elsewhere():
         assert float(row["distance"]) == pytest.approx(apart)
     for folder in ("released", "released/mine", "."):
         result = run("release", "s.toml", "t.csv", "--overwrite", "--truth", folder)
-        assert (result.exit_code, "--truth: is, holds or lies in" in result.stderr) == (2, True)
+        assert (result.exit_code, "--truth: is, contains or is inside" in result.stderr) == (2, True)
 
 
 @pytest.mark.usefixtures("blank_pictures")
@@ -305,7 +305,7 @@ def test_an_interrupted_run_never_looks_finished(monkeypatch):
     whole = {name: (Path("released") / name).read_bytes() for name in PUBLIC}
     result = run("release", "s.toml", "t.csv", "--truth", "mine")
     assert result.exit_code == 130
-    assert "stopped after 4 of 5 steps: released-interrupted holds them" in result.stderr
+    assert "stopped after 4 of 5 steps: released-interrupted contains them" in result.stderr
     # A finished run is kept.
     assert {name: (Path("released") / name).read_bytes() for name in PUBLIC} == whole
     assert len(outputs("released-interrupted")) == 4
@@ -484,7 +484,7 @@ def test_steps_that_are_not_optimal_are_told(monkeypatch):
     result = run("release", *write(text, "0\n"), "--overwrite")
     assert result.exit_code == 0
     assert (
-        "at the worst step the cost is proved to within 2e-06 of the least possible; 1e-06 was asked for"
+        "at the worst step the cost is proved to within 2e-06 of the least possible; the tolerance is 1e-06"
         in result.stderr
     )
 

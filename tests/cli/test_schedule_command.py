@@ -179,7 +179,7 @@ def test_releases_with_an_epsilon_of_0_are_left_out():
     result = run("design", "s.toml", "-o", "out", "--no-report")
     assert result.exit_code == 0
     assert "3 releases, 2 distinct ε" in result.stdout
-    assert "left out: 0, 2, 5" in result.stderr
+    assert "have no design: 0, 2, 5" in result.stderr
     assert [row[1:] for row in schedule()[1:]] == [
         ["0", ""], ["0.5", "epsilon-0.5"], ["0", ""], ["1", "epsilon-1"], ["0.5", "epsilon-0.5"], ["0", ""],
     ]  # fmt: skip

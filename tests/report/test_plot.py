@@ -145,7 +145,7 @@ def test_errors_are_drawn_against_the_prior_without_impossible_secrets():
     assert_array_equal(np.asarray(dots_.get_offsets()), [[0.5, 0.5], [0.25, 1.0], [0.25, 2.0]])
     (mean,) = figure.axes[1].lines
     assert_array_equal(mean.get_ydata(), [1.0, 1.0])
-    assert headline(figure) == "The best attack errs by 1 km on average, nowhere by less than half of that"
+    assert headline(figure) == "The best attack is off by 1 km on average, nowhere by less than half of that"
     assert figure.axes[2].get_ylabel() == "adversary's expected error (km)"
 
 

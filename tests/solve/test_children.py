@@ -14,7 +14,7 @@ from test_contract import HONEST
 
 from mechdesign.base import _process as children
 from mechdesign.errors import SolverError
-from mechdesign.runs._worker import run_apart
+from mechdesign.runs._worker import run_in_worker
 from mechdesign.solve import _apart as apart
 from mechdesign.solve import _registry as registry
 from mechdesign.solve._contract import Options, Status
@@ -77,7 +77,7 @@ def test_a_python_that_nobody_knows_is_an_error(monkeypatch, other):
 
 def test_a_worker_of_a_benchmark_greets_too(other):
     other('echo \'{"ready": true, "done": true}\'; exec sleep 600')
-    found = run_apart({"time_limit": 60}, 60, 1, 1)
+    found = run_in_worker({"time_limit": 60}, 60, 1, 1)
     assert (found.ended, dict(found.found)) == ("crash", {})
     assert "did not say" in found.message
 

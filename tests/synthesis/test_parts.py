@@ -298,7 +298,7 @@ def test_a_bundle_with_a_forbidden_answer_does_not_verify(tmp_path):
     assert found.differences(made.certificate) == ()
     page = (tmp_path / "report.html").read_text()
     assert "18 of 36" in page
-    assert "For each secret only 3 of them are permitted" in page
+    assert "Each secret permits only 3 of these answers" in page
     assert "Euclidean distance from the truth" in page
     assert np.array_equal(md.Design.load(tmp_path).problem.cost, problem.cost)
 
