@@ -294,9 +294,9 @@ def test_wrong_positions_of_ranges_are_refused(positions):
     ):
         with pytest.raises(InputError, match="positions"):
             ask()
-    with pytest.raises(InputError, match="beside"):
+    with pytest.raises(InputError, match="together with"):
         plan_cumulative(LINE, 1, ranges=[(30, 40)], positions=[(13, 23)])
-    with pytest.raises(InputError, match="beside"):
+    with pytest.raises(InputError, match="together with"):
         B.strategy("ranges", LINE, positions=[(13, 23)])
     with pytest.raises(InputError, match="workload: is not given"):
         B.strategy(None, LINE)
