@@ -1,19 +1,19 @@
-"""The dynamic program.
+"""The dynamic program that finds budgets of least cost.
 
-The state before release t is (b, f): the backward leakage b of the release before, and a cap f on the forward leakage
-of this one and all that follow. Spending ε ≤ f leads to
+The state before release t is a pair (b, f): b is the backward leakage of the release before, and f is a cap on the
+forward leakage of release t. Spending ε ≤ f leads to the state
 
     b' = ε + L_B(b),    f' = max {x ≤ α : L_F(x) ≤ f − ε},
 
-and release t leaks at most L_B(b) + f, which α bounds. The least cost from a state on rises with b and falls with f. On
-a grid of states and of ε, rounding b' up and f' down can only make a budget look worse, so that what is found can be
-spent. For the *relaxed* program b' is rounded down, f' up, and each cell between two values of ε costs what its upper
-end does and leads where its lower end does: every sequence of budgets that keeps the bound has a path through the grid
-that costs no more. Since the cap is cut to α − L_B(b), with b the lower end of its cell, the bound is never tested with
-a rounded cap.
+and release t leaks at most L_B(b) + f ≤ α. The least cost of all later releases rises with b and falls with f. On a
+grid of states and of ε, rounding b' up and f' down gives a feasible path, whose budgets can be spent.
 
-A window of two releases leaks b' + f' after the first of them, one of three b + ε + f' about that in the middle; both
-are bounds on f' in the same program. (Cao et al. 2019, Theorem 3, Equations (13) and (15).)
+The *relaxed* program rounds b' down and f' up. Each cell between two values of ε has the cost of its upper end and the
+next state of its lower end. Every feasible sequence of budgets then has a path through the grid that costs no more. The
+cap is cut to α − L_B(b), with b the lower end of its cell, so that the bound never depends on a rounded cap.
+
+A window of two releases leaks b' + f' after the first release. A window of three leaks b + ε + f' around the middle
+release. Both are bounds on f' in the same program. (Cao et al. 2019, Theorem 3, Equations (13) and (15).)
 """
 
 from __future__ import annotations
@@ -38,18 +38,35 @@ class CostCurve:
 
     Attributes:
         epsilons: Budgets in nats, rising, shape (k,).
-        costs: What the release costs with each, in any unit, never rising, shape (k,).
+        costs: Cost of the release at each budget, in any unit, not rising, shape (k,).
+
+    >>> CostCurve(np.array([0.0, 1.0]), np.array([4.0, 2.0])).at(0.5).item()
+    3.0
     """
 
     epsilons: Floats
     costs: Floats
 
     def at(self, epsilon: ArrayLike) -> Floats:
-        """Return the cost at one ε or at an array of them."""
+        """Return the cost at one or several budgets.
+
+        Args:
+            epsilon: Budgets in nats, a number or an array.
+
+        Returns:
+            The costs, of the shape of `epsilon`.
+        """
         return np.asarray(np.interp(as_array(epsilon, "epsilon", np.float64), self.epsilons, self.costs))
 
     def least(self, epsilon: float) -> float:
-        """Return the least budget that costs no more than `epsilon` does; it differs where the curve is flat."""
+        """Return the least budget with the cost of `epsilon`; it is smaller than `epsilon` only on a flat curve.
+
+        Args:
+            epsilon: A budget in nats.
+
+        Returns:
+            The least budget that costs no more.
+        """
         place = int(np.argmax(self.costs <= self.at(epsilon)))
         if place == 0 and self.costs[0] <= self.at(epsilon):
             return 0.0
@@ -59,9 +76,8 @@ class CostCurve:
 def as_curves(costs: Iterable[Sequence[ArrayLike]], alpha: float) -> tuple[CostCurve, ...]:
     """Return a checked curve for each release.
 
-    Raises:
-        InputError: A curve is no pair of arrays of one length, its ε do not rise, its costs rise, or it starts beyond
-            `alpha`, so that nothing is known of any budget that may be spent.
+    Raises `InputError` if a curve is not a pair of arrays of one length, if its ε do not rise, if its costs rise, or if
+    it starts beyond `alpha`: then the cost of all allowed budgets is unknown.
     """
     if isinstance(costs, str) or not isinstance(costs, Iterable):
         raise InputError("costs", "are not curves", value=costs, bound=f"for each release {_POINTS}")
@@ -91,15 +107,15 @@ def _curve(points: Sequence[ArrayLike], path: str, alpha: float) -> CostCurve:
     rising = np.append(True, epsilons[1:] > epsilons[:-1])
     require(rising, epsilons, f"{path}.epsilons", "larger than the one before", "sort the points by ε, each ε once")
     falling = np.append(True, values[1:] <= values[:-1])
-    remedy = "a larger ε never costs more, as a channel for less serves too. Take for each ε the least cost up to it"
+    remedy = "a channel for a smaller ε also satisfies a larger one. Take for each ε the least cost up to it"
     require(falling, values, f"{path}.costs", "at most the cost before it, as costs must not rise with ε", remedy)
     if epsilons[0] > alpha:
         raise InputError(
             f"{path}.epsilons[0]",
-            "is more than any release may spend",
+            "is larger than the budget of any release",
             value=float(epsilons[0]),
             bound=f"at most alpha = {alpha:.6g}",
-            remedy="raise alpha, or give the cost of a smaller ε; that of leaving the release out is the one at ε = 0",
+            remedy="raise alpha, or give the cost at a smaller ε; the cost at ε = 0 is that of leaving the release out",
         )
     return CostCurve(epsilons, values)
 
