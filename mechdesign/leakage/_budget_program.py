@@ -129,10 +129,10 @@ _FORGIVEN = 2.0**-40
 
 @dataclass(frozen=True)
 class Program:
-    """What is asked: no window of releases leaks more than `alpha`, at the least total of the curves.
+    """The problem of least cost: minimise the sum of the curves while no window of releases leaks more than `alpha`.
 
-    `before` holds the loss function between each release and the one before (the first has none: None), and `after`
-    that between each release and the next; all have one entry for each release.
+    `before` holds the loss function from the previous release to each release (None for the first). `after` holds the
+    loss function from the next release to each release. Both have one entry for each release.
     """
 
     alpha: float
@@ -146,9 +146,9 @@ class Program:
 
 
 class Grid(NamedTuple):
-    """Rising values for one release, from 0 to α: of the backward leakage before, of the cap, and of ε.
+    """Rising values from 0 to α for one release: of the earlier backward leakage, of the cap, and of ε.
 
-    A direction that no correlation enters needs no more than its ends, of the cap α alone.
+    An axis without a correlation has only its end points, and the axis of caps only α.
     """
 
     before: Floats
@@ -157,7 +157,7 @@ class Grid(NamedTuple):
 
 
 class Path(NamedTuple):
-    """A way through the grids: the states, and the budget of each release; three arrays of shape (T,)."""
+    """A path through the grids: the states and budgets of all releases, three arrays of shape (T,)."""
 
     before: Floats
     caps: Floats
@@ -165,7 +165,7 @@ class Path(NamedTuple):
 
 
 def solve(program: Program, grids: list[Grid], *, relaxed: bool) -> tuple[float, Path]:
-    """Return the least cost on the grids, a lower bound of all costs if `relaxed`, and the path that has it."""
+    """Return the least cost on the grids and its path; with `relaxed`, the cost is a lower bound of all costs."""
     values: list[Floats] = []
     following: Floats | None = None
     for step in reversed(range(len(program))):
@@ -184,7 +184,7 @@ def solve(program: Program, grids: list[Grid], *, relaxed: bool) -> tuple[float,
 
 
 class _Choice(NamedTuple):
-    """One ε, or cell of them: where it leads from each state, and what it costs from there on."""
+    """One value or cell of ε: the next state from each state, and the total cost from there."""
 
     epsilon: int
     rows: NDArray[np.intp]
@@ -193,7 +193,7 @@ class _Choice(NamedTuple):
 
 
 class _Stage:
-    """The states of one release, all of them or the one at `place`, and what each ε does to them."""
+    """The states of one release, or the one state at `place`, and the effect of each ε on them."""
 
     def __init__(
         self,
@@ -212,7 +212,7 @@ class _Stage:
         self._forgiven = _FORGIVEN * program.alpha if relaxed else 0.0
         self._state, self._given = before, caps
         self._carried = _loss(program.before[step], before)
-        # What may be spent and leak from here on, whatever cap is given.
+        # Leakage still allowed for this and later releases, regardless of the cap.
         used = np.zeros_like(before) if step == 0 else self._carried if program.window == 1 else before
         self._limit = program.alpha - used + self._forgiven
         self.caps = np.minimum(caps[None, :], self._limit[:, None])
@@ -223,7 +223,7 @@ class _Stage:
         return np.where(self.caps < 0, np.inf, costs)
 
     def choices(self) -> Iterator[_Choice]:
-        """Yield what each ε leads to; what is not allowed costs infinitely much."""
+        """Yield the next states and costs of each ε; the cost of a forbidden choice is infinite."""
         assert self._following is not None
         assert self._next is not None
         curve, grid, flat = self._program.curves[self._step], self._next, self._following.ravel()
@@ -237,7 +237,7 @@ class _Stage:
                 rows = np.maximum(np.searchsorted(grid.before, leads_to, side="right") - 1, 0)
             else:
                 rows = np.searchsorted(grid.before, leads_to, side="left")
-            # The number of caps that are allowed next; the padding turns none into infinity.
+            # Number of allowed caps for the next release; padding makes the cost infinite if there is none.
             columns = np.minimum(
                 np.searchsorted(carried_on, self._given + (self._forgiven - epsilon), side="right")[None, :],
                 np.searchsorted(carried_on, self._limit + (self._forgiven - epsilon), side="right")[:, None],
@@ -249,7 +249,7 @@ class _Stage:
             if at_caps is None:
                 total += prices[index]
             else:
-                # No more than the cap is spent, and costs never rise.
+                # At most the cap is spent, and costs never rise.
                 total += np.maximum(prices[min(index + 1, len(prices) - 1)], at_caps)
             yield _Choice(index, rows, columns, total)
 
@@ -274,9 +274,9 @@ def _path(program: Program, grids: list[Grid], values: list[Floats], relaxed: bo
 
 
 def _padded(value: Floats, relaxed: bool) -> Floats:
-    """Add a column for "no cap at all", and what rounding beyond the last value means.
+    """Add a column for no allowed cap, and a row for values beyond the grid.
 
-    Column k is for k allowed caps: the k-th of them when rounding down, the one above it when rounding up.
+    Column k belongs to k allowed caps. Rounded down, it holds the k-th cap; rounded up, the cap above it.
     """
     rows, columns = value.shape
     padded = np.full((rows + 1, columns + 1), np.inf)
