@@ -52,7 +52,7 @@ def test_a_ledger_is_begun_once_for_its_owner() -> None:
     for more in ((), ("--again",)):
         again = run("ledger", "new", "l.json", "--epsilon", "9", *more)
         assert again.exit_code == 2
-        assert "stands already" in again.stderr
+        assert "exists already" in again.stderr
     assert md.Ledger(path="l.json").epsilon == 3
     Path("l.json").unlink()
     assert "--again" in run("ledger", "new", "l.json", "--epsilon", "9").stderr
